@@ -1,0 +1,127 @@
+"""NumPy as the embedded array backend: hands the machine the few array functions it needs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import alias, record, replay
+
+Array = Any
+
+
+def errstate() -> Any:
+    """Floating-point warnings off, as in PyTorch."""
+    return np.errstate(all="ignore")
+
+
+try:
+    from numpy._core.umath import _extobj_contextvar, _make_extobj
+except ImportError:  # the private fast path moved: the public one costs 0.4 us more a call
+
+    def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with np.errstate(all="ignore"):
+                return function(*args, **kwargs)
+
+        return run
+else:
+    _set, _reset = _extobj_contextvar.set, _extobj_contextvar.reset
+    _SILENT = _make_extobj(all="ignore")
+
+    def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function without floating-point warnings."""
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            token = _set(_SILENT)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _reset(token)
+
+        return run
+
+
+def finite(x: Array) -> bool:
+    """Whether every element is finite: one BLAS product, which may only err towards False (by overflow)."""
+    if type(x) is not np.ndarray:
+        return bool(np.isfinite(x))
+    if x.dtype.kind not in "fc":
+        return True
+    flat = x.ravel(order="K")
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(flat.dot(flat))) or bool(np.isfinite(flat).all())
+
+
+def unbroadcast(g: Array, shape: tuple[int, ...]) -> Array:
+    """Sum a broadcast result back to `shape`."""
+    lead = g.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1
+    )
+    g = wide_sum(g, axes, True)
+    return g.reshape(shape)
+
+
+def wide_sum(x: Array, axes: tuple[int, ...] | None, keepdims: bool) -> Array:
+    """Sum in at least float32."""
+    if x.dtype == np.float16:
+        return np.add.reduce(x, axis=axes, dtype=np.float32, keepdims=keepdims).astype(np.float16)
+    return np.add.reduce(x, axis=axes, keepdims=keepdims)
+
+
+def guard(d: Array, g: Array) -> Array:
+    """The local derivative d with 0 where it is not finite and the cotangent g is exactly 0."""
+    if not isinstance(d, np.ndarray | np.generic):
+        return d
+    dead = (g == 0) & ~np.isfinite(d)
+    return np.where(dead, np.zeros((), d.dtype), d) if dead.any() else d
+
+
+def guard_rows(t: Array, g: Array, dims: tuple[int, ...] | int | None, reduced: bool) -> Array:
+    """Mask of the elements of t to keep: all but non-finite ones in rows whose cotangent is wholly 0."""
+    if isinstance(dims, int):
+        dims = (dims,)
+    zero = g == 0
+    if dims is None:
+        zero = np.all(zero)
+    elif reduced:
+        zero = np.expand_dims(zero, dims)
+    else:
+        zero = np.all(zero, axis=dims, keepdims=True)
+    return ~(zero & ~np.isfinite(t))
+
+
+def own(g: Array) -> Array:
+    """The array itself if it owns plain writable memory, else a copy."""
+    if type(g) is np.ndarray and g.flags.owndata and g.flags.writeable:
+        return g
+    return np.array(g, order="K", subok=False)
+
+
+def over_memory(a: Array) -> Array:
+    """A view of the array's memory whose base is a memoryview."""
+    return np.asarray(memoryview(a)) if a.dtype.kind in "biufc" else a.view()
+
+
+def can_store(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """PyTorch's rule for writing a result of one dtype into a tensor of another: never to a lower category."""
+    order = "b", "iu", "f", "c"
+    rank = {kind: i for i, kinds in enumerate(order) for kind in kinds}
+    return rank.get(source.kind, 2) <= rank.get(target.kind, 2)
+
+
+def install() -> None:
+    record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
+    record.services.quiet = quiet
+    a = replay.arrays
+    a.finite, a.unbroadcast, a.guard, a.guard_rows = finite, unbroadcast, guard, guard_rows
+    a.zeros, a.ones_like, a.errstate, a.own = np.zeros, np.ones_like, errstate, own
+    alias.over_memory, alias.can_store, alias.ufunc = over_memory, can_store, np.ufunc
+
+
+install()

@@ -1,0 +1,19 @@
+"""torch.autograd's names."""
+
+from __future__ import annotations
+
+from ..core.gradient import backward as backward
+from ..core.gradient import grad as grad
+from ..core.modes import detect_anomaly as detect_anomaly
+from ..core.modes import enable_grad as enable_grad
+from ..core.modes import inference_mode as inference_mode
+from ..core.modes import no_grad as no_grad
+from ..core.modes import set_detect_anomaly as set_detect_anomaly
+from ..core.modes import set_grad_enabled as set_grad_enabled
+from ..tensor import Tensor as Variable
+from . import functional as functional
+
+__all__ = [
+    "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "inference_mode", "no_grad",
+    "set_detect_anomaly", "set_grad_enabled",
+]  # fmt: skip

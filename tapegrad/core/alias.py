@@ -1,0 +1,429 @@
+"""Tensors that share memory, and writing in place.
+
+A private tensor (`_st is None`) is the only tensor around its array; whether anything else holds the array (a tape
+entry, another gradient) the interpreter's reference count tells. It is written for real if nothing does, else it moves
+to a copy: saved arrays never change under the tape, and a private tensor pays nothing for that.
+
+The first view, `detach()`, `.data`, `.numpy()` or `from_numpy` makes a tensor aliased: it hangs on
+
+- a `Store`, the memory block it shares: all tensors of a store see each other's writes. While the tape holds part of the
+  block a write copies it once and every alias follows;
+- a `Hist`, the gradient history it shares: a base and its differentiable views. `detach()` and `.data` share the store
+  but have a history of their own, so values follow and gradients do not.
+
+A stale tensor (its version differs) re-derives its array by applying its chain of view ops to the store's root, and its
+slot by recording its part of the chain on the history's slot: lazily, when it is next used. A write into a view is
+recorded as one `overwrite` of the base that saves nothing but shapes, so it can be differentiated to any order.
+
+While NumPy code can write to the memory (`.numpy()`, `from_numpy`) every save takes a copy: no write behind the tape's
+back can change a gradient.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from .op import TABLE, Op
+from .record import Box, Extra, getframe, services, user_place, wrap
+from .state import current_tape, is_recording
+from .tape import getrefcount, next_slot
+
+Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
+
+
+class Store:
+    """One memory block. `ver` counts its moves; `saved` and `exports` are weak references to who holds it."""
+
+    __slots__ = ("exports", "foreign", "root", "saved", "ver")
+
+    def __init__(self, root: Any, foreign: bool = False) -> None:
+        self.root = root
+        self.ver = 0
+        self.saved: list[Callable[[], Any]] = []
+        self.exports: list[Callable[[], Any]] = []
+        self.foreign = foreign
+
+    def exported(self) -> bool:
+        if self.exports:
+            self.exports = [w for w in self.exports if w() is not None]
+        return self.foreign or bool(self.exports)
+
+    def held(self) -> bool:
+        if self.saved:
+            self.saved = [w for w in self.saved if w() is not None]
+        return bool(self.saved)
+
+    def unshare(self) -> None:
+        """Leave the old block to the tape; the tensors move to a copy, each when it is next used."""
+        self.root = self.root.copy(order="K")
+        self.ver += 1
+        self.saved = []
+
+
+class Hist:
+    """One gradient history: the slot of its base, and a version that counts rewrites of it."""
+
+    __slots__ = ("slot", "ver", "why")
+
+    def __init__(self, slot: int, why: str | None = None) -> None:
+        self.slot = slot
+        self.ver = 0
+        self.why = why
+
+
+class Alias(Extra):
+    """How a tensor hangs on its store (`chain` from the root) and its history (`hchain`, the end of the chain)."""
+
+    __slots__ = ("chain", "hchain", "hist", "hver", "mver", "store")
+
+    def __init__(self, store: Store, chain: Chain, hist: Hist, hchain: Chain, cells: Any = None) -> None:
+        super().__init__(cells)
+        self.store, self.chain, self.hist, self.hchain = store, chain, hist, hchain
+        self.mver, self.hver = store.ver, hist.ver
+
+
+def KEPT() -> bool:
+    """Stands in `Store.saved` for a holder that was there before: one copy at the next write, exact from then on."""
+    return True
+
+
+def apply(chain: Chain, x: Any) -> Any:
+    for op, params in chain:
+        x = op.forward(x, *params)
+    return x
+
+
+def exclusive(t: Any) -> bool:
+    """Whether a private tensor's array is referred to by nothing but the tensor."""
+    return getrefcount(t._d) <= ALONE and t._d.flags.owndata  # type: ignore[no-any-return]
+
+
+def sync(t: Any) -> None:
+    """Bring a tensor that shares memory up to date; make it private again if it is the last of its kind."""
+    a = t._st
+    if type(a) is not Alias:
+        return
+    store, hist = a.store, a.hist
+    if a.mver != store.ver:
+        t._d = apply(a.chain, store.root)
+        a.mver = store.ver
+    if a.hver != hist.ver:
+        s = hist.slot
+        if s:
+            x = apply(a.chain[: len(a.chain) - len(a.hchain)], store.root)
+            for op, params in a.hchain:
+                y = op.forward(x, *params)
+                s = link(op, s, x, y, params)
+                x = y
+        t._s = s
+        a.hver = hist.ver
+    lone = getrefcount(store) <= LONE and getrefcount(hist) <= LONE
+    if lone and not store.foreign and not store.held() and not store.exported():
+        t._st = None if a.cells is None else Extra(a.cells)
+
+
+def alias_of(t: Any) -> Alias:
+    """The tensor's alias, made if it was private, up to date."""
+    a = t._st
+    if type(a) is Alias:
+        sync(t)
+        t._st = a
+        return a
+    store = Store(t._d)
+    if getrefcount(t._d) > SHARED_ROOT:
+        store.saved.append(KEPT)
+    t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.cells)
+    return a
+
+
+def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
+    """Record a view op on a slot, whatever the mode; returns the new slot."""
+    tape = current_tape()
+    code, at = user_place(getframe(1), tape)
+    s = next_slot()
+    tape[s] = (op.id, slot, 0, code, at, None, None, None, y.dtype, x.shape, None, params, y.shape)
+    if s > tape.limit:
+        tape.due(s)
+    return s
+
+
+def view(t: Any, op: Op, *params: Any) -> Any:
+    """The result of a view op as a tensor that shares memory and history with `t`."""
+    a = alias_of(t)
+    x = t._d
+    r = op.forward(x, *params)
+    v = wrap(r)
+    step = ((op, params),)
+    if t._s and not is_recording():
+        v._st = Alias(a.store, a.chain + step, Hist(0, "no_grad"), ())
+        return v
+    v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.cells)
+    if t._s:
+        v._s = link(op, t._s, x, r, params)
+    return v
+
+
+def detached(t: Any) -> Any:
+    """The same memory without history."""
+    a = alias_of(t)
+    v = wrap(t._d)
+    v._st = Alias(a.store, a.chain, Hist(0), ())
+    return v
+
+
+def save(t: Any) -> Any:
+    """What the tape keeps of a tensor that shares memory: its array, or a copy while NumPy code can write to it."""
+    a = t._st
+    if type(a) is not Alias:
+        return t._d
+    if a.store.exported():
+        return t._d.copy(order="K")
+    kept = t._d.view()
+    a.store.saved.append(weakref.ref(kept))
+    return kept
+
+
+def export(t: Any) -> Any:
+    """An ndarray that shares the tensor's memory, both ways."""
+    store = alias_of(t).store
+    if store.held():
+        store.unshare()
+        sync_only(t)
+    # Over a memoryview every array that is derived from it keeps this one alive, so a weak reference tells when the
+    # export has ended; over an ndarray NumPy would collapse the chain of bases.
+    out = over_memory(t._d)
+    store.exports.append(weakref.ref(out))
+    return out
+
+
+def sync_only(t: Any) -> None:
+    a = t._st
+    sync(t)
+    t._st = a
+
+
+over_memory: Callable[[Any], Any]  # handed in by arrays
+
+
+def foreign(array: Any) -> Any:
+    """A tensor on memory that belongs to NumPy code."""
+    t = wrap(array)
+    t._st = Alias(Store(array, foreign=True), (), Hist(0), ())
+    return t
+
+
+def rebind(t: Any, v: Any) -> None:
+    """`t.data = v`: t takes v's values; its own history stays."""
+    a, b = t._st, v._st
+    if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
+        return
+    b = alias_of(v)
+    hist = Hist(t._s)
+    t._d = v._d
+    t._st = Alias(b.store, b.chain, hist, (), None if a is None else a.cells)
+    v._st = b
+
+
+# ---------------------------------------------------------------------------------------------------------- in place
+
+
+def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
+    """Refuse what PyTorch refuses: leaves that require grad, their views, expanded tensors, no_grad views."""
+    a = t._st
+    if type(a) is Alias:
+        sync_only(t)
+    if is_recording():
+        if t._s < 0:
+            raise errors.inplace_leaf(name)
+        if type(a) is Alias:
+            if a.hchain and a.hist.slot < 0:
+                raise errors.inplace_leaf_view(name)
+            if a.hist.why and tracked_operand:
+                raise errors.inplace_no_grad_view(name)
+    if not t._d.flags.writeable or 0 in t._d.strides:
+        if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
+            raise errors.inplace_expanded(name)
+        if type(a) is Alias and not t._d.flags.writeable:
+            raise errors.inplace_read_only(name)
+
+
+def target(t: Any) -> Any:
+    """The array to write into for real; None for a private tensor whose array something else holds."""
+    a = t._st
+    if type(a) is not Alias:
+        return t._d if exclusive(t) else None
+    store = a.store
+    if store.held() and not store.exported():
+        store.unshare()
+        sync_only(t)
+    return t._d
+
+
+def write_history(t: Any, slot: int) -> None:
+    """Give a tensor that was just overwritten the slot of its new value; a view's base is told."""
+    a = t._st
+    if type(a) is not Alias:
+        t._s = slot
+        return
+    hist = a.hist
+    if not slot and not hist.slot:
+        return
+    if not a.hchain:
+        hist.slot = slot
+    else:
+        base = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
+        hist.slot = record_overwrite(base, hist.slot, t._d, slot, a.hchain)
+    hist.ver += 1
+    if not a.hchain:
+        t._s = slot
+        a.hver = hist.ver
+
+
+def record_overwrite(base: Any, base_slot: int, value: Any, value_slot: int, chain: Chain) -> int:
+    """Entry of `base` with its view `chain` replaced by the value."""
+    tape = current_tape()
+    code, at = user_place(getframe(1), tape)
+    s = next_slot()
+    op = TABLE["overwrite"]
+    params = (tuple([(o.name, p) for o, p in chain]),)
+    tape[s] = (
+        op.id, base_slot, value_slot, code, at, None, None, None, base.dtype, base.shape, value.shape, params, base.shape,
+    )  # fmt: skip
+    return s
+
+
+def inplace(
+    t: Any, name: str, function: Callable[..., Any], op: Op | None, operands: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """t = function(t, *operands), written into t's memory; returns t.
+
+    Where nothing is recorded and `op` is a ufunc of t's own dtype, NumPy writes straight into the memory.
+    """
+    recorded = is_recording() and (slot_of(t) != 0 or any(isinstance(o, Box) and slot_of(o) for o in operands))
+    check_writable(t, name, recorded)
+    if not recorded and not kwargs and op is not None and type(op.forward) is ufunc and plain_operands(t, operands):
+        dst = target(t)
+        if dst is not None:
+            raw = [o._d if isinstance(o, Box) else o for o in operands]
+            try:
+                services.quiet(op.forward)(dst, *raw, out=dst, casting="same_kind")
+            except (ValueError, TypeError, OverflowError):
+                pass  # the general way below names the error
+            else:
+                return t
+    result = function(t, *operands, **kwargs)
+    if result is NotImplemented:
+        raise errors.bad_operand(name, operands)
+    return assign(t, result, name)
+
+
+def slot_of(t: Any) -> int:
+    """The tensor's slot, up to date."""
+    if type(t._st) is Alias:
+        sync_only(t)
+    return t._s  # type: ignore[no-any-return]
+
+
+def plain_operands(t: Any, operands: tuple[Any, ...]) -> bool:
+    """Whether NumPy's in-place ufunc does what PyTorch does: one dtype, or Python scalars on a float tensor."""
+    dtype = t._d.dtype
+    if dtype.kind != "f":
+        return False
+    return all(
+        (o._d.dtype is dtype and o is not t) if isinstance(o, Box) else type(o) is float or type(o) is int
+        for o in operands
+    )
+
+
+def assign(t: Any, result: Any, name: str) -> Any:
+    """Give t the value and history of a result; t's memory is written where others share it."""
+    r = result._d
+    d = t._d
+    if r.shape != d.shape:
+        raise errors.inplace_shape(name, d.shape, r.shape)
+    if r.dtype is not d.dtype:
+        if not can_store(r.dtype, d.dtype):
+            raise errors.inplace_dtype(name, r.dtype, d.dtype)
+        result = TABLE["cast"].call(result, d.dtype)
+        r = result._d
+    recorded = is_recording() and (t._s != 0 or result._s != 0)
+    if type(t._st) is Alias:
+        target(t)[...] = r
+    else:
+        cells = result._st.cells if type(result._st) is Extra else None
+        t._d = r
+        if cells is not None:
+            t._st = Extra(cells)
+    if recorded:
+        write_history(t, result._s)
+    return t
+
+
+def put(t: Any, index: Any, value: Any, accumulate: bool = False) -> Any:
+    """t[index] = value (or += with `accumulate`), in place; `index` is canonical, `value` a tensor of t's dtype."""
+    value_slot = slot_of(value)
+    recorded = is_recording() and (slot_of(t) != 0 or value_slot != 0)
+    check_writable(t, "index_put", recorded)
+    v = value._d
+    dst = target(t)
+    if dst is None:
+        dst = t._d = t._d.copy(order="K")
+    op = TABLE["index_add" if accumulate else "index_put"]
+    try:
+        op.into(dst, v, index)  # type: ignore[misc]
+    except (ValueError, IndexError) as e:
+        raise errors.index_failed("index_put", dst.shape, e) from None
+    if not recorded:
+        return t
+    tape = current_tape()
+    code, at = user_place(getframe(1), tape)
+    s = next_slot()
+    tape[s] = (op.id, t._s, value_slot, code, at, None, None, None, dst.dtype, dst.shape, v.shape, (index,), dst.shape)
+    cells = value._st.cells if value._st is not None else None
+    if cells is not None:
+        mine = t._st.cells if t._st is not None else None
+        merged = cells if mine is None else cells | mine
+        if t._st is None:
+            t._st = Extra(merged)
+        else:
+            t._st.cells = merged
+    write_history(t, s)
+    if s > tape.limit:
+        tape.due(s)
+    return t
+
+
+def add_array(t: Any, g: Any) -> None:
+    """t += g for an untracked tensor and a raw array, without a record."""
+    dst = target(t)
+    if dst is None or not dst.flags.writeable:
+        t._d = t._d + g
+        if type(t._d) is not type(g) and not hasattr(t._d, "flags"):
+            t._d = wrap(t._d)._d
+    else:
+        dst += g
+
+
+ufunc: Any = None
+can_store: Callable[[Any, Any], bool]
+
+
+def _calibrate() -> tuple[int, int, int]:
+    """Reference counts seen by `exclusive`, `alias_of` and `sync` where nothing else refers to the object."""
+    t = Box()
+    t._d = object()
+    alone = getrefcount(t._d)
+    store = Store(t._d)
+    shared_root = getrefcount(t._d)
+    hist = Hist(0)
+    a = Alias(store, (), hist, ())
+    del store, hist
+    store = a.store
+    return alone, shared_root, getrefcount(store)
+
+
+ALONE, SHARED_ROOT, LONE = _calibrate()
+services.save, services.sync = save, sync

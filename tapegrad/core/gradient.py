@@ -1,0 +1,171 @@
+"""Reverse differentiation of tensors: argument checks, seeds, what becomes of the cotangents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import errors
+from .alias import Alias, save, sync_only
+from .record import Box, wrap
+from .replay import Pass, accumulate_grad, arrays, commit
+from .state import is_recording
+
+
+def as_list(value: Any) -> list[Any]:
+    return [value] if isinstance(value, Box) or value is None or not isinstance(value, Sequence) else list(value)
+
+
+def seed(i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
+    """(slot, cotangent) of an output, checked and converted to its dtype."""
+    if not isinstance(output, Box):
+        raise errors.bad_input("backward", type(output).__name__)
+    sync_only(output) if type(output._st) is Alias else None
+    if not output._s:
+        raise errors.no_grad_fn(i, is_recording())
+    y = output._d
+    if cotangent is None:
+        if y.size != 1:
+            raise errors.not_scalar(y.shape)
+        if y.dtype.kind == "c":
+            raise errors.not_real(y.dtype)
+        g = arrays.ones_like(y)
+        return output._s, wrap(g) if record else g
+    if not isinstance(cotangent, Box):
+        raise errors.cotangent_type(type(cotangent).__name__)
+    sync_only(cotangent) if type(cotangent._st) is Alias else None
+    if cotangent._d.shape != y.shape:
+        raise errors.cotangent_shape(i, cotangent._d.shape, y.shape)
+    if (cotangent._d.dtype.kind == "c") != (y.dtype.kind == "c"):
+        raise errors.cotangent_complex(i, cotangent._d.dtype, y.dtype)
+    if record:
+        return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)
+    return output._s, save(cotangent).astype(y.dtype, copy=False)
+
+
+def seeds(outputs: list[Any], cotangents: list[Any], record: bool) -> list[tuple[int, Any]]:
+    if len(cotangents) == 1 and cotangents[0] is None:
+        cotangents = [None] * len(outputs)
+    if len(cotangents) != len(outputs):
+        raise errors.cotangent_count(len(cotangents), len(outputs))
+    return [seed(i, y, g, record) for i, (y, g) in enumerate(zip(outputs, cotangents, strict=True))]
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradient of the tensors' sum, weighted by grad_tensors, to the `.grad` of the leaves (or of `inputs`)."""
+    retain = create_graph if retain_graph is None else retain_graph
+    wanted = None if inputs is None else as_list(inputs)
+    if wanted is not None:
+        if not wanted:
+            raise errors.empty_inputs("backward")
+        wanted = [input_of("backward", i, t) for i, t in enumerate(wanted)]
+    roots = seeds(as_list(tensors), as_list(grad_tensors), create_graph)
+    slots = None if wanted is None else {t._s for t in wanted}
+    finals = Pass(roots, slots, create_graph, retain).run()
+    if wanted is None:
+        commit(finals, create_graph)
+        return
+    leaves = {s: g for s, g in finals.items() if s < 0}
+    commit(leaves, create_graph)
+    for t in {id(t): t for t in wanted}.values():
+        if t._s > 0 and t._s in finals:
+            accumulate_grad(t, finals[t._s], create_graph)
+
+
+def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
+    if not isinstance(t, Box):
+        raise errors.bad_input(function, type(t).__name__)
+    sync_only(t) if type(t._st) is Alias else None
+    if not t._s and not allow_untracked:
+        raise errors.input_untracked(i)
+    return t
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """Gradient of the outputs' sum, weighted by grad_outputs, with respect to the inputs; `.grad` is left alone.
+
+    Args:
+        outputs: a tensor or a sequence of them.
+        inputs: a tensor, a sequence of them, or a dict of them; leaves or not.
+        grad_outputs: cotangents of the outputs' shapes; None for outputs of one element.
+        retain_graph: keep saved arrays for another pass (default: the value of create_graph).
+        create_graph: record the computation of the gradient, so that it can be differentiated again.
+        allow_unused: give None for an input that the outputs do not depend on, instead of an error.
+        is_grads_batched: grad_outputs carry a leading batch dimension; so does the result.
+        materialize_grads: zeros instead of None for unused inputs.
+
+    Returns:
+        A tuple of tensors in the order of the inputs, or a dict for a dict.
+
+    Raises:
+        RuntimeError: for an output that was not recorded, a cotangent of another shape, an unused input, or a graph whose
+            saved arrays have been released.
+    """
+    if isinstance(inputs, dict):
+        values = grad(outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, allow_unused,
+                      is_grads_batched, materialize_grads)  # fmt: skip
+        return dict(zip(inputs, values, strict=True))
+    if materialize_grads and allow_unused is False:
+        raise errors.materialize_conflict()
+    unused_ok = bool(allow_unused) or materialize_grads
+    wanted = as_list(inputs)
+    if not wanted:
+        raise errors.empty_inputs("grad")
+    wanted = [input_of("grad", i, t, unused_ok) for i, t in enumerate(wanted)]
+    retain = create_graph if retain_graph is None else retain_graph
+    ys, gs = as_list(outputs), as_list(grad_outputs)
+    if is_grads_batched:
+        return _batched(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
+    return _grad(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
+
+
+def _grad(
+    ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
+) -> tuple[Any, ...]:
+    roots = seeds(ys, gs, record)
+    required = None if unused_ok else [t._s for t in wanted]
+    finals = Pass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
+    result: list[Any] = []
+    for t in wanted:
+        g = finals.get(t._s) if t._s else None
+        if g is not None:
+            result.append(g if record else wrap(arrays.own(g)))
+        elif materialize:
+            result.append(wrap(arrays.zeros(t._d.shape, t._d.dtype)))
+        else:
+            result.append(None)
+    return tuple(result)
+
+
+def _batched(
+    ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
+) -> tuple[Any, ...]:
+    """One pass for each element of the batch, results stacked."""
+    n = None
+    for i, (y, g) in enumerate(zip(ys, gs, strict=True)):
+        if not isinstance(g, Box):
+            raise errors.cotangent_type(type(g).__name__)
+        if g.shape[1:] != y.shape or not g.dim() or n not in (None, g.shape[0]):  # type: ignore[attr-defined]
+            raise errors.batched_cotangent_shape(i, g.shape, y.shape)  # type: ignore[attr-defined]
+        n = g.shape[0]  # type: ignore[attr-defined]
+    rows = []
+    for b in range(n or 0):
+        last = b == (n or 0) - 1
+        rows.append(_grad(ys, wanted, [g[b] for g in gs], retain or not last, record, unused_ok, materialize))
+    return tuple([None if column[0] is None else arrays.stack(list(column)) for column in zip(*rows, strict=True)])
+

@@ -1,0 +1,244 @@
+"""Switches of recording: context managers that also work as calls and as decorators of any kind of function."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any, TypeVar
+
+from .state import ANOMALY, INFERENCE, RECORDING, current_tape, is_recording, restore_recording, set_recording
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Mode:
+    """A context manager that decorates functions, generators, coroutines and async generators.
+
+    A mode is left by restoring what was found on entry, so that it may be entered in one task and left in another.
+    Generators have it only while their own body runs.
+    """
+
+    def __init__(self) -> None:
+        self._previous: list[Any] = []
+
+    def __new__(cls, function: Any = None, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        if callable(function) and cls._bare:
+            Mode.__init__(self)
+            return self(function)  # used as a bare decorator
+        return self
+
+    _bare = True
+
+    def enter(self) -> Any:
+        raise NotImplementedError
+
+    def leave(self, previous: Any) -> None:
+        restore_recording(previous)
+
+    def __enter__(self) -> None:
+        self._previous.append(self.enter())
+
+    def __exit__(self, *_: object) -> None:
+        self.leave(self._previous.pop())
+
+    def clone(self) -> Mode:
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        if inspect.isclass(function):
+            raise TypeError(f"{type(self).__name__} decorates functions, not classes: decorate the class's methods")
+        if inspect.isasyncgenfunction(function):
+            wrapped: Any = self._async_generator(function)
+        elif inspect.iscoroutinefunction(function):
+            wrapped = self._coroutine(function)
+        elif inspect.isgeneratorfunction(function):
+            wrapped = self._generator(function)
+        else:
+            wrapped = self._plain(function)
+        return functools.wraps(function)(wrapped)
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return run
+
+    def _generator(self, function: Callable[..., Any]) -> Callable[..., Generator[Any, Any, Any]]:
+        def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            inner = function(*args, **kwargs)
+            step: Callable[[], Any] = lambda: next(inner)  # noqa: E731
+            while True:
+                try:
+                    with self.clone():
+                        value = step()
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    with self.clone():
+                        inner.close()
+                    raise
+                except BaseException as e:
+                    step = functools.partial(inner.throw, e)
+                else:
+                    step = functools.partial(inner.send, sent)
+
+        return run
+
+    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return await function(*args, **kwargs)
+
+        return run
+
+    def _async_generator(self, function: Callable[..., Any]) -> Callable[..., AsyncGenerator[Any, Any]]:
+        async def run(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+            inner = function(*args, **kwargs)
+            step: Callable[[], Any] = inner.__anext__
+            while True:
+                try:
+                    with self.clone():
+                        value = await step()
+                except StopAsyncIteration:
+                    return
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    with self.clone():
+                        await inner.aclose()
+                    raise
+                except BaseException as e:
+                    step = functools.partial(inner.athrow, e)
+                else:
+                    step = functools.partial(inner.asend, sent)
+
+        return run
+
+
+class no_grad(Mode):
+    """Nothing is recorded inside: results do not require grad."""
+
+    def enter(self) -> Any:
+        return set_recording(False)
+
+
+class enable_grad(Mode):
+    """Recording is on inside, also within no_grad."""
+
+    def enter(self) -> Any:
+        return set_recording(True)
+
+
+class set_grad_enabled(Mode):
+    """Recording on or off: takes effect at once when called, and until the end of the block as a context manager."""
+
+    _bare = False
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = bool(mode)
+        self._initial = set_recording(self.mode)
+
+    def enter(self) -> Any:
+        set_recording(self.mode)
+        return self._initial
+
+    def clone(self) -> Mode:
+        return enable_grad() if self.mode else no_grad()
+
+    def __call__(self, function: F) -> F:
+        restore_recording(self._initial)
+        return super().__call__(function)
+
+
+class inference_mode(Mode):
+    """no_grad under another name; is_inference_mode_enabled() tells."""
+
+    def __init__(self, mode: Any = True) -> None:
+        super().__init__()
+        self.mode = mode is not False
+
+    def enter(self) -> Any:
+        previous = (RECORDING.get(), INFERENCE.get())
+        set_recording(not self.mode)
+        INFERENCE.set(self.mode)
+        return previous
+
+    def leave(self, previous: Any) -> None:
+        restore_recording(previous[0])
+        INFERENCE.set(previous[1])
+
+    def clone(self) -> Mode:
+        return inference_mode(self.mode)
+
+
+class set_detect_anomaly(Mode):
+    """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it."""
+
+    _bare = False
+
+    def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
+        super().__init__()
+        self.mode, self.check_nan = mode, check_nan
+        self._initial = ANOMALY.get()
+        ANOMALY.set((mode, check_nan))
+
+    def enter(self) -> Any:
+        ANOMALY.set((self.mode, self.check_nan))
+        return self._initial
+
+    def leave(self, previous: Any) -> None:
+        ANOMALY.set(previous)
+
+    def clone(self) -> Mode:
+        return detect_anomaly(self.check_nan)
+
+
+class detect_anomaly(Mode):
+    """Anomaly mode for a block or a function; see set_detect_anomaly."""
+
+    _bare = False
+
+    def __init__(self, check_nan: bool = True) -> None:
+        super().__init__()
+        self.check_nan = check_nan
+
+    def enter(self) -> Any:
+        previous = ANOMALY.get()
+        ANOMALY.set((True, self.check_nan))
+        return previous
+
+    def leave(self, previous: Any) -> None:
+        ANOMALY.set(previous)
+
+    def clone(self) -> Mode:
+        return detect_anomaly(self.check_nan)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded here."""
+    return is_recording()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether inference_mode is on here."""
+    return INFERENCE.get()
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on here."""
+    return ANOMALY.get()[0]
+
+
+def tape() -> Any:
+    """The tape of this thread (or task): `len`, `print` and `clear` work on it."""
+    return current_tape()
+
+
+_ = traceback

@@ -1,0 +1,143 @@
+"""The op record: one operation, stated once.
+
+A record gives an operation's forward on raw arrays and its derivative, written against a namespace `xp`. The same
+text runs on raw arrays (`xp` maps each op's name to its forward) and on tensors (`xp` maps it to the recording call),
+so a derivative is itself recorded and can be differentiated again.
+
+Kinds and the signature of their rules (one per array argument; None: not differentiable; a number: a constant factor):
+
+- elementwise:  d(xp, ans, *args, *params)        local derivative; the engine multiplies by the cotangent
+- linear:       t(xp, g, ans, *args, *params)     transpose
+- bilinear:     t(xp, g, ans, *args, *params)     one transpose per argument
+- general:      v(xp, g, ans, *args, *params)     vector-Jacobian product
+- constant:     no rule
+
+A rule calls only names of the table through `xp` and operators, uses Python scalars as constants, never branches on
+values and never mutates. What it reads is what the tape saves: the record finds out by itself which arguments (or only
+their shapes) the rule's code loads.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Rule = Callable[..., Any] | float | None
+KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
+META = {"shape", "ndim", "dtype"}
+
+
+def values_read(rule: Rule) -> set[str]:
+    """Names of the parameters whose values a rule reads; `x.shape`, `x.ndim` and `x.dtype` are not a reading."""
+    if not callable(rule):
+        return set()
+    code = rule.__code__  # type: ignore[attr-defined]
+    parameters = code.co_varnames[: code.co_argcount]
+    read = {name for name in parameters if name in code.co_cellvars}
+    loads: list[tuple[str, str, Any]] = []
+    for i in dis.get_instructions(code):
+        names = i.argval if isinstance(i.argval, tuple) else (i.argval,)
+        loads += [(i.opname, name, None) for name in names]
+    for (opname, name, _), after in zip(loads, loads[1:] + [("", "", None)], strict=True):
+        if opname.startswith("LOAD_FAST") and name in parameters and after[1] not in META:
+            read.add(name)
+    return read
+
+
+class Op:
+    """One record of the table; see the module's docstring for the kinds and the signature of rules.
+
+    Attributes:
+        forward: raw arrays (then parameters) to a raw array, or to a tuple of them when `outputs` > 1.
+        rules: one rule per array argument.
+        arity: number of array arguments; -1: the first argument is a sequence of arrays.
+        save_for: per argument, (indices of arguments it reads, whether it reads the answer).
+        singular: the derivative can be infinite or nan at a finite value.
+        outputs: number of outputs; `differentiable` of them take part in gradients (the first ones).
+        into: adds the transpose of a linear op into a given raw buffer: into(buffer, g, *params).
+        params: names of the parameters that follow the arrays.
+        raw_backward: backward of a plain entry on raw arrays, where more than the rule's text is to be gained.
+        row: rows of the cotangent that are wholly 0 stay 0: positions among `params` of the dims that make a row and
+            of keepdim (None: the result has the argument's shape).
+        display: the name PyTorch prints for the backward node, without the digit.
+        integers: what happens to integer operands: "float" (to the default dtype), "keep".
+        samples: yields (arrays, params) on which the laws run.
+    """
+
+    __slots__ = (
+        "arity", "call", "differentiable", "display", "forward", "general", "id", "integers", "into", "kind", "name",
+        "outputs", "params", "raw_backward", "row", "rules", "samples", "save_for", "saves_nothing", "shape_of", "singular",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        forward: Callable[..., Any],
+        rules: Sequence[Rule] = (),
+        *,
+        arity: int = 1,
+        singular: bool = False,
+        outputs: int = 1,
+        differentiable: int = 1,
+        params: Sequence[str] = (),
+        into: Callable[..., None] | None = None,
+        raw_backward: Callable[..., None] | None = None,
+        row: tuple[int, int | None] | None = None,
+        display: str | None = None,
+        integers: str = "keep",
+        samples: Callable[[], Any] | None = None,
+    ) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"op {name}: unknown kind {kind}")
+        self.name, self.kind, self.forward, self.arity = name, kind, forward, arity
+        self.rules: tuple[Rule, ...] = tuple(rules) or (None,) * abs(arity)
+        self.singular, self.outputs, self.differentiable = singular, outputs, differentiable
+        self.params = tuple(params)
+        self.raw_backward = raw_backward
+        self.into, self.row, self.integers, self.samples = into, row, integers, samples
+        self.display = display or "".join(part.capitalize() for part in name.split("_"))
+        self.save_for = tuple(self._reads(rule) for rule in self.rules)
+        self.shape_of = tuple(self._names_shape(rule) for rule in self.rules)
+        self.saves_nothing = not any(args or ans for args, ans in self.save_for)
+        self.call: Callable[..., Any] = forward
+        self.id = self.general = -1
+        register(self)
+
+    def _reads(self, rule: Rule) -> tuple[frozenset[int], bool]:
+        if not callable(rule):
+            return frozenset(), False
+        names = rule.__code__.co_varnames  # type: ignore[attr-defined]
+        first = 2 if self.kind == "elementwise" else 3
+        read = values_read(rule)
+        arguments = names[first : first + abs(self.arity)]
+        return frozenset(i for i, n in enumerate(arguments) if n in read), names[first - 1] in read
+
+    def _names_shape(self, rule: Rule) -> frozenset[int]:
+        """Arguments of which a rule reads only the shape."""
+        if not callable(rule):
+            return frozenset()
+        code = rule.__code__  # type: ignore[attr-defined]
+        first = 2 if self.kind == "elementwise" else 3
+        arguments = code.co_varnames[first : first + abs(self.arity)]
+        loaded = {n for i in dis.get_instructions(code) if i.opname.startswith("LOAD_FAST")
+                  for n in (i.argval if isinstance(i.argval, tuple) else (i.argval,))}
+        read = self._reads(rule)[0]
+        return frozenset(i for i, n in enumerate(arguments) if n in loaded and i not in read)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}: {self.kind}>"
+
+
+TABLE: dict[str, Op] = {}
+BY_ID: list[Op] = []  # an entry's number to its op: even = plain layout, odd = general layout
+
+
+def register(op: Op) -> None:
+    """Enter a record into the table and give it the numbers that tape entries carry."""
+    if op.name in TABLE:
+        raise ValueError(f"op {op.name} is defined twice")
+    TABLE[op.name] = op
+    op.id, op.general = len(BY_ID), len(BY_ID) + 1
+    BY_ID.extend((op, op))

@@ -1,0 +1,530 @@
+"""The hot path: run an op's forward, box the result, append an entry. Nothing else lives here.
+
+Each op's recording function is a closure made once by one of five factories, by number of arrays and presence of
+parameters. The closures take private float32/float64 tensors and Python scalars; whatever else arrives (other dtypes,
+promotion, NumPy arrays, tensors that share memory or carry hooks) goes to `slow`, which does everything.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from .op import Op
+from .state import RECORDING
+from .tape import HEAVY, next_slot
+
+getframe = sys._getframe
+recording = RECORDING.get
+MARK = "__tapegrad__"  # a global of every module of the package, so that recording finds the user's frame
+
+
+class Box:
+    """A tensor's slots, without behaviour.
+
+    _d: the array. _s: the slot (0: untracked; negative: a leaf that requires grad). _st: None for a private tensor,
+    else an `Extra` (shared memory, hooks). _g: the gradient. _leaf: a leaf's slot, kept while requires_grad is off.
+    """
+
+    __slots__ = ("__weakref__", "_d", "_g", "_leaf", "_s", "_st")
+    _d: Any
+    _s: int
+    _st: Any
+    _g: Any
+    _leaf: int
+
+
+class Extra:
+    """What a tensor carries besides its array: cells of hooks that it and its results keep alive."""
+
+    __slots__ = ("cells",)
+
+    def __init__(self, cells: frozenset[Any] | None) -> None:
+        self.cells = cells
+
+
+Tensor: type[Box] = Box
+Parameter: type[Box] = Box
+new = Box.__new__
+ndarray: Any = type(None)
+asarray: Any = None
+F32: Any = None
+F64: Any = None
+
+
+class Services:
+    """Array functions and slow paths handed in once by the layers that own them."""
+
+    sync: Callable[[Any], None]  # brings a tensor that shares memory up to date
+    save: Callable[[Any], Any]  # the array of such a tensor that the tape may keep
+    operands: Callable[[Op, tuple[Any, ...]], Any]  # foreign operands and promotion
+    quiet: Callable[[Callable[..., Any]], Callable[..., Any]]  # without floating-point warnings
+
+
+services = Services()
+
+
+def adopt(tensor: type[Box], parameter: type[Box]) -> None:
+    """Name the facade classes that results are boxed in."""
+    global Tensor, Parameter, new
+    Tensor, Parameter, new = tensor, parameter, tensor.__new__
+
+
+def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> None:
+    """Name the default array type and its two fast dtypes."""
+    global ndarray, asarray, F32, F64
+    ndarray, asarray, F32, F64 = array_type, as_array, float32, float64
+
+
+def wrap(array: Any, slot: int = 0) -> Any:
+    """A private tensor around an array."""
+    out = new(Tensor)
+    out._d = array if type(array) is ndarray else asarray(array)
+    out._s = slot
+    out._st = None
+    return out
+
+
+def user_place(frame: Any, tape: Any) -> tuple[Any, int]:
+    """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
+    if tape.place is not None:
+        return tape.place  # type: ignore[no-any-return]
+    while frame is not None and MARK in frame.f_globals:
+        frame = frame.f_back
+    return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def unary(op: Op) -> Callable[..., Any]:
+    """Recording function of an elementwise op of one array."""
+    forward = services.quiet(op.forward) if op.singular else op.forward
+    number = op.id
+    (reads, keep_ans) = op.save_for[0]
+    keep_x = 0 in reads
+
+    def call(input: Any, *, out: Any = None) -> Any:
+        if out is not None:
+            return services_out(op, (input,), out)
+        try:
+            x = input._d
+            st = input._st
+        except AttributeError:
+            return slow(op, (input,))
+        if st is not None:
+            return slow(op, (input,))
+        dt = x.dtype
+        if dt is not F32 and dt is not F64:
+            return slow(op, (input,))
+        r = forward(x)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        res = new(Tensor)
+        res._d = r
+        res._st = None
+        sa = input._s
+        if sa:
+            tape = recording()
+            if tape is not None:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_place(f, tape)
+                res._s = s = next_slot()
+                tape[s] = (
+                    number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None
+                )
+                if r.nbytes >= HEAVY:
+                    tape.heavy(r.nbytes)
+                if s > tape.limit:
+                    tape.due(s)
+                return res
+        res._s = 0
+        return res
+
+    return call
+
+
+def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Recording functions of an elementwise op of two arrays: op(a, b), and op(b, a) for reflected operators."""
+    forward = services.quiet(op.forward) if op.singular else op.forward
+    number = op.id
+    (reads_a, ans_a), (reads_b, ans_b) = op.save_for
+    x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
+    x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
+
+    def call(input: Any, other: Any, *, out: Any = None) -> Any:
+        if out is not None:
+            return services_out(op, (input, other), out)
+        tb = type(other)
+        if tb is Tensor or tb is Parameter:
+            try:
+                x = input._d
+                st = input._st
+            except AttributeError:
+                return slow(op, (input, other))
+            y = other._d
+            if st is not None or other._st is not None:
+                return slow(op, (input, other))
+            dt = x.dtype
+            if dt is not y.dtype or (dt is not F32 and dt is not F64):
+                return slow(op, (input, other))
+            try:
+                r = forward(x, y)
+            except ValueError:
+                raise errors.broadcast_mismatch(op.name, x.shape, y.shape) from None
+            if type(r) is not ndarray:
+                r = asarray(r)
+            res = new(Tensor)
+            res._d = r
+            res._st = None
+            sa = input._s
+            sb = other._s
+            if sa or sb:
+                tape = recording()
+                if tape is not None:
+                    f = getframe(1)
+                    code = f.f_code
+                    at = f.f_lasti
+                    if MARK in f.f_globals:
+                        code, at = user_place(f, tape)
+                    res._s = s = next_slot()
+                    xs = x.shape
+                    ys = y.shape
+                    tape[s] = (
+                        number, sa, sb, code, at,
+                        x if (x_for_b and sb) or (x_for_a and sa) else None,
+                        y if (y_for_a and sa) or (y_for_b and sb) else None,
+                        r if (ans_a and sa) or (ans_b and sb) else None,
+                        dt, xs, None if xs == ys else ys,
+                    )  # fmt: skip
+                    if r.nbytes >= HEAVY:
+                        tape.heavy(r.nbytes)
+                    if s > tape.limit:
+                        tape.due(s)
+                    return res
+            res._s = 0
+            return res
+        if tb is float or tb is int:
+            try:
+                x = input._d
+                st = input._st
+            except AttributeError:
+                return slow(op, (input, other))
+            dt = x.dtype
+            if st is not None or (dt is not F32 and dt is not F64):
+                return slow(op, (input, other))
+            try:
+                r = forward(x, other)
+            except OverflowError:
+                return slow(op, (input, other))
+            if type(r) is not ndarray:
+                r = asarray(r)
+            res = new(Tensor)
+            res._d = r
+            res._st = None
+            sa = input._s
+            if sa:
+                tape = recording()
+                if tape is not None:
+                    f = getframe(1)
+                    code = f.f_code
+                    at = f.f_lasti
+                    if MARK in f.f_globals:
+                        code, at = user_place(f, tape)
+                    res._s = s = next_slot()
+                    tape[s] = (
+                        number, sa, 0, code, at,
+                        x if x_for_a else None, other if y_for_a else None, r if ans_a else None, dt, x.shape, None,
+                    )  # fmt: skip
+                    if r.nbytes >= HEAVY:
+                        tape.heavy(r.nbytes)
+                    if s > tape.limit:
+                        tape.due(s)
+                    return res
+            res._s = 0
+            return res
+        return slow(op, (input, other))
+
+    def reflected(other: Any, input: Any) -> Any:
+        tb = type(input)
+        if tb is not float and tb is not int:
+            return slow(op, (input, other))
+        y = other._d
+        dt = y.dtype
+        if other._st is not None or (dt is not F32 and dt is not F64):
+            return slow(op, (input, other))
+        try:
+            r = forward(input, y)
+        except OverflowError:
+            return slow(op, (input, other))
+        if type(r) is not ndarray:
+            r = asarray(r)
+        res = new(Tensor)
+        res._d = r
+        res._st = None
+        sb = other._s
+        if sb:
+            tape = recording()
+            if tape is not None:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_place(f, tape)
+                res._s = s = next_slot()
+                tape[s] = (
+                    number, 0, sb, code, at,
+                    input if x_for_b else None, y if y_for_b else None, r if ans_b else None, dt, None, y.shape,
+                )  # fmt: skip
+                if r.nbytes >= HEAVY:
+                    tape.heavy(r.nbytes)
+                if s > tape.limit:
+                    tape.due(s)
+                return res
+        res._s = 0
+        return res
+
+    return call, reflected
+
+
+def one_array(op: Op) -> Callable[..., Any]:
+    """Recording function op(x, *params) of any kind with one array."""
+    forward = services.quiet(op.forward) if op.singular else op.forward
+    number = op.id
+    reads, keep_ans = op.save_for[0]
+    keep_x = 0 in reads
+    differentiable = op.kind != "constant"
+    promotes = op.integers == "float"
+
+    def call(input: Any, *params: Any) -> Any:
+        x = input._d
+        dt = x.dtype
+        if input._st is not None or (promotes and dt is not F32 and dt is not F64):
+            return slow(op, (input,), params)
+        r = forward(x, *params)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        res = new(Tensor)
+        res._d = r
+        res._st = None
+        sa = input._s
+        if sa and differentiable:
+            tape = recording()
+            if tape is not None:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_place(f, tape)
+                res._s = s = next_slot()
+                tape[s] = (
+                    number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None,
+                    r.dtype, x.shape, None, params, r.shape,
+                )  # fmt: skip
+                if r.nbytes >= HEAVY:
+                    tape.heavy(r.nbytes)
+                if s > tape.limit:
+                    tape.due(s)
+                return res
+        res._s = 0
+        return res
+
+    return call
+
+
+def two_arrays(op: Op) -> Callable[..., Any]:
+    """Recording function op(x, y, *params) of any kind with two arrays of one dtype."""
+    forward = services.quiet(op.forward) if op.singular else op.forward
+    number = op.id
+    (reads_a, ans_a), (reads_b, ans_b) = op.save_for
+    x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
+    x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
+    differentiable = op.kind != "constant"
+
+    def call(input: Any, other: Any, *params: Any) -> Any:
+        try:
+            x = input._d
+            y = other._d
+            st = input._st is None and other._st is None
+        except AttributeError:
+            return slow(op, (input, other), params)
+        dt = x.dtype
+        if not st or dt is not y.dtype:
+            return slow(op, (input, other), params)
+        r = forward(x, y, *params)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        res = new(Tensor)
+        res._d = r
+        res._st = None
+        sa = input._s
+        sb = other._s
+        if differentiable and (sa or sb):
+            tape = recording()
+            if tape is not None:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_place(f, tape)
+                res._s = s = next_slot()
+                tape[s] = (
+                    number, sa, sb, code, at,
+                    x if (x_for_b and sb) or (x_for_a and sa) else None,
+                    y if (y_for_a and sa) or (y_for_b and sb) else None,
+                    r if (ans_a and sa) or (ans_b and sb) else None,
+                    r.dtype, x.shape, y.shape, params, r.shape,
+                )  # fmt: skip
+                if r.nbytes >= HEAVY:
+                    tape.heavy(r.nbytes)
+                if s > tape.limit:
+                    tape.due(s)
+                return res
+        res._s = 0
+        return res
+
+    return call
+
+
+def many_arrays(op: Op) -> Callable[..., Any]:
+    """Recording function of an op of three or more arrays, of a sequence of arrays, or with several outputs."""
+    n = op.arity
+
+    if n < 0:
+
+        def call(inputs: Any, *params: Any) -> Any:
+            return slow(op, tuple(inputs), params)
+    else:
+
+        def call(*operands: Any) -> Any:
+            return slow(op, operands[:n], operands[n:])
+
+    return call
+
+
+def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
+    """Run and record any op on any operands: promotion, NumPy arrays, shared memory, hooks, several outputs.
+
+    Returns NotImplemented for operands that cannot be made arrays, so that Python tries the other side.
+    """
+    tensors = services.operands(op, operands)
+    if tensors is NotImplemented:
+        return NotImplemented
+    arrays = [t._d if isinstance(t, Box) else t for t in tensors]
+    slots = tuple([t._s if isinstance(t, Box) else 0 for t in tensors])
+    tape = recording() if op.kind != "constant" and any(slots) else None
+    cells = None
+    for t in tensors:
+        if isinstance(t, Box) and t._st is not None and t._st.cells is not None:
+            cells = t._st.cells if cells is None else cells | t._st.cells
+    run = services.quiet(op.forward)
+    try:
+        r = run(arrays, *params) if op.arity < 0 else run(*arrays, *params)
+    except ValueError as e:
+        raise errors.forward_failed(op.name, [getattr(a, "shape", ()) for a in arrays], e) from None
+    if op.outputs > 1:
+        return _record_outputs(op, tensors, arrays, slots, r, params, tape, cells)
+    res = wrap(r)
+    if tape is not None:
+        saved, keep_ans = _saved(op, tensors, arrays, slots)
+        code, at = user_place(getframe(1), tape)
+        r = res._d
+        res._s = s = next_slot()
+        shapes = tuple([a.shape if type(a) is ndarray else () for a in arrays])
+        tape[s] = (op.general, slots, code, at, saved, r if keep_ans else None, r.dtype, shapes, params, r.shape)
+        _count(tape, s, r.nbytes)
+        if cells is not None:
+            res._st = Extra(cells)
+    return res
+
+
+def _count(tape: Any, slot: int, nbytes: int) -> None:
+    if nbytes >= HEAVY:
+        tape.heavy(nbytes)
+    if slot > tape.limit:
+        tape.due(slot)
+
+
+def _saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
+    """What the tape keeps of each argument: those that the rule of a tracked argument reads."""
+    read: set[int] = set()
+    keep_ans = False
+    if op.arity < 0:
+        indices, keep_ans = op.save_for[0]
+        if indices:
+            read = set(range(len(slots)))
+    else:
+        for slot, (indices, ans) in zip(slots, op.save_for, strict=False):
+            if slot:
+                read |= indices
+                keep_ans |= ans
+    kept: list[Any] = []
+    for i, (t, a) in enumerate(zip(tensors, arrays, strict=True)):
+        if i not in read:
+            kept.append(None)
+        elif isinstance(t, Box) and t._st is not None:
+            kept.append(services.save(t))
+        else:
+            kept.append(a)
+    return tuple(kept), keep_ans
+
+
+def _record_outputs(
+    op: Op,
+    tensors: list[Any],
+    arrays: list[Any],
+    slots: tuple[int, ...],
+    results: tuple[Any, ...],
+    params: tuple[Any, ...],
+    tape: Any,
+    cells: Any,
+) -> tuple[Any, ...]:
+    """One entry for the op under a slot of its own, one entry an output that reads it: outputs are told apart by index."""
+    out = tuple([wrap(r) for r in results])
+    if tape is None:
+        return out
+    saved, keep_ans = _saved(op, tensors, arrays, slots)
+    code, at = user_place(getframe(2), tape)
+    kept = tuple([t._d for t in out])
+    s = next_slot()
+    shapes = tuple([a.shape if type(a) is ndarray else () for a in arrays])
+    metas = tuple([(r.shape, r.dtype) for r in kept])
+    tape[s] = (op.general, slots, code, at, saved, kept if keep_ans else None, kept[0].dtype, shapes, params, metas)
+    for i, t in enumerate(out[: op.differentiable]):
+        if t._d.dtype.kind in "fc":
+            t._s = j = next_slot()
+            tape[j] = (-1, s, 0, code, at, i)
+            if cells is not None:
+                t._st = Extra(cells)
+    _count(tape, s, sum(r.nbytes for r in kept))
+    return out
+
+
+def services_out(op: Op, operands: tuple[Any, ...], out: Any) -> Any:
+    """`out=`: compute, then copy into the given tensor."""
+    return out.resize_as_result_(op.call(*operands))
+
+
+def make(op: Op) -> Any:
+    """Give an op its recording function; returns it (for elementwise binary ops, with the reflected one)."""
+    if op.outputs > 1 or op.arity > 2 or op.arity < 0:
+        op.call = many_arrays(op)
+    elif op.arity == 2 and op.kind == "elementwise":
+        op.call, reflected = binary(op)
+        return op.call, reflected
+    elif op.arity == 2:
+        op.call = two_arrays(op)
+    elif op.kind == "elementwise" and not op.params:
+        op.call = unary(op)
+    else:
+        op.call = one_array(op)
+    return op.call
+
+
+def mark_package(package: str) -> None:
+    """Set MARK in every loaded module of the package; recording then skips its frames."""
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(package + "."):
+            module.__dict__[MARK] = True

@@ -1,0 +1,63 @@
+"""What a thread and a task carry: the tape and the recording mode.
+
+`RECORDING` holds the tape to record into, or None while gradients are switched off: one look-up on the hot path
+answers both. `TAPE` holds the tape whatever the mode. Both are context variables: an asyncio task that holds
+`no_grad` over an await does not switch its siblings off, and a new thread starts with the default, which makes the
+thread's own tape at its first tracked operation.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+from .tape import Tape
+
+
+class _FirstUse:
+    """Stands where a thread has no tape yet; the first entry stored makes one."""
+
+    limit = float("inf")
+
+    def __setitem__(self, slot: int, entry: tuple[Any, ...]) -> None:
+        tape = current_tape()
+        if RECORDING.get() is self:
+            RECORDING.set(tape)
+        tape[slot] = entry
+
+
+FIRST_USE: Any = _FirstUse()
+TAPE: ContextVar[Tape | None] = ContextVar("tapegrad_tape", default=None)
+RECORDING: ContextVar[Any] = ContextVar("tapegrad_recording", default=FIRST_USE)
+INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
+ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("tapegrad_anomaly", default=(False, True))
+
+
+def current_tape() -> Tape:
+    """The tape of this context, made on first use, whatever the recording mode."""
+    tape = TAPE.get()
+    if tape is None:
+        tape = Tape()
+        TAPE.set(tape)
+    return tape
+
+
+def is_recording() -> bool:
+    return RECORDING.get() is not None
+
+
+def set_recording(on: bool) -> Any:
+    """Switch recording; returns the previous value, to be handed to `restore_recording`."""
+    previous = RECORDING.get()
+    if on:
+        RECORDING.set(TAPE.get() or FIRST_USE)
+    else:
+        RECORDING.set(None)
+        tape = TAPE.get()
+        if tape is not None:
+            tape.settle()
+    return previous
+
+
+def restore_recording(previous: Any) -> None:
+    RECORDING.set(previous)

@@ -1,0 +1,270 @@
+"""The Wengert tape: entries keyed by slot, and the liveness sweep.
+
+Slots are integers from one process-wide counter, strictly increasing. An entry reads only smaller slots, so a tape is
+in topological order by construction and nothing here or in the replay recurses. Leaves have negative slots and no
+entry.
+
+Entry layouts (ints, arrays, code objects and tuples of these, which the cyclic garbage collector drops from its lists):
+
+    plain     (number, slot of x, slot of y or 0, code, instruction, x, y, ans, dtype, shape of x, shape of y, params, shape)
+    general   (number, slots, code, instruction, saved arguments, ans, dtype, shapes, params, shape)
+    output    (OUTPUT, slot of the multi-output entry, 0, code, instruction, index)
+    released  (RELEASED, number, code, instruction)  what remains of an entry whose tensor is still alive
+
+`number` is an op's `id` for the plain layout and `general` for the general one. Fields a rule does not read are None;
+`params` and `shape` (of the result) are left out where elementwise ops without parameters need neither.
+
+Liveness: a Tensor, the tape's key and every entry that reads a slot share one int object. When nobody but the key
+refers to it, the entry is dead; dropping an entry drops its references to older slots, so one pass from the newest to
+the oldest finds everything dead. The counter starts at 2**20 because CPython shares small ints between all their users.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from .op import BY_ID
+
+next_slot = itertools.count(2**20).__next__
+getrefcount = sys.getrefcount
+
+OUTPUT = -1
+RELEASED = -2
+FAILED = -3
+
+HEAVY = 32768  # results of at least this many bytes are counted
+ENTRY_SLACK = 1024
+BYTE_SLACK = 8 << 20
+
+Entry = tuple[Any, ...]
+
+
+def inputs_of(entry: Entry) -> tuple[int, ...]:
+    """Slots an entry reads (0: an untracked operand)."""
+    first = entry[1]
+    if type(first) is tuple:
+        return first
+    if entry[0] <= RELEASED:
+        return ()
+    return first, entry[2]
+
+
+def place_of(entry: Entry) -> tuple[Any, int]:
+    """The code object and instruction offset of the call that recorded the entry."""
+    if type(entry[1]) is tuple or entry[0] <= RELEASED:
+        return entry[2], entry[3]
+    return entry[3], entry[4]
+
+
+def line_of(entry: Entry) -> tuple[str, int]:
+    """File and line of the user's call that recorded the entry."""
+    code, instruction = place_of(entry)
+    if code is None:
+        return "?", 0
+    for start, stop, line in code.co_lines():
+        if start <= instruction < stop and line is not None:
+            return code.co_filename, line
+    return code.co_filename, code.co_firstlineno
+
+
+def op_of(entry: Entry) -> Any:
+    return BY_ID[entry[1] if entry[0] <= RELEASED else entry[0]]
+
+
+def saved_arrays(entry: Entry) -> Iterator[Any]:
+    """Arrays an entry keeps alive."""
+    if entry[0] < 0:
+        return
+    values = (*entry[4], entry[5]) if type(entry[1]) is tuple else entry[5:8]
+    for v in values:
+        if type(v) is tuple:
+            yield from (w for w in v if hasattr(w, "nbytes"))
+        elif hasattr(v, "nbytes"):
+            yield v
+
+
+class Tape(dict[int, Entry]):
+    """Entries by slot. A thread's tape is made at its first tracked operation; see the module's docstring.
+
+    `len(tape)` counts entries, `print(tape)` shows them as a Wengert list, `clear()` drops them all (tensors recorded
+    so far can then no longer be differentiated).
+    """
+
+    __slots__ = ("__weakref__", "bytes", "bytes_limit", "cells", "limit", "place", "survivors", "thread")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limit = next_slot() + ENTRY_SLACK  # slot number at which a sweep is considered
+        self.survivors = 0  # entries left by the last sweep
+        self.bytes = 0  # bytes of heavy results since the last sweep
+        self.bytes_limit = BYTE_SLACK
+        self.cells: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
+        self.place: tuple[Any, int] | None = None  # while a derivative is recorded: the line of its forward op
+        self.thread = weakref.ref(threading.current_thread())
+        TAPES.append(self)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def heavy(self, nbytes: int) -> None:
+        """Count a large result; sweep when these add up to more than what survived last time."""
+        self.bytes += nbytes
+        if self.bytes > self.bytes_limit:
+            self.sweep()
+
+    def due(self, slot: int) -> None:
+        """Called when the slot counter passes `limit`; other tapes advance it too, so count own entries first."""
+        grown = len(self) - self.survivors
+        allowed = max(ENTRY_SLACK, self.survivors)
+        if grown >= allowed:
+            self.sweep()
+        else:
+            self.limit = slot + allowed - grown
+
+    def settle(self) -> None:
+        """Sweep if there is something new worth it: on entering no_grad, after backward, after large unrecorded ops."""
+        if len(self) - self.survivors > self.survivors >> 3 or self.bytes > self.bytes_limit >> 3:
+            self.sweep()
+
+    def settle_after_backward(self) -> None:
+        """At the end of a pass that released its entries: usually nothing is left."""
+        if not self:
+            self.survivors = self.bytes = 0
+            self.bytes_limit = BYTE_SLACK
+        elif self.bytes or len(self) - self.survivors >= 64:
+            self.settle()
+
+    def sweep(self) -> None:
+        """Drop every entry whose slot nobody refers to, newest first."""
+        for tape in orphans():
+            tape._sweep()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        slots = snapshot(self)
+        slots.sort()
+        nbytes = 0
+        seen: set[int] = set()
+        while slots:
+            s = slots.pop()
+            if getrefcount(s) <= UNSHARED:
+                self.pop(s, None)
+                continue
+            entry = self.get(s)
+            if entry is not None:
+                for a in saved_arrays(entry):
+                    if id(a) not in seen:
+                        seen.add(id(a))
+                        nbytes += a.nbytes
+            entry = None
+        self.survivors = len(self)
+        self.limit = next_slot() + max(ENTRY_SLACK, self.survivors)
+        self.bytes, self.bytes_limit = 0, max(BYTE_SLACK, nbytes)
+        if self.cells:
+            self.cells = {s: c for s, c in self.cells.items() if c() is not None}
+
+    def clear(self) -> None:
+        super().clear()
+        self.survivors = self.bytes = 0
+
+    def __repr__(self) -> str:
+        return f"<tape with {len(self)} entries>"
+
+    def __str__(self) -> str:
+        return "\n".join(wengert_lines(self)) or "(empty tape)"
+
+
+TAPES: list[Tape] = []
+
+
+def snapshot(tape: Tape) -> list[int]:
+    while True:
+        try:
+            return list(tape)
+        except RuntimeError:  # another thread recorded while the keys were copied
+            continue
+
+
+def orphans() -> list[Tape]:
+    """Tapes whose thread has ended; those with nothing left on them are forgotten."""
+    gone = [t for t in TAPES if (th := t.thread()) is None or not th.is_alive()]
+    for tape in gone:
+        if not tape and tape in TAPES:
+            TAPES.remove(tape)
+    return [t for t in gone if t]
+
+
+def find(slot: int) -> tuple[Tape, Entry] | None:
+    """The tape and entry of a slot, on whichever thread's tape it stands."""
+    for tape in TAPES:
+        entry = tape.get(slot)
+        if entry is not None:
+            return tape, entry
+    return None
+
+
+def _calibrate() -> int:
+    """Reference count of a slot that only the tape's key holds, seen from `_sweep`'s loop."""
+    probe: dict[int, None] = {next_slot() + 0: None}
+    slots = list(probe)
+    while slots:
+        s = slots.pop()
+        count = getrefcount(s)
+    return count
+
+
+UNSHARED = _calibrate()
+
+
+def size_text(nbytes: int) -> str:
+    if nbytes < 1024:
+        return f"{nbytes} B"
+    return f"{nbytes / 1024:.3g} KB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.3g} MB"
+
+
+def result_of(entry: Entry) -> tuple[Any, tuple[int, ...]]:
+    """dtype and shape of the result an entry stands for."""
+    if type(entry[1]) is tuple:
+        return entry[6], entry[9]
+    if len(entry) > 12:
+        return entry[8], entry[12]
+    shapes = [s for s in entry[9:11] if s is not None]
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    return entry[8], tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True))
+
+
+def wengert_lines(tape: Tape) -> Iterator[str]:
+    """One line an entry: result, op, operands, bytes saved, where it was recorded."""
+    slots = sorted(snapshot(tape))
+    names: dict[int, str] = {}
+
+    def name(slot: int) -> str:
+        if not slot:
+            return "const"
+        return names.setdefault(slot, f"{'v' if slot > 0 else 'leaf'}{len(names) + 1}")
+
+    for s in slots:
+        entry = tape.get(s)
+        if entry is None:
+            continue
+        file, line = line_of(entry)
+        where = f"{file.rsplit('/', 1)[-1]}:{line}"
+        if entry[0] == OUTPUT:
+            yield f"{name(s)} = {name(entry[1])}[{entry[5]}]  {where}"
+        elif entry[0] <= RELEASED:
+            yield f"{name(s)} = {op_of(entry).name}, released  {where}"
+        else:
+            dtype, shape = result_of(entry)
+            nbytes = size_text(dtype.itemsize * prod(shape))
+            operands = ", ".join(name(i) for i in inputs_of(entry)[: abs(op_of(entry).arity)] or inputs_of(entry))
+            yield f"{name(s)} = {op_of(entry).name}({operands})  {dtype}{list(shape)}  {nbytes}  {where}"

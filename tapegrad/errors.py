@@ -1,0 +1,321 @@
+"""Every exception and every message text that tapegrad words itself.
+
+Where PyTorch raises for the same mistake, its error type and first sentence come first, since programs match on them;
+then what happened here: the op, the shapes, where it was recorded, and the fix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Place = tuple[str, int]
+
+
+def at(place: Place | None) -> str:
+    return "" if place is None or not place[1] else f" Recorded at {place[0]}:{place[1]}."
+
+
+def size(shape: Sequence[int]) -> str:
+    return f"torch.Size({list(shape)})"
+
+
+def dtype_name(dtype: Any) -> str:
+    """PyTorch's name of a NumPy dtype in error texts."""
+    names = {
+        "float32": "Float", "float64": "Double", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
+        "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+        "bfloat16": "BFloat16",
+    }  # fmt: skip
+    return names.get(str(dtype), str(dtype))
+
+
+# ------------------------------------------------------------------------------------------------------------- forward
+
+
+def broadcast_mismatch(op: str, a: Sequence[int], b: Sequence[int]) -> RuntimeError:
+    rank = max(len(a), len(b))
+    pa, pb = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
+    for dim in range(rank - 1, -1, -1):
+        if pa[dim] != pb[dim] and 1 not in (pa[dim], pb[dim]):
+            return RuntimeError(
+                f"The size of tensor a ({pa[dim]}) must match the size of tensor b ({pb[dim]}) at non-singleton "
+                f"dimension {dim}. {op}() got shapes {tuple(a)} and {tuple(b)}."
+            )
+    return RuntimeError(f"{op}() got shapes {tuple(a)} and {tuple(b)}, which do not broadcast.")
+
+
+def forward_failed(op: str, shapes: Sequence[Sequence[int]], cause: Exception) -> RuntimeError:
+    if len(shapes) == 2 and "broadcast" in str(cause):
+        return broadcast_mismatch(op, *shapes)
+    return RuntimeError(f"{op}(): {cause}. Got shapes {', '.join(str(tuple(s)) for s in shapes)}.")
+
+
+def matmul_mismatch(op: str, a: Sequence[int], b: Sequence[int]) -> RuntimeError:
+    if len(a) == 2 and len(b) == 2:
+        return RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]}). In {op}(): the last size of "
+            "the first must equal the first size of the second."
+        )
+    return RuntimeError(f"{op}(): shapes {tuple(a)} and {tuple(b)} cannot be multiplied.")
+
+
+def dtype_mismatch(op: str, a: Any, b: Any) -> RuntimeError:
+    ca, cb = ({"float32": "float", "float64": "double"}.get(str(d), dtype_name(d).lower()) for d in (a, b))
+    return RuntimeError(
+        f"expected m1 and m2 to have the same dtype, but got: {ca} != {cb}. In {op}(): convert one with .to(dtype)."
+    )
+
+
+def bad_operand(op: str, operands: Sequence[Any]) -> TypeError:
+    kinds = ", ".join(type(o).__name__ for o in operands)
+    return TypeError(f"{op}(): expected tensors, NumPy arrays or numbers, but got {kinds}.")
+
+
+def index_failed(op: str, shape: Sequence[int], cause: Exception) -> Exception:
+    kind = IndexError if isinstance(cause, IndexError) else RuntimeError
+    text = str(cause)
+    if "could not broadcast" in text or "cannot assign" in text:
+        text = f"shape mismatch: value tensor cannot be broadcast to indexing result. {text}"
+    return kind(f"{text} In {op} on a tensor of shape {tuple(shape)}.")
+
+
+# ------------------------------------------------------------------------------------------------------------ autograd
+
+
+def second_backward(node: str | None, place: Place | None = None, failed: bool = False) -> RuntimeError:
+    text = (
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        "saved tensors after calling backward."
+    )
+    if failed:
+        text += " The first pass did not finish: an exception stopped it after this node."
+    if node is not None:
+        text += f" Node {node} has been released.{at(place)}"
+    return RuntimeError(text)
+
+
+def no_grad_fn(index: int, recording: bool) -> RuntimeError:
+    why = "" if recording else " It may have been computed under no_grad()."
+    return RuntimeError(
+        f"element {index} of tensors does not require grad and does not have a grad_fn. Nothing was recorded for it: set "
+        f"requires_grad=True on an input before computing it.{why}"
+    )
+
+
+def not_scalar(shape: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"grad can be implicitly created only for scalar outputs. This output has shape {tuple(shape)}: pass a gradient "
+        "of that shape, or reduce it first, for example with .sum()."
+    )
+
+
+def not_real(dtype: Any) -> RuntimeError:
+    return RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
+
+
+def cotangent_shape(index: int, got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"Mismatch in shape: grad_output[{index}] has a shape of {size(got)} and output[{index}] has a shape of "
+        f"{size(expected)}. A cotangent has its output's shape."
+    )
+
+
+def batched_cotangent_shape(index: int, got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
+        f"sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was "
+        f"detected: grad_output[{index}] has a shape of {size(got)} and output[{index}] has a shape of {size(expected)}."
+    )
+
+
+def cotangent_type(kind: str) -> TypeError:
+    return TypeError(
+        f"gradients can be either Tensors or None, but got {kind}. Wrap an array with tapegrad.as_tensor(...)."
+    )
+
+
+def cotangent_complex(index: int, got: Any, expected: Any) -> RuntimeError:
+    a, b = ("complex" if d.kind == "c" else "real" for d in (got, expected))
+    return RuntimeError(
+        "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+        f"grad_output[{index}] is {a} ({got}) and output[{index}] is {b} ({expected})."
+    )
+
+
+def cotangent_count(got: int, expected: int) -> RuntimeError:
+    return RuntimeError(f"got {expected} tensors and {got} gradients")
+
+
+def unused_input(index: int) -> RuntimeError:
+    return RuntimeError(
+        f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True "
+        "if this is the desired behavior."
+    )
+
+
+def input_untracked(index: int) -> RuntimeError:
+    return RuntimeError(
+        f"One of the differentiated Tensors does not require grad. It is input {index}: call .requires_grad_() on it "
+        "before computing the output."
+    )
+
+
+def empty_inputs(function: str) -> RuntimeError:
+    return RuntimeError(f"`inputs` argument to `{function}()` cannot be empty.")
+
+
+def bad_input(function: str, kind: str) -> TypeError:
+    return TypeError(f"{function}(): expected Tensors, but got {kind}.")
+
+
+def materialize_conflict() -> ValueError:
+    return ValueError(
+        "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+    )
+
+
+def anomaly(node: str, output: int, place: Place) -> RuntimeError:
+    return RuntimeError(
+        f"Function '{node}' returned nan values in its {output}th output. The operation was recorded at "
+        f"{place[0]}:{place[1]}."
+    )
+
+
+def create_graph_backward() -> None:
+    """No warning where PyTorch gives one: no reference cycle can form here."""
+
+
+# --------------------------------------------------------------------------------------------------------------- hooks
+
+
+def hook_result(kind: str) -> TypeError:
+    return TypeError(f"expected Variable, but hook returned '{kind}'. A hook returns a Tensor or None.")
+
+
+def hook_shape(got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
+    return RuntimeError(f"hook has changed the size of value: it returned {tuple(got)} for a gradient of {tuple(expected)}.")
+
+
+def hook_untracked() -> RuntimeError:
+    return RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+
+
+def post_hook_non_leaf() -> RuntimeError:
+    return RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+
+
+# ------------------------------------------------------------------------------------------------------- tensor flags
+
+
+def only_float_grad() -> RuntimeError:
+    return RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+
+
+def only_float_grad_setter() -> RuntimeError:
+    return RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+
+
+def non_leaf_requires_grad() -> RuntimeError:
+    return RuntimeError(
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph "
+        "that doesn't require differentiation use var_no_grad = var.detach()."
+    )
+
+
+def retain_untracked() -> RuntimeError:
+    return RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+
+
+NON_LEAF_GRAD = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+    "during autograd.backward(). If you want it, call .retain_grad() on this tensor before backward(), or read the .grad "
+    "of the leaf that you meant."
+)
+
+
+def grad_size(got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"attempting to assign a gradient of size '{list(got)}' to a tensor of size '{list(expected)}'. Please ensure that "
+        "the gradient and the tensor are the same size"
+    )
+
+
+def grad_type(kind: str) -> TypeError:
+    return TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind}")
+
+
+def grad_dtype(got: str, expected: str) -> RuntimeError:
+    return RuntimeError(
+        f"attempting to assign a gradient with dtype '{got}' to a tensor with grad_dtype '{expected}'. Please ensure that "
+        "the gradient and the tensor have the same dtype"
+    )
+
+
+def numpy_of_tracked() -> RuntimeError:
+    return RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+
+
+def not_scalar_item(numel: int) -> RuntimeError:
+    return RuntimeError(f"a Tensor with {numel} elements cannot be converted to Scalar")
+
+
+def ambiguous_bool(numel: int) -> RuntimeError:
+    many = "more than one value" if numel else "no values"
+    return RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
+
+
+def deepcopy_non_leaf() -> RuntimeError:
+    return RuntimeError(
+        "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. Copy a "
+        "computed tensor with .clone(), or .detach().clone() without its history."
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- in place
+
+
+def inplace_leaf(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"a leaf Variable that requires grad is being used in an in-place operation. It is {op}: do it under no_grad(), or "
+        "out of place."
+    )
+
+
+def inplace_leaf_view(op: str) -> RuntimeError:
+    return RuntimeError(
+        f"a view of a leaf Variable that requires grad is being used in an in-place operation. It is {op}: do it under "
+        "no_grad(), or on a clone()."
+    )
+
+
+def inplace_no_grad_view(op: str) -> RuntimeError:
+    return RuntimeError(
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Its writes could not be "
+        f"recorded for its base ({op}): make the view with grad mode enabled."
+    )
+
+
+def inplace_expanded(op: str) -> RuntimeError:
+    return RuntimeError(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+        f"clone() the tensor before performing the operation. It is {op}."
+    )
+
+
+def inplace_read_only(op: str) -> RuntimeError:
+    return RuntimeError(f"the tensor shares memory with a read-only NumPy array, so {op} cannot write to it: clone() it.")
+
+
+def inplace_shape(op: str, shape: Sequence[int], result: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"output with shape {list(shape)} doesn't match the broadcast shape {list(result)}. In {op}_()."
+    )
+
+
+def inplace_dtype(op: str, result: Any, target: Any) -> RuntimeError:
+    return RuntimeError(
+        f"result type {dtype_name(result)} can't be cast to the desired output type {dtype_name(target)}. In {op}_()."
+    )

@@ -1,0 +1,1 @@
+"""The table: one record an operation. Each file defines records and the public functions made of them."""

@@ -1,0 +1,285 @@
+"""Making tensors: from data, of a value, of random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..arrays import dtypes, random
+from ..core import alias
+from ..core.record import Box, wrap
+from .operands import as_constant
+from .shape import shape_of, sizes
+
+ALLOWED = "biufc"
+
+
+def _dtype(dtype: Any, default: Any = None) -> np.dtype[Any]:
+    if dtype is None:
+        return default or dtypes.get_default_dtype().numpy  # type: ignore[no-any-return]
+    return dtypes.to_numpy(dtype)
+
+
+def check_device(device: Any) -> None:
+    """Only 'cpu' so far."""
+    if device is None or device == "cpu":
+        return
+    d = device if isinstance(device, dtypes.device) else dtypes.device(device)
+    if d.type != "cpu":
+        raise RuntimeError(f"no {d.type} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled")
+
+
+def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
+    """A fresh leaf."""
+    check_device(device)
+    t = wrap(array)
+    if requires_grad:
+        t.requires_grad_(True)
+    return t
+
+
+def _nested_tensors(data: Any) -> Any:
+    """Nested sequences with tensors among their items, as sequences of numbers."""
+    if isinstance(data, Box):
+        return data._d.tolist() if data._st is None else shape_of(data) and data._d.tolist() or data._d.tolist()
+    if isinstance(data, list | tuple):
+        return [_nested_tensors(d) for d in data]
+    return data
+
+
+def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """A new array of the data, in PyTorch's dtype for it."""
+    if isinstance(data, Box):
+        shape_of(data)
+        return np.array(data._d, None if dtype is None else dtypes.to_numpy(dtype), order="K")
+    if isinstance(data, np.ndarray | np.generic):
+        if dtype is None:
+            dtypes.of(data.dtype)
+        return np.array(data, None if dtype is None else dtypes.to_numpy(dtype), subok=False)
+    if isinstance(data, list | tuple):
+        data = _nested_tensors(data)
+    elif hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
+        return from_data(np.asarray(data), dtype)
+    if dtype is not None and isinstance(data, bool | int | float | complex):
+        return np.array(data).astype(dtypes.to_numpy(dtype))
+    try:
+        array = np.array(data)
+    except ValueError:
+        raise ValueError(f"expected sequences of equal length: {data!r:.100} is ragged") from None
+    if array.dtype.kind not in ALLOWED:
+        raise _not_data(data, array)
+    if dtype is not None:
+        return array.astype(dtypes.to_numpy(dtype))
+    if not array.size and isinstance(data, list | tuple):
+        return array.astype(_dtype(None))
+    return as_constant(array)._d if array.dtype.kind not in "fc" else array.astype(
+        dtypes.get_default_dtype().to_complex().numpy if array.dtype.kind == "c" else _dtype(None)
+    )  # fmt: skip
+
+
+def _not_data(data: Any, array: Any) -> Exception:
+    if isinstance(data, str):
+        return TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if isinstance(data, list | tuple) and array.dtype.kind in "US":
+        return TypeError("new(): invalid data type 'str'")
+    if data is None or array.dtype == object:
+        return RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    return TypeError(f"can't convert data of type {type(data).__name__} to a tensor")
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """A new leaf tensor that copies the data: numbers, nested sequences, arrays.
+
+    Python floats give the default dtype, ints int64, bools bool; arrays keep their dtype.
+    Raises TypeError for arrays of unsupported dtypes and ValueError for ragged sequences.
+    """
+    return finish(from_data(data, dtype), requires_grad, device)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
+    check_device(device)
+    if isinstance(data, Box):
+        return data if dtype is None else data.to(dtype)  # type: ignore[attr-defined]
+    if isinstance(data, np.ndarray) and (dtype is None or dtypes.to_numpy(dtype) == data.dtype):
+        return from_numpy(data)
+    return wrap(from_data(data, dtype))
+
+
+asarray = as_tensor
+
+
+def from_numpy(ndarray: Any) -> Any:
+    """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    dtypes.of(ndarray.dtype)
+    return alias.foreign(np.asarray(ndarray))
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Any = None) -> Any:
+    """Zeros of the given sizes."""
+    return finish(np.zeros(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+
+
+def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Any = None) -> Any:
+    """Ones of the given sizes."""
+    return finish(np.ones(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Uninitialised memory of the given sizes."""
+    return finish(np.empty(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+
+
+def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if shape and min(shape) < 0:
+        bad = min(shape)
+        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(shape)}")
+    return shape
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """The value repeated to the given sizes, in its own dtype."""
+    value = from_data(fill_value, dtype)
+    return finish(np.full(checked(sizes((size,))), value), requires_grad, device)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Identity matrix."""
+    return finish(np.eye(n, m, dtype=_dtype(dtype)), requires_grad, device)
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """start, start + step, .. before end: int64 for integers, else the default dtype."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Box | np.generic) else v for v in (start, end, step))  # type: ignore[union-attr]
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    dt = _dtype(dtype, np.dtype(np.int64) if whole else None)
+    if whole:
+        values = np.arange(start, end, step)
+    else:
+        values = start + step * np.arange(int(np.ceil((end - start) / step)))
+    return finish(values.astype(dt), requires_grad, device)
+
+
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """`steps` values from start to end, both included, evenly spaced."""
+    start, end = (v.item() if isinstance(v, Box | np.generic) else v for v in (start, end))  # type: ignore[union-attr]
+    return finish(np.linspace(start, end, steps).astype(_dtype(dtype)), requires_grad, device)
+
+
+def _like(make: Any, name: str) -> Any:
+    def function(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+        shape_of(input)
+        return finish(make(input._d, dtype=None if dtype is None else dtypes.to_numpy(dtype)), requires_grad, device)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name.split('_')[0]} of input's shape and dtype."
+    return function
+
+
+zeros_like = _like(np.zeros_like, "zeros_like")
+ones_like = _like(np.ones_like, "ones_like")
+empty_like = _like(np.empty_like, "empty_like")
+
+
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """The value repeated to input's shape, in input's dtype."""
+    dt = input._d.dtype if dtype is None else dtypes.to_numpy(dtype)
+    return finish(np.full(shape_of(input), from_data(fill_value).astype(dt)), requires_grad, device)
+
+
+# ------------------------------------------------------------------------------------------------------------- random
+
+
+def generator_of(generator: Any) -> random.Generator:
+    return random.default_generator if generator is None else generator
+
+
+def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Uniform on [0, 1)."""
+    return finish(generator_of(generator).uniform(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+
+
+def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Standard normal."""
+    return finish(generator_of(generator).normal(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+
+
+def randint(*args: Any, size: Any = None, low: int | None = None, high: int | None = None, generator: Any = None,
+            dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
+    """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
+    if size is None:
+        *args, size = args  # type: ignore[assignment]
+    if high is None:
+        high = args[-1]
+        low = args[0] if len(args) == 2 else low
+    elif args:
+        low = args[0]
+    if requires_grad:
+        raise errors.only_float_grad()
+    drawn = generator_of(generator).randint(sizes((size,)), _dtype(dtype, np.dtype(np.int64)), low or 0, high)
+    return finish(drawn, False, device)
+
+
+def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """A random permutation of 0 .. n-1."""
+    return finish(generator_of(generator).randperm(n, _dtype(dtype, np.dtype(np.int64))), requires_grad, device)
+
+
+def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Uniform on [0, 1) of input's shape and dtype."""
+    return rand(shape_of(input), dtype=dtype or dtypes.of(input._d.dtype), device=device, requires_grad=requires_grad)
+
+
+def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Standard normal of input's shape and dtype."""
+    return randn(shape_of(input), dtype=dtype or dtypes.of(input._d.dtype), device=device, requires_grad=requires_grad)
+
+
+def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Integers of input's shape and dtype."""
+    return randint(*args, size=shape_of(input), dtype=dtype or dtypes.of(input._d.dtype), device=device)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors."""
+    if size is not None:
+        return finish(generator_of(generator).normal(sizes((size,)), _dtype(dtype), mean, std), False, device)
+    shape = np.broadcast_shapes(*[shape_of(v) for v in (mean, std) if isinstance(v, Box)])
+    return randn(shape, generator=generator) * std + mean
+
+
+def bernoulli(input: Any, *, generator: Any = None) -> Any:
+    """1 with the probability given by each element, else 0."""
+    shape_of(input)
+    return finish(generator_of(generator).bernoulli_array(input._d))
+
+
+def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Indices drawn with probabilities proportional to input's rows."""
+    shape_of(input)
+    return finish(generator_of(generator).multinomial(input._d, num_samples, replacement))
+
+
+def manual_seed(seed: int) -> random.Generator:
+    """Seed the default generator: PyTorch's CPU streams follow."""
+    return random.manual_seed(seed)
+
+
+def get_rng_state() -> Any:
+    """State of the default generator, as a uint8 tensor."""
+    return wrap(random.get_rng_state())
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Put the default generator into a state got from get_rng_state."""
+    random.set_rng_state(new_state._d if isinstance(new_state, Box) else new_state)

@@ -1,0 +1,42 @@
+"""Constructors of records: a record, its recording function and its public function in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..arrays import numpy as _backend
+from ..core import record
+from ..core.op import Op, Rule
+
+_ = _backend
+
+Unary = Callable[..., Any]
+
+
+def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__module__ = "tapegrad"
+    return function
+
+
+def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular: bool = False, **fields: Any) -> Unary:
+    """An elementwise op of one array; integers are computed in the default dtype unless `integers="keep"`."""
+    fields.setdefault("integers", "float")
+    op = Op(name, "elementwise", forward, (d,), singular=singular, **fields)
+    return named(record.make(op), name, doc)
+
+
+def binary(
+    name: str, forward: Callable[..., Any], d: tuple[Rule, Rule], doc: str, **fields: Any
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """An elementwise op of two arrays, with its reflected form."""
+    op = Op(name, "elementwise", forward, d, arity=2, **fields)
+    call, reflected = record.make(op)
+    return named(call, name, doc), named(reflected, "r" + name, doc)
+
+
+def define(name: str, kind: str, forward: Callable[..., Any], rules: tuple[Rule, ...] = (), **fields: Any) -> Any:
+    """A record of any kind; returns its recording function op(*arrays, *params)."""
+    return record.make(Op(name, kind, forward, rules, **fields))

@@ -1,0 +1,147 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.op import TABLE
+from .define import define
+from .operands import operand, tensor
+from .shape import reshape, shape_of
+
+_matmul = define(
+    "matmul",
+    "bilinear",
+    np.matmul,
+    (
+        lambda xp, g, ans, x, y: xp.matmul(g, xp.mT(y)),
+        lambda xp, g, ans, x, y: xp.matmul(xp.mT(x), g),
+    ),
+    arity=2,
+    display="Mm",
+)
+
+
+def _flat(xp: Any, x: Any) -> Any:
+    return x if len(x.shape) == 2 else xp.reshape(x, (-1, x.shape[-1]))
+
+
+def _linear_forward(x: Any, w: Any, b: Any) -> Any:
+    r = np.matmul(x, w.T)
+    r += b
+    return r
+
+
+# x @ w.T + b as one entry: the bias is added in place
+define(
+    "linear",
+    "general",
+    _linear_forward,
+    (
+        lambda xp, g, ans, x, w, b: xp.matmul(g, w),
+        lambda xp, g, ans, x, w, b: xp.matmul(xp.mT(_flat(xp, g)), _flat(xp, x)),
+        lambda xp, g, ans, x, w, b: xp.sum_to(g, b.shape),
+    ),
+    arity=3,
+    display="Addmm",
+)
+
+
+def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
+    if out is not None:
+        return out.resize_as_result_(matmul(input, other))
+    x, y = operand(input, True), operand(other, True)
+    if x is NotImplemented or y is NotImplemented:
+        return NotImplemented
+    x, y = tensor(x), tensor(y)
+    a, b = x._d.shape, y._d.shape
+    if not a or not b:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D")
+    if x._d.dtype is not y._d.dtype:
+        raise errors.dtype_mismatch("matmul", x._d.dtype, y._d.dtype)
+    inner = b[0] if len(b) == 1 else b[-2]
+    if a[-1] != inner:
+        raise errors.matmul_mismatch("matmul", a, b)
+    if len(a) == 1:
+        x = reshape(x, (1, a[0]))
+    if len(b) == 1:
+        y = reshape(y, (b[0], 1))
+    try:
+        r = _matmul(x, y)
+    except ValueError:
+        raise errors.matmul_mismatch("matmul", a, b) from None
+    if len(a) > 1 and len(b) > 1:
+        return r
+    shape = r._d.shape
+    shape = shape[:-1] if len(b) == 1 else shape
+    if len(a) == 1:
+        shape = (*shape[:-1], *shape[len(shape):]) if len(b) == 1 else (*shape[:-2], shape[-1])
+    return reshape(r, shape)
+
+
+def rmatmul(other: Any, input: Any) -> Any:
+    """`input @ other` for an operand on the left that is no tensor."""
+    return matmul(input, other)
+
+
+def _ranked(name: str, x: Any, rank: int) -> Any:
+    x = tensor(x)
+    if len(shape_of(x)) != rank:
+        raise RuntimeError(f"{name}: expected a {rank}-D tensor, but got a tensor of shape {shape_of(x)}")
+    return x
+
+
+def mm(input: Any, mat2: Any) -> Any:
+    """Product of two matrices."""
+    return matmul(_ranked("mm", input, 2), _ranked("mm", mat2, 2))
+
+
+def bmm(input: Any, mat2: Any) -> Any:
+    """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
+    return matmul(_ranked("bmm", input, 3), _ranked("bmm", mat2, 3))
+
+
+def mv(input: Any, vec: Any) -> Any:
+    """Product of a matrix and a vector."""
+    return matmul(_ranked("mv", input, 2), _ranked("mv", vec, 1))
+
+
+def dot(input: Any, tensor: Any) -> Any:
+    """Inner product of two vectors, without conjugation."""
+    x, y = _ranked("dot", input, 1), _ranked("dot", tensor, 1)
+    if shape_of(x) != shape_of(y):
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {list(shape_of(x))} and src {list(shape_of(y))} to have the same number "
+            "of elements. In dot()."
+        )
+    return matmul(x, y)
+
+
+def outer(input: Any, vec2: Any) -> Any:
+    """Outer product of two vectors."""
+    x, y = _ranked("outer", input, 1), _ranked("outer", vec2, 1)
+    return reshape(x, (-1, 1)) * reshape(y, (1, -1))
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
+    x, w = tensor(input), tensor(weight)
+    a, b = shape_of(x), shape_of(w)
+    if not a or len(b) != 2 or a[-1] != b[1]:
+        raise errors.matmul_mismatch("linear", a if len(a) == 2 else (int(np.prod(a[:-1])), *a[-1:]), b[::-1])
+    if x._d.dtype is not w._d.dtype:
+        raise errors.dtype_mismatch("linear", x._d.dtype, w._d.dtype)
+    if bias is None:
+        return _matmul(x, TABLE["mT"].call(w))
+    return TABLE["linear"].call(x, w, tensor(bias))
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * (mat1 @ mat2)."""
+    product = mm(mat1, mat2)
+    scaled = product if alpha == 1 else product * alpha
+    return scaled + (input if beta == 1 else tensor(input) * beta)

@@ -1,0 +1,112 @@
+"""Operands as the machine takes them: NumPy arrays become constants, dtypes follow PyTorch's promotion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..arrays import dtypes
+from ..core import alias
+from ..core.op import TABLE, Op
+from ..core.record import Box, Extra, services, wrap
+from ..core.state import is_recording
+
+SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+
+
+def constant(a: Any, copy: bool = True) -> Any:
+    """A tensor around a NumPy array; a copy where the tape may keep it, since NumPy code can write to the array."""
+    dtypes.of(a.dtype)
+    return wrap(np.array(a, order="K", subok=False) if copy else a)
+
+
+def operand(a: Any, copy: bool) -> Any:
+    """A tensor or a Python scalar; NotImplemented for what is neither nor an array."""
+    if isinstance(a, Box):
+        if a._st is not None and type(a._st) is not Extra:
+            alias.sync_only(a)
+        return a
+    if type(a) in SCALARS:
+        return a
+    if isinstance(a, np.generic):
+        return a.item() if a.dtype.kind in "biufc" else NotImplemented
+    if isinstance(a, np.ndarray):
+        return constant(a, copy)
+    if isinstance(a, bool | int | float | complex):
+        return next(kind(a) for kind in SCALARS if isinstance(a, kind))
+    return NotImplemented
+
+
+def rank_of(a: Any) -> tuple[np.dtype[Any], int]:
+    """dtype and promotion rank of an operand."""
+    if isinstance(a, Box):
+        return a._d.dtype, dtypes.DIM if a._d.ndim else dtypes.ZERO_DIM
+    return SCALARS[type(a)], dtypes.PYTHON
+
+
+def common_dtype(xs: list[Any]) -> np.dtype[Any]:
+    if len(xs) == 2:
+        return dtypes.promote(*rank_of(xs[0]), *rank_of(xs[1]))
+    return dtypes.result_type(*[rank_of(x) for x in xs])
+
+
+def to_dtype(a: Any, dtype: np.dtype[Any]) -> Any:
+    """The operand in a dtype: recorded for a tracked tensor; Python scalars stay unless NumPy would promote by them."""
+    if isinstance(a, Box):
+        return a if a._d.dtype is dtype else TABLE["cast"].call(a, dtype)
+    if dtype.kind in "iu" and type(a) is not bool:
+        info = np.iinfo(dtype)
+        return a if info.min <= a <= info.max else wrap(np.array(a).astype(dtype))
+    if dtype.kind == "b" or (type(a) is complex and dtype.kind == "c") or isinstance(a, bool):
+        return wrap(np.asarray(a, dtype))
+    return a
+
+
+def promoted(xs: list[Any], *, integers_to_float: bool = False) -> list[Any]:
+    """The operands in their common dtype."""
+    dtype = common_dtype(xs) if len(xs) > 1 else rank_of(xs[0])[0]
+    if integers_to_float and dtype.kind in "biu":
+        dtype = dtypes.get_default_dtype().numpy
+    return [to_dtype(x, dtype) for x in xs]
+
+
+def operands(op: Op, args: tuple[Any, ...]) -> Any:
+    """What `slow` runs an op on; NotImplemented if an argument is not an operand."""
+    copy = is_recording() and any(isinstance(a, Box) and a._s for a in args)
+    xs = [operand(a, copy) for a in args]
+    if any(x is NotImplemented for x in xs):
+        return NotImplemented
+    if not any(isinstance(x, Box) for x in xs):
+        xs[0] = wrap(np.asarray(xs[0], dtypes.get_default_dtype().numpy if type(xs[0]) is float else None))
+    if op.kind == "elementwise" or (op.kind == "constant" and op.arity == 2):
+        xs = promoted(xs, integers_to_float=op.integers == "float")
+    elif op.integers == "float":
+        xs = promoted(xs[:1], integers_to_float=True) + xs[1:]
+    elif op.kind == "bilinear":
+        xs = [x if isinstance(x, Box) else wrap(np.asarray(x)) for x in xs]
+        if xs[0]._d.dtype is not xs[1]._d.dtype:
+            raise errors.dtype_mismatch(op.name, xs[0]._d.dtype, xs[1]._d.dtype)
+    return xs
+
+
+def tensor(a: Any) -> Any:
+    """Any operand as a tensor."""
+    x = operand(a, True)
+    if x is NotImplemented:
+        return as_constant(a)
+    return x if isinstance(x, Box) else as_constant(x)
+
+
+def as_constant(a: Any) -> Any:
+    """Numbers and nested sequences of numbers as a tensor of PyTorch's dtype for them."""
+    array = np.asarray(a)
+    if array.dtype == np.float64 and not isinstance(a, np.ndarray | np.generic):
+        array = array.astype(dtypes.get_default_dtype().numpy)
+    elif array.dtype == np.complex128 and not isinstance(a, np.ndarray | np.generic):
+        array = array.astype(dtypes.get_default_dtype().to_complex().numpy)
+    return constant(array, False)
+
+
+services.operands = operands

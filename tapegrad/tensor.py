@@ -1,0 +1,735 @@
+"""The facade: PyTorch's Tensor around a slot of the tape. Its operations come from the table."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import errors, printing
+from .arrays import dtypes
+from .core import alias, gradient, node, record, replay
+from .core.op import TABLE
+from .core.record import Box
+from .core.state import is_recording
+from .core.tape import next_slot
+from .ops import create, elementwise, index, linalg, reduce, shape
+
+if TYPE_CHECKING:
+    from ._methods import TableMethods
+else:
+
+    class TableMethods:
+        """Methods that follow from the table are attached below; their signatures stand in `_methods.pyi`."""
+
+        __slots__ = ()
+
+
+def raw(t: Any) -> Any:
+    """The tensor's array, up to date."""
+    if t._st is not None:
+        alias.sync_only(t)
+    return t._d
+
+
+class Tensor(Box, TableMethods):
+    """A multidimensional array that records the operations on it.
+
+    `Tensor(data)` copies a sequence into the default dtype; `tensor(data)` is the usual way to make one.
+    """
+
+    __module__ = "tapegrad"
+    __array_priority__ = 1000
+    _is_parameter = False
+
+    def __new__(cls, *data: Any, device: Any = None, requires_grad: bool = False, dtype: Any = None) -> Any:
+        create.check_device(device)
+        values = legacy_data(data)
+        if isinstance(values, tuple):
+            array = np.zeros(values, dtypes.get_default_dtype().numpy)
+        else:
+            array = create.from_data(values, dtype or dtypes.get_default_dtype())
+        t = Box.__new__(cls)
+        t._d, t._s, t._st = array, 0, None
+        if requires_grad:
+            t.requires_grad_()
+        return t
+
+    def __init__(self, *data: Any, **_: Any) -> None:
+        pass
+
+    # ------------------------------------------------------------------------------------------------ what it is
+
+    @property
+    def shape(self) -> dtypes.Size:
+        """Sizes of the dimensions."""
+        return tuple.__new__(dtypes.Size, raw(self).shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one size of it."""
+        if dim is None:
+            return self.shape
+        s = raw(self).shape
+        return s[shape.dim_of(dim, len(s))]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return raw(self).ndim  # type: ignore[no-any-return]
+
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return raw(self).ndim  # type: ignore[no-any-return]
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return raw(self).size  # type: ignore[no-any-return]
+
+    nelement = numel
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """Element type."""
+        return dtypes.of(raw(self).dtype)
+
+    @property
+    def device(self) -> dtypes.device:
+        """Where the elements are: device(type='cpu')."""
+        return CPU
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return raw(self).itemsize  # type: ignore[no-any-return]
+
+    element_size = lambda self: raw(self).itemsize  # noqa: E731
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return raw(self).nbytes  # type: ignore[no-any-return]
+
+    @property
+    def is_cuda(self) -> bool:
+        return False
+
+    @property
+    def is_sparse(self) -> bool:
+        return False
+
+    @property
+    def layout(self) -> str:
+        return "torch.strided"
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a real floating-point one."""
+        return raw(self).dtype.kind == "f"  # type: ignore[no-any-return]
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return raw(self).dtype.kind == "c"  # type: ignore[no-any-return]
+
+    def is_contiguous(self) -> bool:
+        """Whether elements lie in row-major order without gaps."""
+        return raw(self).flags.c_contiguous  # type: ignore[no-any-return]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps in memory, in elements."""
+        a = raw(self)
+        strides = tuple([s // a.itemsize for s in a.strides])
+        return strides if dim is None else strides[dim]
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return raw(self).ctypes.data  # type: ignore[no-any-return]
+
+    # --------------------------------------------------------------------------------------------------- autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on it are recorded."""
+        if self._st is not None:
+            alias.sync_only(self)
+        return self._s != 0
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if self._s > 0 and not value:
+            raise errors.non_leaf_requires_grad()
+        if value and raw(self).dtype.kind not in "fc":
+            raise errors.only_float_grad_setter()
+        set_leaf(self, bool(value))
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Switch recording of operations on this leaf on or off; returns the tensor itself."""
+        if self._st is not None:
+            alias.sync_only(self)
+        if self._s > 0:
+            if not requires_grad:
+                raise errors.non_leaf_requires_grad()
+            return self
+        if requires_grad and self._d.dtype.kind not in "fc":
+            raise errors.only_float_grad()
+        set_leaf(self, requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it."""
+        if self._st is not None:
+            alias.sync_only(self)
+        return self._s <= 0
+
+    @property
+    def grad_fn(self) -> node.Node | None:
+        """The recorded operation that made it; None for a leaf."""
+        if self._st is not None:
+            alias.sync_only(self)
+        return node.node_of(self._s) if self._s > 0 else None
+
+    @property
+    def grad(self) -> Any:
+        """The accumulated gradient of a leaf, or of a tensor with retain_grad(); None before any backward."""
+        try:
+            g = self._g
+        except AttributeError:
+            g = None
+        if g is None and self._s > 0 and not self.retains_grad:
+            warnings.warn(errors.NON_LEAF_GRAD, UserWarning, stacklevel=2)
+        return g
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                kind = type(value)
+                name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+                raise errors.grad_type(name)
+            if raw(value).shape != raw(self).shape:
+                raise errors.grad_size(value.shape, self.shape)
+            if value._d.dtype != self._d.dtype:
+                raise errors.grad_dtype(str(value.dtype), str(self.dtype))
+        self._g = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._g = None
+
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Add the gradient of this tensor to the `.grad` of the leaves it depends on.
+
+        Args:
+            gradient: cotangent of this tensor's shape; may be left out for one element.
+            retain_graph: keep saved arrays for another pass (default: the value of create_graph).
+            create_graph: record the computation of the gradients, so that they can be differentiated again.
+            inputs: tensors to accumulate into instead of all leaves.
+
+        Raises:
+            RuntimeError: if nothing was recorded for it, if it has several elements and no gradient is given, or if saved
+                arrays have been released by an earlier pass.
+        """
+        gradient_backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this computed tensor in `.grad` when a backward pass comes through it."""
+        if not self.requires_grad:
+            raise errors.retain_untracked()
+        if self._s > 0:
+            replay.cell_of(self).retain = weakref.ref(self)
+            self._retains = self._s
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether retain_grad() was called on this computed tensor."""
+        return self._s > 0 and getattr(self, "_retains", 0) != 0
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> node.Handle:
+        """Call hook(grad) when this tensor's gradient is computed; what it returns, if not None, replaces the gradient."""
+        if self._st is not None:
+            alias.sync_only(self)
+        return node.register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> node.Handle:
+        """Call hook(leaf) after this leaf's gradient was accumulated."""
+        return node.register_post_accumulate_grad_hook(self, hook)
+
+    def detach(self) -> Any:
+        """The same memory without history."""
+        return alias.detached(self)
+
+    def detach_(self) -> Any:
+        """Forget the history of this tensor; returns itself."""
+        a = self._st
+        if type(a) is alias.Alias:
+            if a.hchain:
+                raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+            alias.sync_only(self)
+            a.hist.slot = 0
+            a.hist.ver += 1
+        self._s = 0
+        return self
+
+    @property
+    def data(self) -> Any:
+        """The values, untracked, in the same memory."""
+        return alias.detached(self)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        alias.rebind(self, value)
+
+    def clone(self, *, memory_format: Any = None) -> Any:
+        """A recorded copy."""
+        return TABLE["clone"].call(self)
+
+    def contiguous(self, *, memory_format: Any = None) -> Any:
+        """Itself if its memory is in row-major order, else a copy that is."""
+        if self.is_contiguous():
+            return self
+        return TABLE["contiguous"].call(self)
+
+    # --------------------------------------------------------------------------------------------- to Python and NumPy
+
+    def item(self) -> Any:
+        """The value of a one-element tensor as a Python number."""
+        a = raw(self)
+        if a.size != 1:
+            raise errors.not_scalar_item(a.size)
+        return a.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers; a bare number for a 0-dim tensor."""
+        return raw(self).tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """An ndarray that shares memory, both ways; force=True detaches first."""
+        if self.requires_grad:
+            if not force:
+                raise errors.numpy_of_tracked()
+            return alias.export(alias.detached(self))
+        return alias.export(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if self.requires_grad:
+            raise errors.numpy_of_tracked()
+        a = raw(self)
+        if dtype is not None and dtype != a.dtype:
+            return a.astype(dtype)
+        return a.copy() if copy or copy is None else alias.export(self)
+
+    def __bool__(self) -> bool:
+        a = raw(self)
+        if a.size != 1:
+            raise errors.ambiguous_bool(a.size)
+        return bool(a.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        a = raw(self)
+        if a.dtype.kind not in "iub" or a.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return operator.index(a.item())
+
+    def __len__(self) -> int:
+        a = raw(self)
+        if not a.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(a)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not raw(self).ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(shape.unbind(self))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((raw(self) == (raw(value) if isinstance(value, Box) else value)).any())
+
+    def __repr__(self) -> str:
+        return tensor_text(self)
+
+    def __format__(self, spec: str) -> str:
+        if not raw(self).ndim:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        return index.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        index.setitem(self, key, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(dir(type(self))) | set(self.__dict__))
+
+    # --------------------------------------------------------------------------------------------------- dtype, device
+
+    def to(self, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, **_: Any) -> Any:
+        """In another dtype or on another device (a dtype, a device, or a tensor to follow); itself if nothing changes."""
+        for a in args:
+            if isinstance(a, Tensor):
+                dtype = a.dtype
+            elif isinstance(a, str | dtypes.device):
+                device = a
+            elif isinstance(a, dtypes.dtype | np.dtype):
+                dtype = a
+            elif a is not None and not isinstance(a, bool):
+                raise TypeError(f"to() received an invalid combination of arguments: {type(a).__name__}")
+        create.check_device(device)
+        target = raw(self).dtype if dtype is None else dtypes.to_numpy(dtype)
+        if target == self._d.dtype:
+            return self.clone() if copy else self
+        return TABLE["cast"].call(self, target)
+
+    def type(self, dtype: Any = None) -> Any:
+        """The tensor's PyTorch type name, or the tensor in another dtype."""
+        if dtype is None:
+            return f"torch.{errors.dtype_name(raw(self).dtype)}Tensor"
+        return self.to(dtype)
+
+    def type_as(self, other: Any) -> Any:
+        """In other's dtype."""
+        return self.to(other.dtype)
+
+    def float(self) -> Any:
+        """In float32."""
+        return self.to(dtypes.float32)
+
+    def double(self) -> Any:
+        """In float64."""
+        return self.to(dtypes.float64)
+
+    def half(self) -> Any:
+        """In float16."""
+        return self.to(dtypes.float16)
+
+    def int(self) -> Any:
+        """In int32."""
+        return self.to(dtypes.int32)
+
+    def long(self) -> Any:
+        """In int64."""
+        return self.to(dtypes.int64)
+
+    def short(self) -> Any:
+        """In int16."""
+        return self.to(dtypes.int16)
+
+    def bool(self) -> Any:
+        """In bool: whether each element is not zero."""
+        return self.to(dtypes.bool_)
+
+    def cpu(self) -> Any:
+        """On the CPU, where it is."""
+        return self
+
+    def cuda(self, device: Any = None) -> Any:
+        """On a CUDA device; raises, since there is none here."""
+        create.check_device("cuda")
+        return self
+
+    # ------------------------------------------------------------------------------------------------------- in place
+
+    def resize_as_result_(self, result: Any) -> Any:
+        """Take a result given by `out=`: its values, and its shape if that differs."""
+        if raw(self).shape != raw(result).shape:
+            alias.rebind(self, result.to(self.dtype).detach())
+            return self
+        return alias.assign(self, result, "out")
+
+    def copy_(self, other: Any, non_blocking: Any = False) -> Any:
+        """Overwrite with other's values, broadcast and converted to this dtype."""
+        source = create.tensor(other) if not isinstance(other, Box) else other
+        alias.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
+        if raw(source).dtype != raw(self).dtype:
+            source = TABLE["cast"].call(source, self._d.dtype)
+        if source._d.shape != self._d.shape:
+            try:
+                source = TABLE["expand"].call(source, self._d.shape)
+            except ValueError:
+                raise errors.inplace_shape("copy", self._d.shape, source._d.shape) from None
+        return overwrite(self, source)
+
+    def fill_(self, value: Any) -> Any:
+        """Overwrite every element with a number or a 0-dim tensor."""
+        return self.copy_(value)
+
+    def zero_(self) -> Any:
+        """Overwrite every element with 0."""
+        return self.copy_(0)
+
+    zeros_ = zero_
+
+    def requires_no_copy_(self) -> Any:
+        return self
+
+    # ------------------------------------------------------------------------------------------- copying and pickling
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:  # type: ignore[valid-type]
+        if self._s > 0:
+            raise errors.deepcopy_non_leaf()
+        if id(self) in memo:
+            return memo[id(self)]
+        t = rebuild(type(self), raw(self).copy(order="K"), self._s < 0, {})
+        memo[id(self)] = t
+        g = getattr(self, "_g", None)
+        if g is not None:
+            t._g = g.__deepcopy__(memo) if g._s <= 0 else g.detach().clone()
+        import copy
+
+        t.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if not k.startswith("_")}, memo))
+        return t
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        state = {k: v for k, v in self.__dict__.items() if k not in ("_hooks", "_post_hooks", "_retains")}
+        return rebuild, (type(self), np.ascontiguousarray(raw(self)).reshape(self._d.shape), self._s < 0, state)
+
+    # ------------------------------------------------------------------------------------------------------ NumPy code
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return numpy_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return numpy_function(function, args, kwargs)
+
+    # ------------------------------------------------------------------------------------------------- sizes as methods
+
+    @property
+    def T(self) -> Any:
+        """Dimensions in reverse order."""
+        return shape.permute(self, tuple(range(raw(self).ndim))[::-1])
+
+    @property
+    def mT(self) -> Any:
+        """The last two dimensions exchanged."""
+        return shape.transpose(self, -2, -1)
+
+    @property
+    def H(self) -> Any:
+        """Conjugate transpose of a matrix."""
+        return TABLE["conj"].call(shape.transpose(self, -2, -1)) if self.is_complex() else shape.transpose(self, -2, -1)
+
+    @property
+    def real(self) -> Any:
+        """Real part."""
+        return TABLE["real"].call(self) if self.is_complex() else self
+
+    @property
+    def imag(self) -> Any:
+        """Imaginary part."""
+        return TABLE["imag"].call(self)
+
+
+CPU = dtypes.device("cpu")
+gradient_backward = gradient.backward
+numpy_ufunc: Callable[..., Any]
+numpy_function: Callable[..., Any]
+
+
+class Parameter(Tensor):
+    """A tensor that is a module's parameter: it requires grad unless told otherwise.
+
+    Args:
+        data: the tensor whose memory it shares.
+        requires_grad: whether it is a leaf that collects a gradient.
+    """
+
+    __module__ = "tapegrad.nn"
+    _is_parameter = True
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = create.empty(0)
+        if not isinstance(data, Tensor):
+            data = create.tensor(data)
+        t = Box.__new__(cls)
+        t._d, t._s, t._st = raw(data), 0, None
+        if data._st is not None:
+            alias.rebind(t, data.detach())
+        if requires_grad:
+            t.requires_grad_()
+        return t
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + tensor_text(self)
+
+
+record.adopt(Tensor, Parameter)
+
+
+def legacy_data(data: tuple[Any, ...]) -> Any:
+    """Data of `Tensor(...)`: a sequence or array, or sizes (a tuple of ints)."""
+    if not data:
+        return (0,)
+    if all(type(d) is int for d in data):
+        return tuple(data)
+    if len(data) == 1:
+        if isinstance(data[0], float | complex) or (isinstance(data[0], Box) and not raw(data[0]).ndim and False):
+            raise TypeError(
+                f"new(): data must be a sequence (got {type(data[0]).__name__}). Make a tensor of one number with "
+                f"tensor({data[0]})."
+            )
+        if isinstance(data[0], dtypes.Size):
+            return tuple(data[0])
+        return data[0]
+    raise TypeError(
+        f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but expected "
+        "a sequence or sizes. Make a tensor of data with tensor(...)."
+    )
+
+
+def set_leaf(t: Any, on: bool) -> None:
+    """Make an untracked tensor a leaf that requires grad, or the reverse; a leaf keeps its slot for good."""
+    if on == (t._s != 0):
+        return
+    if not on:
+        t._s = 0
+    else:
+        slot = getattr(t, "_leaf", 0)
+        if not slot:
+            slot = t._leaf = -next_slot()
+            replay.LEAVES[slot] = weakref.ref(t, lambda _, s=slot: forget_leaf(s))
+        t._s = slot
+    if type(t._st) is alias.Alias:
+        t._st.hist.slot = t._s
+        t._st.hist.ver += 1
+        t._st.hver = t._st.hist.ver
+
+
+def forget_leaf(slot: int) -> None:
+    replay.LEAVES.pop(slot, None)
+    replay.WATCHED_LEAVES.discard(slot)
+
+
+def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any]) -> Any:
+    """What unpickling and deepcopy make a tensor with."""
+    t = Box.__new__(cls)
+    t._d, t._s, t._st = array, 0, None
+    if requires_grad:
+        set_leaf(t, True)
+    t.__dict__.update(state)
+    return t
+
+
+def overwrite(t: Any, source: Any) -> Any:
+    """t[...] = source, of t's shape and dtype: into t's memory where others share it."""
+    recorded = is_recording() and (t._s != 0 or source._s != 0)
+    dst = alias.target(t)
+    if dst is None:
+        t._d = np.array(source._d, order="K")
+    else:
+        dst[...] = source._d
+    if recorded:
+        alias.write_history(t, TABLE["clone"].call(source)._s if source._s else 0)
+    return t
+
+
+def tensor_text(t: Any) -> str:
+    """PyTorch's printed form."""
+    a = raw(t)
+    suffixes = []
+    default = dtypes.get_default_dtype().numpy
+    if printing.needs_dtype_suffix(a.dtype, default, empty=a.size == 0):
+        suffixes.append(f"dtype={t.dtype}")
+    if t._s > 0:
+        suffixes.append(f"grad_fn=<{node.node_of(t._s).name()}>")
+    elif t._s:
+        suffixes.append("requires_grad=True")
+    return printing.tensor_repr(a, suffixes=suffixes)
+
+
+# ---------------------------------------------------------------------------------------------- methods from the table
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+def _collect() -> None:
+    for module in (elementwise, reduce, shape, index, linalg):
+        for name, value in vars(module).items():
+            if name.startswith("_") or not callable(value) or inspect.isclass(value):
+                continue
+            origin = getattr(value, "__module__", "")
+            if origin not in (module.__name__, "tapegrad"):
+                continue
+            parameters = list(inspect.signature(value).parameters)
+            if parameters and parameters[0] in ("input", "tensor"):
+                FUNCTIONS[name] = value
+
+
+NOT_METHODS = {"tensor"}
+INPLACE = (
+    "add sub mul div pow neg exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh sqrt rsqrt square "
+    "reciprocal sigmoid abs sign floor ceil round trunc clamp clamp_min clamp_max relu lerp remainder fmod floor_divide erf "
+    "erfc logical_not logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not eq ne lt le gt ge "
+    "masked_fill scatter scatter_add index_add index_put tril triu cumsum cumprod atan2 hypot maximum minimum"
+).split()
+
+
+def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    op = TABLE.get({"pow": "pow_scalar"}.get(name, name))
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return alias.inplace(self, name, function, op, args, kwargs)
+
+    method.__name__ = method.__qualname__ = name + "_"
+    method.__doc__ = f"{name}() written into this tensor; returns it."
+    return method
+
+
+def _attach() -> None:
+    _collect()
+    for name, function in FUNCTIONS.items():
+        if name not in Tensor.__dict__ and name not in NOT_METHODS:
+            setattr(Tensor, name, function)
+    for name in INPLACE:
+        setattr(Tensor, name + "_", _inplace_method(name, FUNCTIONS[name]))
+    arithmetic = {
+        "add": (elementwise._add, elementwise.radd), "sub": (elementwise._sub, elementwise.rsub),
+        "mul": (elementwise.mul, elementwise.rmul), "truediv": (elementwise.div_true, elementwise.rdiv),
+        "floordiv": (elementwise.floor_divide, lambda a, b: elementwise.floor_divide(create.tensor(b), a)),
+        "mod": (elementwise.remainder, elementwise.rremainder), "pow": (elementwise.pow, elementwise.rpow),
+        "matmul": (linalg.matmul, linalg.rmatmul),
+        "and": (elementwise.bitwise_and, elementwise.bitwise_and), "or": (elementwise.bitwise_or, elementwise.bitwise_or),
+        "xor": (elementwise.bitwise_xor, elementwise.bitwise_xor),
+    }  # fmt: skip
+    for name, (function, reflected) in arithmetic.items():
+        setattr(Tensor, f"__{name}__", _operator(function))
+        setattr(Tensor, f"__r{name}__", _operator(reflected))
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Tensor, f"__{name}__", _operator(getattr(elementwise, name)))
+    Tensor.__neg__ = elementwise.neg  # type: ignore[method-assign]
+    Tensor.__abs__ = elementwise.abs  # type: ignore[method-assign]
+    Tensor.__pos__ = lambda self: self  # type: ignore[method-assign]
+    Tensor.__invert__ = elementwise.bitwise_not  # type: ignore[method-assign]
+    for name, method in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_"),
+                         ("floordiv", "floor_divide_"), ("mod", "remainder_"), ("and", "bitwise_and_"),
+                         ("or", "bitwise_or_"), ("xor", "bitwise_xor_")):  # fmt: skip
+        setattr(Tensor, f"__i{name}__", getattr(Tensor, method))
+
+
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+_attach()
