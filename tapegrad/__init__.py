@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from builtins import bool as _bool
+
 from . import autograd as autograd
 from . import func as func
 from . import nn as nn
@@ -68,7 +70,7 @@ greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne
 moveaxis, swapaxes, swapdims = movedim, transpose, transpose
 
 
-def is_tensor(obj: object) -> "_bool":
+def is_tensor(obj: object) -> _bool:
     """Whether obj is a Tensor."""
     return isinstance(obj, Tensor)
 

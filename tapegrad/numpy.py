@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from . import tensor as facade
+from .core.op import TABLE
 from .ops import create, elementwise, index, linalg, reduce, shape
-from .tensor import Tensor
+from .tensor import Tensor, use_numpy
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
     np.add: elementwise.add, np.subtract: elementwise.sub, np.multiply: elementwise.mul, np.true_divide: elementwise.div,
@@ -29,7 +29,7 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.logical_and: elementwise.logical_and, np.logical_or: elementwise.logical_or, np.logical_xor: elementwise.logical_xor,
     np.logical_not: elementwise.logical_not, np.bitwise_and: elementwise.bitwise_and, np.bitwise_or: elementwise.bitwise_or,
     np.bitwise_xor: elementwise.bitwise_xor, np.invert: elementwise.bitwise_not, np.matmul: linalg.matmul,
-    np.conjugate: lambda x: facade.TABLE["conj"].call(x),
+    np.conjugate: lambda x: TABLE["conj"].call(x),
 }  # fmt: skip
 
 
@@ -161,5 +161,4 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return implementation(*args, **kwargs)
 
 
-facade.numpy_ufunc = call_ufunc
-facade.numpy_function = call_function
+use_numpy(call_ufunc, call_function)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 import operator
 import warnings
@@ -109,7 +111,9 @@ class Tensor(Box, TableMethods):
         """Bytes of one element."""
         return raw(self).itemsize  # type: ignore[no-any-return]
 
-    element_size = lambda self: raw(self).itemsize  # noqa: E731
+    def element_size(self) -> Any:
+        """Bytes of one element."""
+        return raw(self).itemsize
 
     @property
     def nbytes(self) -> int:
@@ -481,6 +485,56 @@ class Tensor(Box, TableMethods):
 
     zeros_ = zero_
 
+    def _drawn(self, name: str, array: Any) -> Any:
+        """Overwrite with an array of random numbers."""
+        alias.check_writable(self, name, False)
+        return overwrite(self, record.wrap(array))
+
+    def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Any:
+        """Overwrite with uniform numbers in [from_, to)."""
+        g, a = create.generator_of(generator), raw(self)
+        return self._drawn("uniform", g.uniform(a.shape, a.dtype, from_, to))
+
+    def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
+        """Overwrite with normal numbers of a mean and standard deviation."""
+        g, a = create.generator_of(generator), raw(self)
+        return self._drawn("normal", g.normal(a.shape, a.dtype, mean, std, contiguous=a.flags.c_contiguous))
+
+    def random_(self, *bounds: Any, generator: Any = None) -> Any:
+        """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
+        g, a = create.generator_of(generator), raw(self)
+        if not bounds:
+            return self._drawn("random", g.random_ints(a.shape, a.dtype))
+        low, high = bounds if len(bounds) == 2 else (0, bounds[0])
+        return self._drawn("random", g.randint(a.shape, a.dtype, low, high))
+
+    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Any:
+        """Overwrite with 1 at probability p (a number, or a tensor of this shape), else 0."""
+        g, a = create.generator_of(generator), raw(self)
+        if isinstance(p, Box):
+            return self._drawn("bernoulli", g.bernoulli_array(np.broadcast_to(raw(p), a.shape), a.dtype))
+        return self._drawn("bernoulli", g.bernoulli(a.shape, a.dtype, p))
+
+    def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Any:
+        """Overwrite with exponential numbers of rate lambd."""
+        g, a = create.generator_of(generator), raw(self)
+        return self._drawn("exponential", g.exponential(a.shape, a.dtype, lambd))
+
+    def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
+        """Overwrite with exp of normal numbers of a mean and standard deviation."""
+        g, a = create.generator_of(generator), raw(self)
+        return self._drawn("log_normal", g.log_normal(a.shape, a.dtype, mean, std))
+
+    def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
+        """Overwrite with Cauchy numbers of a median and half width."""
+        g, a = create.generator_of(generator), raw(self)
+        return self._drawn("cauchy", g.cauchy(a.shape, a.dtype, median, sigma))
+
+    def geometric_(self, p: Any, *, generator: Any = None) -> Any:
+        """Overwrite with the number of trials up to the first success of probability p."""
+        g, a = create.generator_of(generator), raw(self)
+        return self._drawn("geometric", g.geometric(a.shape, a.dtype, p))
+
     def requires_no_copy_(self) -> Any:
         return self
 
@@ -496,8 +550,6 @@ class Tensor(Box, TableMethods):
         g = getattr(self, "_g", None)
         if g is not None:
             t._g = g.__deepcopy__(memo) if g._s <= 0 else g.detach().clone()
-        import copy
-
         t.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if not k.startswith("_")}, memo))
         return t
 
@@ -545,6 +597,12 @@ CPU = dtypes.device("cpu")
 gradient_backward = gradient.backward
 numpy_ufunc: Callable[..., Any]
 numpy_function: Callable[..., Any]
+
+
+def use_numpy(ufunc: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """Name what answers NumPy's protocols; `tapegrad.numpy` does, which stands above this module."""
+    global numpy_ufunc, numpy_function
+    numpy_ufunc, numpy_function = ufunc, function
 
 
 class Parameter(Tensor):
@@ -609,7 +667,7 @@ def set_leaf(t: Any, on: bool) -> None:
         slot = getattr(t, "_leaf", 0)
         if not slot:
             slot = t._leaf = -next_slot()
-            replay.LEAVES[slot] = weakref.ref(t, lambda _, s=slot: forget_leaf(s))
+            replay.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
         t._s = slot
     if type(t._st) is alias.Alias:
         t._st.hist.slot = t._s
@@ -617,7 +675,7 @@ def set_leaf(t: Any, on: bool) -> None:
         t._st.hver = t._st.hist.ver
 
 
-def forget_leaf(slot: int) -> None:
+def forget_leaf(slot: int, _: Any = None) -> None:
     replay.LEAVES.pop(slot, None)
     replay.WATCHED_LEAVES.discard(slot)
 
@@ -653,7 +711,7 @@ def tensor_text(t: Any) -> str:
     if printing.needs_dtype_suffix(a.dtype, default, empty=a.size == 0):
         suffixes.append(f"dtype={t.dtype}")
     if t._s > 0:
-        suffixes.append(f"grad_fn=<{node.node_of(t._s).name()}>")
+        suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
     elif t._s:
         suffixes.append("requires_grad=True")
     return printing.tensor_repr(a, suffixes=suffixes)
@@ -693,43 +751,56 @@ def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., An
         return alias.inplace(self, name, function, op, args, kwargs)
 
     method.__name__ = method.__qualname__ = name + "_"
+    signature = inspect.signature(function)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[p for p in signature.parameters.values() if p.name not in ("out", "axis", "keepdims")]
+    )
     method.__doc__ = f"{name}() written into this tensor; returns it."
     return method
 
 
-def _attach() -> None:
+ATTACHED: dict[str, Callable[..., Any]] = {}
+
+
+def _attach(name: str, function: Callable[..., Any]) -> None:
+    ATTACHED[name] = function
+    setattr(Tensor, name, function)
+
+
+def _floordiv_of(self: Any, other: Any) -> Any:
+    return elementwise.floor_divide(create.tensor(other), self)
+
+
+def _pos(self: Any) -> Any:
+    return self
+
+
+def _attach_all() -> None:
     _collect()
     for name, function in FUNCTIONS.items():
         if name not in Tensor.__dict__ and name not in NOT_METHODS:
-            setattr(Tensor, name, function)
+            _attach(name, function)
     for name in INPLACE:
-        setattr(Tensor, name + "_", _inplace_method(name, FUNCTIONS[name]))
+        _attach(name + "_", _inplace_method(name, FUNCTIONS[name]))
     arithmetic = {
         "add": (elementwise._add, elementwise.radd), "sub": (elementwise._sub, elementwise.rsub),
         "mul": (elementwise.mul, elementwise.rmul), "truediv": (elementwise.div_true, elementwise.rdiv),
-        "floordiv": (elementwise.floor_divide, lambda a, b: elementwise.floor_divide(create.tensor(b), a)),
-        "mod": (elementwise.remainder, elementwise.rremainder), "pow": (elementwise.pow, elementwise.rpow),
-        "matmul": (linalg.matmul, linalg.rmatmul),
+        "floordiv": (elementwise.floor_divide, _floordiv_of), "mod": (elementwise.remainder, elementwise.rremainder),
+        "pow": (elementwise.pow, elementwise.rpow), "matmul": (linalg.matmul, linalg.rmatmul),
         "and": (elementwise.bitwise_and, elementwise.bitwise_and), "or": (elementwise.bitwise_or, elementwise.bitwise_or),
         "xor": (elementwise.bitwise_xor, elementwise.bitwise_xor),
     }  # fmt: skip
     for name, (function, reflected) in arithmetic.items():
-        setattr(Tensor, f"__{name}__", _operator(function))
-        setattr(Tensor, f"__r{name}__", _operator(reflected))
+        _attach(f"__{name}__", function)
+        _attach(f"__r{name}__", reflected)
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        setattr(Tensor, f"__{name}__", _operator(getattr(elementwise, name)))
-    Tensor.__neg__ = elementwise.neg  # type: ignore[method-assign]
-    Tensor.__abs__ = elementwise.abs  # type: ignore[method-assign]
-    Tensor.__pos__ = lambda self: self  # type: ignore[method-assign]
-    Tensor.__invert__ = elementwise.bitwise_not  # type: ignore[method-assign]
+        _attach(f"__{name}__", getattr(elementwise, name))
+    for name, function in (("neg", elementwise.neg), ("abs", elementwise.abs), ("pos", _pos), ("invert", elementwise.bitwise_not)):
+        _attach(f"__{name}__", function)
     for name, method in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_"),
                          ("floordiv", "floor_divide_"), ("mod", "remainder_"), ("and", "bitwise_and_"),
                          ("or", "bitwise_or_"), ("xor", "bitwise_xor_")):  # fmt: skip
-        setattr(Tensor, f"__i{name}__", getattr(Tensor, method))
+        _attach(f"__i{name}__", getattr(Tensor, method))
 
 
-def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function
-
-
-_attach()
+_attach_all()

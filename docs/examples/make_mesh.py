@@ -30,11 +30,8 @@ def equally_spaced(curve, n, fine=20_000):
 
 def rotate(vector, axis, angle):
     """Rodrigues' formula: `vector` (3,) turned about the unit vector `axis` (3,) by `angle`."""
-    return (
-        vector * np.cos(angle)
-        + np.cross(axis, vector) * np.sin(angle)
-        + axis * (axis @ vector) * (1 - np.cos(angle))
-    )
+    along = axis * (axis @ vector)
+    return along + (vector - along) * np.cos(angle) + np.cross(axis, vector) * np.sin(angle)
 
 
 def transported_frames(tangents):

@@ -310,7 +310,7 @@ def save_picture(path, model, resolution):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("mesh", nargs="?", type=Path, default=TREFOIL, help="an OBJ or PLY file, closed")
-    parser.add_argument("--steps", type=int, default=1500, help="training steps (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=1000, help="training steps (default %(default)s)")
     parser.add_argument("--out", type=Path, default="sdf_normals.png", help="picture (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of all random numbers (default %(default)s)")
     parser.add_argument("--resolution", type=int, default=480, help="pixels a side of the render")

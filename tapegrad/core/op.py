@@ -32,7 +32,7 @@ def values_read(rule: Rule) -> set[str]:
     """Names of the parameters whose values a rule reads; `x.shape`, `x.ndim` and `x.dtype` are not a reading."""
     if not callable(rule):
         return set()
-    code = rule.__code__  # type: ignore[attr-defined]
+    code = rule.__code__
     parameters = code.co_varnames[: code.co_argcount]
     read = {name for name in parameters if name in code.co_cellvars}
     loads: list[tuple[str, str, Any]] = []
@@ -108,7 +108,7 @@ class Op:
     def _reads(self, rule: Rule) -> tuple[frozenset[int], bool]:
         if not callable(rule):
             return frozenset(), False
-        names = rule.__code__.co_varnames  # type: ignore[attr-defined]
+        names = rule.__code__.co_varnames
         first = 2 if self.kind == "elementwise" else 3
         read = values_read(rule)
         arguments = names[first : first + abs(self.arity)]
@@ -118,7 +118,7 @@ class Op:
         """Arguments of which a rule reads only the shape."""
         if not callable(rule):
             return frozenset()
-        code = rule.__code__  # type: ignore[attr-defined]
+        code = rule.__code__
         first = 2 if self.kind == "elementwise" else 3
         arguments = code.co_varnames[first : first + abs(self.arity)]
         loaded = {n for i in dis.get_instructions(code) if i.opname.startswith("LOAD_FAST")

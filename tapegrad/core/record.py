@@ -68,8 +68,8 @@ services = Services()
 
 def adopt(tensor: type[Box], parameter: type[Box]) -> None:
     """Name the facade classes that results are boxed in."""
-    global Tensor, Parameter, new
-    Tensor, Parameter, new = tensor, parameter, tensor.__new__
+    global Tensor, Parameter
+    Tensor, Parameter = tensor, parameter
 
 
 def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> None:
@@ -87,10 +87,20 @@ def wrap(array: Any, slot: int = 0) -> Any:
     return out
 
 
+def box(array: Any, slot: int) -> Any:
+    """wrap() for what is known to be an array."""
+    out = new(Tensor)
+    out._d = array
+    out._s = slot
+    out._st = None
+    return out
+
+
 def user_place(frame: Any, tape: Any) -> tuple[Any, int]:
     """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
-    if tape.place is not None:
-        return tape.place  # type: ignore[no-any-return]
+    forward = tape.place
+    if forward is not None:
+        return (forward[2], forward[3]) if type(forward[1]) is tuple else (forward[3], forward[4])
     while frame is not None and MARK in frame.f_globals:
         frame = frame.f_back
     return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
@@ -392,14 +402,10 @@ def many_arrays(op: Op) -> Callable[..., Any]:
     """Recording function of an op of three or more arrays, of a sequence of arrays, or with several outputs."""
     n = op.arity
 
-    if n < 0:
-
-        def call(inputs: Any, *params: Any) -> Any:
-            return slow(op, tuple(inputs), params)
-    else:
-
-        def call(*operands: Any) -> Any:
-            return slow(op, operands[:n], operands[n:])
+    def call(*operands: Any) -> Any:
+        if n < 0:
+            return slow(op, tuple(operands[0]), operands[1:])
+        return slow(op, operands[:n], operands[n:])
 
     return call
 

@@ -20,8 +20,8 @@ from typing import Any
 from .. import errors
 from . import alias
 from .op import BY_ID, TABLE, Op
-from .record import Box, Extra, wrap
-from .state import ANOMALY, RECORDING, current_tape, restore_recording, set_recording
+from .record import Box, Extra, box, wrap
+from .state import ANOMALY, current_tape, restore_recording, set_recording
 from .tape import FAILED, OUTPUT, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, place_of
 
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
@@ -62,7 +62,8 @@ class Arrays:
     zeros: Callable[..., Any]
     ones_like: Callable[[Any], Any]
     stack: Callable[[list[Any]], Any]  # of tensors, recorded
-    errstate: Callable[[], Any]
+    silence: Callable[[], Any]  # floating-point warnings off; gives what unsilence takes
+    unsilence: Callable[[Any], None]
     own: Callable[[Any], Any]  # the array if nobody else can see its memory, else a copy
 
 
@@ -167,32 +168,24 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
     d: Any = op.rules[0]
     xp = mode.xp
     accumulate = add_recorded if mode.record else add
-    if not callable(d):
+    guarded = mode.guarded
 
-        def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-            accumulate(cot, e[1], g * d, owned)
+    def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        accumulate(cot, e[1], g * d, owned)
 
-        return backward
-    if mode.record:
-        multiply = product_recorded if mode.guarded else lambda g, d: g * d
+    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        x = e[5]
+        ans = e[7]
+        sa = e[1]
+        local = d(xp, ans if ans is None else box(ans, s), x if x is None else box(x, sa))
+        t = product_recorded(g, local) if guarded else g * local
+        p = cot.get(sa)
+        cot[sa] = t if p is None else p + t
 
-        def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-            x = e[5]
-            ans = e[7]
-            sa = e[1]
-            t = multiply(g, d(xp, ans if ans is None else wrap(ans, s), x if x is None else wrap(x, sa)))
-            p = cot.get(sa)
-            cot[sa] = t if p is None else p + t
+    def raw_guarded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        add(cot, e[1], product(g, d(xp, e[7], e[5])), owned)
 
-        return backward
-    if mode.guarded:
-
-        def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-            add(cot, e[1], product(g, d(xp, e[7], e[5])), owned)
-
-        return backward
-
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         t = g * d(xp, e[7], e[5])
         sa = e[1]
         if sa in cot:
@@ -200,59 +193,103 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
         else:
             cot[sa] = t
 
-    return backward
+    if not callable(d):
+        return constant
+    if mode.record:
+        return recorded
+    return raw_guarded if guarded else raw
 
 
 def backward_binary(mode: Mode, op: Op) -> Backward:
+    return backward_binary_recorded(mode, op) if mode.record else backward_binary_raw(mode, op)
+
+
+def backward_binary_raw(mode: Mode, op: Op) -> Backward:
     d0: Any = op.rules[0]
     d1: Any = op.rules[1]
-    constant0, constant1 = not callable(d0), not callable(d1)
-    xp = mode.xp
-    record = mode.record
-    guarded = mode.guarded
-    multiply: Any = product_recorded if record else product
+    rule0, rule1 = callable(d0), callable(d1)
+    xp, guarded = mode.xp, mode.guarded
+    unbroadcast = arrays.unbroadcast
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        _, sa, sb, _, _, x, y, ans, _, xs, ys, *_ = e
-        if record:
-            if x is not None and type(x) is not float and type(x) is not int:
-                x = wrap(x, sa)
-            if y is not None and type(y) is not float and type(y) is not int:
-                y = wrap(y, sb)
-            if ans is not None:
-                ans = wrap(ans, s)
+        sa = e[1]
+        sb = e[2]
+        ys = e[10]
         if sa and (need is None or sa in need):
-            if constant0:
+            if not rule0:
                 t = g if d0 == 1 else g * d0
             elif guarded:
-                t = multiply(g, d0(xp, ans, x, y))
+                t = product(g, d0(xp, e[7], e[5], e[6]))
             else:
-                t = g * d0(xp, ans, x, y)
-            if ys is not None and t.shape != xs:
-                t = xp.sum_to(t, xs)
+                t = g * d0(xp, e[7], e[5], e[6])
+            if ys is not None and t.shape != e[9]:
+                t = unbroadcast(t, e[9])
             if sa in cot:
-                if record:
-                    cot[sa] = cot[sa] + t
-                else:
-                    add(cot, sa, t, owned)
+                add(cot, sa, t, owned)
             else:
                 cot[sa] = t
         if sb and (need is None or sb in need):
-            if constant1:
+            if not rule1:
                 t = g if d1 == 1 else g * d1
             elif guarded:
-                t = multiply(g, d1(xp, ans, x, y))
+                t = product(g, d1(xp, e[7], e[5], e[6]))
             else:
-                t = g * d1(xp, ans, x, y)
+                t = g * d1(xp, e[7], e[5], e[6])
             if ys is not None and t.shape != ys:
-                t = xp.sum_to(t, ys)
+                t = unbroadcast(t, ys)
             if sb in cot:
-                if record:
-                    cot[sb] = cot[sb] + t
-                else:
-                    add(cot, sb, t, owned)
+                add(cot, sb, t, owned)
             else:
                 cot[sb] = t
+
+    return backward
+
+
+def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
+    d0: Any = op.rules[0]
+    d1: Any = op.rules[1]
+    rule0, rule1 = callable(d0), callable(d1)
+    (reads0, ans0), (reads1, ans1) = op.save_for
+    x0, y0, x1, y1 = 0 in reads0, 1 in reads0, 0 in reads1, 1 in reads1
+    xp, guarded = mode.xp, mode.guarded
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        sb = e[2]
+        ys = e[10]
+        want0 = sa and (need is None or sa in need)
+        want1 = sb and (need is None or sb in need)
+        x = e[5]
+        y = e[6]
+        ans = e[7]
+        if ((x0 and want0) or (x1 and want1)) and type(x) is not float and type(x) is not int:
+            x = box(x, sa)
+        if ((y0 and want0) or (y1 and want1)) and type(y) is not float and type(y) is not int:
+            y = box(y, sb)
+        if (ans0 and want0) or (ans1 and want1):
+            ans = box(ans, s)
+        if want0:
+            if not rule0:
+                t = g if d0 == 1 else g * d0
+            elif guarded:
+                t = product_recorded(g, d0(xp, ans, x, y))
+            else:
+                t = g * d0(xp, ans, x, y)
+            if ys is not None and t._d.shape != e[9]:
+                t = xp.sum_to(t, e[9])
+            p = cot.get(sa)
+            cot[sa] = t if p is None else p + t
+        if want1:
+            if not rule1:
+                t = g if d1 == 1 else g * d1
+            elif guarded:
+                t = product_recorded(g, d1(xp, ans, x, y))
+            else:
+                t = g * d1(xp, ans, x, y)
+            if ys is not None and t._d.shape != ys:
+                t = xp.sum_to(t, ys)
+            p = cot.get(sb)
+            cot[sb] = t if p is None else p + t
 
     return backward
 
@@ -267,7 +304,7 @@ def backward_plain(mode: Mode, op: Op) -> Backward:
         _, sa, sb, _, _, x, y, ans, dt, xs, ys, params, _ = e
         if record:
             x, y, ans = attach(x, sa), attach(y, sb), attach(ans, s)
-        args = (Like(xs, dt) if x is None else x,)
+        args: tuple[Any, ...] = (Like(xs, dt) if x is None else x,)
         if op.arity == 2:
             args = (args[0], Like(xs if ys is None else ys, dt) if y is None else y)
         if sa and (need is None or sa in need):
@@ -485,20 +522,25 @@ class Pass:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here."""
         watched = self._watched()
         heavy = self.tape.bytes > 0 or self.tape.bytes_limit > (8 << 20) or bool(self.homes)
-        previous = set_recording_for(self.record)
+        previous = set_recording(True) if self.record else None  # raw values: nothing can be recorded anyway
+        warnings = arrays.silence()
         try:
-            with arrays.errstate():
-                if watched or heavy:
-                    if self.required:
-                        touched = {a for e in self.found.values() for a in inputs_of(e)}
-                        self._check_used(touched | {s for s, _ in self.roots})
-                    return self._guarded(watched)
-                result = self._plain(PLAIN_RECORDED if self.record else PLAIN)
-                if not all(arrays.finite(v._d if self.record else v) for v in result.values()):
+            if watched or heavy:
+                if self.required:
+                    touched = {a for e in self.found.values() for a in inputs_of(e)}
+                    self._check_used(touched | {s for s, _ in self.roots})
+                return self._guarded(watched)
+            result = self._plain(PLAIN_RECORDED if self.record else PLAIN)
+            finite = arrays.finite
+            for v in result.values():
+                if not finite(v._d if self.record else v):
                     result = self._plain(GUARDED_RECORDED if self.record else GUARDED)
+                    break
         finally:
+            arrays.unsilence(warnings)
             self.tape.place = None
-            restore_recording(previous)
+            if self.record:
+                restore_recording(previous)
         self._check_used(result)
         if not self.retain:
             self._release_all()
@@ -516,6 +558,8 @@ class Pass:
             leaves = (a for e in self.found.values() for a in inputs_of(e))
             if not WATCHED_LEAVES.isdisjoint(leaves) or any(s in WATCHED_LEAVES for s, _ in self.roots):
                 return True
+        if not self.homes:
+            return bool(self.tape.cells) and not self.tape.cells.keys().isdisjoint(self.found)
         return any(t.cells and not t.cells.keys().isdisjoint(self.found) for t in {self.tape, *self.homes.values()})
 
     def _seed(self) -> dict[int, Any]:
@@ -541,7 +585,7 @@ class Pass:
             e = found[s]
             number = e[0]
             if record:
-                tape.place = place_of(e)
+                tape.place = e
             try:
                 backward = table[number]
             except KeyError:
@@ -597,7 +641,7 @@ class Pass:
                         got[s] = g
                         owned.discard(s)
                     if self.record:
-                        tape.place = place_of(e)
+                        tape.place = e
                     backward = mode.table.get(number) or mode.backward_of(number)
                     backward(e, s, g, cot, need, owned)
                     if anomaly and check_nan:
@@ -637,14 +681,6 @@ class Pass:
         for leaf_slot, s in last.items():
             by_entry.setdefault(s, []).append(leaf_slot)
         return by_entry
-
-
-def set_recording_for(record: bool) -> Any:
-    """Recording stays as it is for a raw replay (values are arrays: nothing can be recorded); it is on for a recorded one."""
-    previous = RECORDING.get()
-    if record:
-        set_recording(True)
-    return previous
 
 
 def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:

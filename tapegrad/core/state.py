@@ -18,6 +18,10 @@ class _FirstUse:
     """Stands where a thread has no tape yet; the first entry stored makes one."""
 
     limit = float("inf")
+    place = None
+
+    def heavy(self, nbytes: int) -> None:
+        current_tape().heavy(nbytes)
 
     def __setitem__(self, slot: int, entry: tuple[Any, ...]) -> None:
         tape = current_tape()
@@ -50,7 +54,8 @@ def set_recording(on: bool) -> Any:
     """Switch recording; returns the previous value, to be handed to `restore_recording`."""
     previous = RECORDING.get()
     if on:
-        RECORDING.set(TAPE.get() or FIRST_USE)
+        tape = TAPE.get()
+        RECORDING.set(FIRST_USE if tape is None else tape)
     else:
         RECORDING.set(None)
         tape = TAPE.get()

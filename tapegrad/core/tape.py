@@ -105,7 +105,7 @@ class Tape(dict[int, Entry]):
         self.bytes = 0  # bytes of heavy results since the last sweep
         self.bytes_limit = BYTE_SLACK
         self.cells: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
-        self.place: tuple[Any, int] | None = None  # while a derivative is recorded: the line of its forward op
+        self.place: Entry | None = None  # while a derivative is recorded: the entry of its forward op
         self.thread = weakref.ref(threading.current_thread())
         TAPES.append(self)
 

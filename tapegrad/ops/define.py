@@ -8,6 +8,7 @@ from typing import Any
 from ..arrays import numpy as _backend
 from ..core import record
 from ..core.op import Op, Rule
+from . import samples
 
 _ = _backend
 
@@ -24,6 +25,7 @@ def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., An
 def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular: bool = False, **fields: Any) -> Unary:
     """An elementwise op of one array; integers are computed in the default dtype unless `integers="keep"`."""
     fields.setdefault("integers", "float")
+    fields.setdefault("samples", samples.REAL)
     op = Op(name, "elementwise", forward, (d,), singular=singular, **fields)
     return named(record.make(op), name, doc)
 
@@ -32,6 +34,7 @@ def binary(
     name: str, forward: Callable[..., Any], d: tuple[Rule, Rule], doc: str, **fields: Any
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An elementwise op of two arrays, with its reflected form."""
+    fields.setdefault("samples", samples.pairs())
     op = Op(name, "elementwise", forward, d, arity=2, **fields)
     call, reflected = record.make(op)
     return named(call, name, doc), named(reflected, "r" + name, doc)

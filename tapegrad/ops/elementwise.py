@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays import kernels
 from ..core.op import TABLE
+from . import samples as smp
 from .define import binary, define, unary
 from .operands import promoted, tensor
 
@@ -120,7 +121,7 @@ div_true, rdiv = binary(
     singular=True,
     integers="float",
 )
-neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep")
+neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep", samples=smp.ANALYTIC)
 
 
 def _safe_div(x: Any, y: Any) -> Any:
@@ -259,34 +260,35 @@ def rpow(exponent: Any, base: Any) -> Any:
     return pow_tensor(tensor(np.asarray(base, b)), y)
 
 
-square = unary("square", np.square, lambda xp, ans, x: 2.0 * x, "Elementwise square.", integers="keep", display="Pow")
-sqrt = unary("sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.", singular=True)
+square = unary("square", np.square, lambda xp, ans, x: 2.0 * x, "Elementwise square.", integers="keep", display="Pow", samples=smp.ANALYTIC)
+sqrt = unary("sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.", singular=True, samples=smp.ANALYTIC_POSITIVE)
 rsqrt = unary(
-    "rsqrt", lambda x: 1.0 / np.sqrt(x), lambda xp, ans, x: -0.5 * ans * ans * ans, "Elementwise 1 / sqrt(input).", singular=True
+    "rsqrt", lambda x: 1.0 / np.sqrt(x), lambda xp, ans, x: -0.5 * ans * ans * ans, "Elementwise 1 / sqrt(input).", singular=True,
+    samples=smp.ANALYTIC_POSITIVE,
 )
-reciprocal = unary("reciprocal", lambda x: 1.0 / x, lambda xp, ans, x: -ans * ans, "Elementwise 1 / input.", singular=True)
+reciprocal = unary("reciprocal", lambda x: 1.0 / x, lambda xp, ans, x: -ans * ans, "Elementwise 1 / input.", singular=True, samples=smp.ANALYTIC_POSITIVE)
 
 # ------------------------------------------------------------------------------------- exponentials and trigonometry
 
-exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", singular=True)
-exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", singular=True)
-expm1 = unary("expm1", np.expm1, lambda xp, ans, x: ans + 1.0, "Elementwise exp(input) - 1, exact near 0.", singular=True)
-log = unary("log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", singular=True)
-log2 = unary("log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.", singular=True)
-log10 = unary("log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.", singular=True)
-log1p = unary("log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.", singular=True)
-sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.")
-cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.")
-tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", singular=True)
-asin = unary("asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(1.0 - x * x), "Elementwise arc sine.", singular=True)
-acos = unary("acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(1.0 - x * x), "Elementwise arc cosine.", singular=True)
-atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.")
-sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", singular=True)
-cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", singular=True)
-tanh = unary("tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, "Elementwise hyperbolic tangent.")
-asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.rsqrt(x * x + 1.0), "Elementwise inverse hyperbolic sine.")
+exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", singular=True, samples=smp.ANALYTIC)
+exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", singular=True, samples=smp.ANALYTIC)
+expm1 = unary("expm1", np.expm1, lambda xp, ans, x: ans + 1.0, "Elementwise exp(input) - 1, exact near 0.", singular=True, samples=smp.ANALYTIC)
+log = unary("log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", singular=True, samples=smp.ANALYTIC_POSITIVE)
+log2 = unary("log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.", singular=True, samples=smp.ANALYTIC_POSITIVE)
+log10 = unary("log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.", singular=True, samples=smp.ANALYTIC_POSITIVE)
+log1p = unary("log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.", singular=True, samples=smp.ANALYTIC_POSITIVE)
+sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.", samples=smp.ANALYTIC)
+cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.", samples=smp.ANALYTIC)
+tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", singular=True, samples=smp.ANALYTIC)
+asin = unary("asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(1.0 - x * x), "Elementwise arc sine.", singular=True, samples=smp.ANALYTIC_UNIT)
+acos = unary("acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(1.0 - x * x), "Elementwise arc cosine.", singular=True, samples=smp.ANALYTIC_UNIT)
+atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.", samples=smp.ANALYTIC)
+sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", singular=True, samples=smp.ANALYTIC)
+cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", singular=True, samples=smp.ANALYTIC)
+tanh = unary("tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, "Elementwise hyperbolic tangent.", samples=smp.ANALYTIC)
+asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.rsqrt(x * x + 1.0), "Elementwise inverse hyperbolic sine.", samples=smp.ANALYTIC)
 acosh = unary("acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x * x - 1.0), "Elementwise inverse hyperbolic cosine.", singular=True)
-atanh = unary("atanh", np.arctanh, lambda xp, ans, x: 1.0 / (1.0 - x * x), "Elementwise inverse hyperbolic tangent.", singular=True)
+atanh = unary("atanh", np.arctanh, lambda xp, ans, x: 1.0 / (1.0 - x * x), "Elementwise inverse hyperbolic tangent.", singular=True, samples=smp.ANALYTIC_UNIT)
 atan2, _ = binary(
     "atan2",
     np.arctan2,
@@ -398,7 +400,7 @@ def _abs(x: Any) -> Any:
     return np.absolute(x)
 
 
-absolute_real = unary("abs", _abs, lambda xp, ans, x: xp.sgn(x), "Elementwise absolute value; its derivative at 0 is 0.", integers="keep")
+absolute_real = unary("abs", _abs, lambda xp, ans, x: xp.sgn(x), "Elementwise absolute value; its derivative at 0 is 0.", integers="keep", samples=smp.ANALYTIC)
 sgn = define("sgn", "constant", lambda x: np.sign(x))
 abs = absolute_real
 

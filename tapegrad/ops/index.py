@@ -82,7 +82,7 @@ def _bool_scalar(i: Any) -> Any:
 
 
 def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
-    if mask.ndim and Ellipsis not in before:
+    if mask.ndim and not any(i is Ellipsis for i in before):
         at = sum(1 for i in before if i is not None) - mask.ndim
         if mask.shape != shape[at : at + mask.ndim]:
             raise IndexError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import math
 import operator
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from .operands import promoted, tensor
 from .shape import dim_of, dims_of, shape_of
 
 Dims = tuple[int, ...] | None
+SMALL = 2048
 
 
 class Reduced(NamedTuple):
@@ -29,11 +31,15 @@ class Reduced(NamedTuple):
 def _spread(g: Any, shape: tuple[int, ...], dims: Dims, keepdim: bool) -> Any:
     if dims is not None and not keepdim:
         g = np.expand_dims(g, dims)
-    return np.broadcast_to(g, shape)
+    if math.prod(shape) > SMALL:
+        return np.broadcast_to(g, shape)
+    out = np.empty(shape, g.dtype)  # cheaper than a broadcast view, to make and to multiply by
+    out[...] = g
+    return out
 
 
 def _count(shape: tuple[int, ...], dims: Dims) -> int:
-    return prod(shape if dims is None else [shape[d] for d in dims])
+    return math.prod(shape if dims is None else [shape[d] for d in dims])
 
 
 def _wide(x: Any) -> Any:
@@ -49,19 +55,19 @@ def _mean(x: Any, dims: Dims, keepdim: bool) -> Any:
 def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     w = _wide(x)
     n = _count(x.shape, dims)
-    c = w - np.add.reduce(w, axis=dims, keepdims=True) / max(n, 1)
+    c = w - np.add.reduce(w, axis=dims, keepdims=True) / builtins.max(n, 1)
     total = np.add.reduce((c * c.conj()).real, axis=dims, keepdims=keepdim)
-    return np.asarray(total / max(n - correction, 0) if n > correction else total * np.nan).astype(c.real.dtype if w is x else x.dtype)
+    return np.asarray(total / builtins.max(n - correction, 0) if n > correction else total * np.nan).astype(c.real.dtype if w is x else x.dtype)
 
 
 def _d_var(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
-    scale = 2.0 / max(_count(x.shape, dims) - correction, 1)
+    scale = 2.0 / builtins.max(_count(x.shape, dims) - correction, 1)
     return xp.spread(g * scale, x.shape, dims, keepdim) * (x - xp.mean(x, dims, True))
 
 
 def _d_std(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     # 0 where the standard deviation is 0
-    scale = 1.0 / max(_count(x.shape, dims) - correction, 1)
+    scale = 1.0 / builtins.max(_count(x.shape, dims) - correction, 1)
     return xp.spread(xp.safe_div(g, ans) * scale, x.shape, dims, keepdim) * (x - xp.mean(x, dims, True))
 
 
@@ -79,7 +85,7 @@ _sum = define(
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
-    (lambda xp, g, ans, x, dims, keepdim: xp.spread(g * (1.0 / max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
+    (lambda xp, g, ans, x, dims, keepdim: xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
     params=("dims", "keepdim"),
 )  # fmt: skip
 _var_op = define("var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), row=(0, 2))

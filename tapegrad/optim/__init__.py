@@ -1,1 +1,10 @@
-"""Optimisers."""
+"""Optimizers and learning-rate schedules under torch.optim's names."""
+
+from __future__ import annotations
+
+from . import lr_scheduler as lr_scheduler
+from .adam import Adam, AdamW
+from .optimizer import Optimizer
+from .sgd import SGD
+
+__all__ = ["Adam", "AdamW", "Optimizer", "SGD", "lr_scheduler"]

@@ -1,0 +1,1 @@
+"""Ratios of tapegrad to PyTorch; `python -m benchmarks` runs all, `python -m benchmarks tiny eikonal` some."""

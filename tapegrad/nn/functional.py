@@ -1,0 +1,384 @@
+"""Functions of layers under PyTorch's names: the table's operations, and what is composed of them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from ..core import alias
+from ..core.modes import no_grad
+from ..core.op import TABLE
+from ..core.record import wrap
+from ..ops import create, elementwise, index, reduce
+from ..ops.elementwise import logsigmoid as logsigmoid
+from ..ops.elementwise import softplus as softplus
+from ..ops.linalg import linear as linear
+from ..ops.operands import tensor
+from ..ops.shape import shape_of
+
+# ------------------------------------------------------------------------------------------------------ activations
+
+
+def _applied(name: str, function: Callable[..., Any], input: Any, inplace: bool, *args: Any) -> Any:
+    if inplace:
+        return alias.inplace(input, name, function, None, args, {})
+    return function(input, *args)
+
+
+def relu(input: Any, inplace: bool = False) -> Any:
+    """max(input, 0); its derivative at 0 is 0."""
+    return _applied("relu", elementwise.relu, input, inplace)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """input where positive, else negative_slope * input."""
+    return _applied("leaky_relu", elementwise.leaky_relu, input, inplace, negative_slope)
+
+
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """input where positive, else alpha * (exp(input) - 1)."""
+    return _applied("elu", elementwise.elu, input, inplace, alpha)
+
+
+def silu(input: Any, inplace: bool = False) -> Any:
+    """input * sigmoid(input)."""
+    return _applied("silu", elementwise.silu, input, inplace)
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """input times the normal distribution function; approximate="tanh" takes the tanh form."""
+    return elementwise.gelu(input, approximate)
+
+
+def sigmoid(input: Any) -> Any:
+    """The logistic function 1 / (1 + exp(-input))."""
+    return elementwise.sigmoid(input)
+
+
+def tanh(input: Any) -> Any:
+    """Hyperbolic tangent."""
+    return elementwise.tanh(input)
+
+
+def _softmax_dim(name: str, input: Any, dim: int | None) -> int:
+    if dim is not None:
+        return dim
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=3,
+    )
+    return 0 if len(shape_of(tensor(input))) in (0, 1, 3) else 1
+
+
+def softmax(input: Any, dim: int | None = None, dtype: Any = None) -> Any:
+    """exp(input) / sum(exp(input)) along dim."""
+    return reduce.softmax(input, _softmax_dim("softmax", input, dim), dtype)
+
+
+def log_softmax(input: Any, dim: int | None = None, dtype: Any = None) -> Any:
+    """log(softmax(input)) along dim, without cancellation."""
+    return reduce.log_softmax(input, _softmax_dim("log_softmax", input, dim), dtype)
+
+
+# ------------------------------------------------------------------------------------------- dropout, normalisation
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless training.
+
+    Raises:
+        ValueError: for a p outside [0, 1].
+    """
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not training or p == 0.0:
+        return input
+    x = tensor(input)
+    shape = shape_of(x)
+    mask = create.generator_of(None).bernoulli(shape, x._d.dtype, 1.0 - p)
+    if p < 1.0:
+        mask /= 1.0 - p
+    return _applied("mul", elementwise.mul, x, inplace, wrap(mask))
+
+
+def batch_norm(
+    input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
+    momentum: float = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """Each channel (dimension 1) of input shifted and scaled to mean 0 and variance 1, then by weight and bias.
+
+    Args:
+        input: (N, C, ...).
+        running_mean, running_var: (C,); used unless training, updated in place if training; may be None then.
+        weight, bias: (C,) or None.
+        training: take mean and variance of the batch.
+        momentum: share of the batch in the updated running statistics.
+        eps: added to the variance.
+
+    Raises:
+        ValueError: if training with a single value a channel, or for an eps that is not positive.
+    """
+    x = tensor(input)
+    shape = shape_of(x)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+        if eps < 0.0:
+            raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+        mean, var = running_mean, running_var
+    else:
+        count = math.prod(shape) // max(shape[1], 1)
+        if count == 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {errors.size(shape)}")
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+        dims = (0, *range(2, len(shape)))
+        mean, var = reduce.mean(x, dims), reduce.var(x, dims, correction=0)
+        _update_running(running_mean, running_var, mean, var, count, momentum)
+    channels = (1, shape[1]) + (1,) * (len(shape) - 2)
+    scale = elementwise.rsqrt(var + eps)
+    if weight is not None:
+        scale = scale * weight
+    shifted = (x - mean.reshape(channels)) * scale.reshape(channels)
+    return shifted if bias is None else shifted + bias.reshape(channels)
+
+
+@no_grad()
+def _update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
+    """Move the running statistics towards the batch's, the variance unbiased, in place."""
+    if running_mean is not None:
+        running_mean.mul_(1 - momentum).add_(mean, alpha=momentum)
+    if running_var is not None:
+        running_var.mul_(1 - momentum).add_(var, alpha=momentum * count / (count - 1))
+
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias.
+
+    Raises:
+        RuntimeError: if input does not end in normalized_shape.
+    """
+    x = tensor(input)
+    shape = shape_of(x)
+    sizes = tuple(normalized_shape)
+    if shape[len(shape) - len(sizes) :] != sizes:
+        expected = ", ".join(["*", *map(str, sizes)])
+        raise RuntimeError(
+            f"Given normalized_shape={list(sizes)}, expected input with shape [{expected}], but got input of size{list(shape)}"
+        )
+    dims = tuple(range(-len(sizes), 0))
+    centred = x - reduce.mean(x, dims, True)
+    result = centred * elementwise.rsqrt(reduce.mean(centred * centred, dims, True) + eps)
+    if weight is not None:
+        result = result * weight
+    return result if bias is None else result + bias
+
+
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """input / max(norm(input, p) along dim, eps)."""
+    x = tensor(input)
+    result = x / elementwise.clamp_min(reduce.norm(x, p, dim, True), eps)
+    return result if out is None else out.resize_as_result_(result)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """int64 tensor of shape (..., num_classes) with 1 at each class index; num_classes -1: largest index + 1.
+
+    Raises:
+        RuntimeError: for an index that is negative or not below num_classes, or a tensor that is not of integers.
+    """
+    labels = create.as_tensor(tensor)
+    shape_of(labels)
+    values = labels._d
+    if values.dtype.kind not in "iu":
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if values.size and values.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        if not values.size:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = int(values.max()) + 1
+    elif values.size and values.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    result = create.zeros(*values.shape, num_classes, dtype=labels.dtype).long()
+    return index.scatter(result, -1, labels.reshape(*values.shape, 1), value=1)
+
+
+# ------------------------------------------------------------------------------------------------------------ losses
+
+
+def legacy_reduction(size_average: Any, reduce: Any) -> str:
+    """The reduction that PyTorch's old arguments stand for, with its warning."""
+    averaged, reduced = (True if v is None else bool(v) for v in (size_average, reduce))
+    name = "none" if not reduced else "mean" if averaged else "sum"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=4
+    )
+    return name
+
+
+def reduced(loss: Any, reduction: str, total: Any = None) -> Any:
+    """The loss of each element as it is ("none"), their sum, or their mean (with `total`: the sum over it)."""
+    if reduction == "none":
+        return loss
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if reduction == "sum" or total is not None:
+        loss = reduce.sum(loss)
+        return loss if reduction == "sum" else loss / total
+    return reduce.mean(loss)
+
+
+def _difference(input: Any, target: Any) -> Any:
+    a, b = tensor(input), tensor(target)
+    x, y = shape_of(a), shape_of(b)
+    if x != y:
+        warnings.warn(
+            f"Using a target size ({errors.size(y)}) that is different to the input size ({errors.size(x)}). This will "
+            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=4,
+        )
+    return a - b
+
+
+def _elementwise_loss(losses: Any, size_average: Any, reduce: Any, reduction: str, weight: Any) -> Any:
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    if weight is None:
+        return reduced(losses, reduction)
+    if shape_of(weight) != shape_of(losses):
+        raise ValueError("Weights and input must have the same size.")
+    return reduced(losses * weight, reduction, weight.sum() if reduction == "mean" else None)
+
+
+def l1_loss(
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
+) -> Any:
+    """|input - target|: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+    return _elementwise_loss(elementwise.abs(_difference(input, target)), size_average, reduce, reduction, weight)
+
+
+def mse_loss(
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
+) -> Any:
+    """(input - target)**2: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+    return _elementwise_loss(elementwise.square(_difference(input, target)), size_average, reduce, reduction, weight)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    pos_weight: Any = None,
+) -> Any:  # fmt: skip
+    """Cross entropy of targets in [0, 1] against sigmoid(input), exact in both tails.
+
+    Args:
+        input, target: tensors of one shape.
+        weight: factor of each element's loss, broadcast.
+        pos_weight: factor of the positive part, broadcast.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: if the shapes differ.
+    """
+    x, y = tensor(input), tensor(target)
+    if shape_of(x) != shape_of(y):
+        raise ValueError(f"Target size ({errors.size(shape_of(y))}) must be the same as input size ({errors.size(shape_of(x))})")
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    positive = logsigmoid(x) if pos_weight is None else logsigmoid(x) * ((pos_weight - 1) * y + 1)
+    loss = (1 - y) * x - positive
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _class_dim(rank: int) -> int:
+    return 0 if rank == 1 else 1
+
+
+def nll_loss(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """-input at the target class: input (N, C, ...) or (C,) of log probabilities, target (N, ...) or () of class indices.
+
+    Args:
+        weight: (C,), factor of each class; the mean is over the sum of the factors.
+        ignore_index: targets of this value do not count.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: if the batch sizes differ.
+        IndexError: for a target that is no class.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    x, labels = tensor(input), tensor(target)
+    dim = _class_dim(len(shape_of(x)))
+    if len(shape_of(x)) > 1 and shape_of(x)[:1] != shape_of(labels)[:1]:
+        raise ValueError(
+            f"Expected input batch_size ({shape_of(x)[0]}) to match target batch_size ({shape_of(labels)[0]})."
+        )
+    counted = elementwise.ne(labels, ignore_index)
+    labels = elementwise.where(counted, labels, 0)
+    outside = (labels._d < 0) | (labels._d >= shape_of(x)[dim])
+    if outside.any():
+        raise IndexError(f"Target {labels._d[outside].flat[0]} is out of bounds.")
+    picked = index.gather(x, dim, labels.unsqueeze(dim)).squeeze(dim)
+    factor = TABLE["cast"].call(counted, x._d.dtype) if weight is None else elementwise.where(counted, weight[labels], 0.0)
+    return reduced(elementwise.where(counted, -picked * factor, 0.0), reduction, factor.sum())
+
+
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+    reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """nll_loss of log_softmax(input): target of class indices, or of class probabilities in input's shape.
+
+    Args:
+        input: (N, C, ...) or (C,) of unnormalised log probabilities.
+        target: int64 (N, ...) or (), or floating point of input's shape.
+        weight: (C,), factor of each class.
+        ignore_index: class indices of this value do not count.
+        label_smoothing: share of the uniform distribution mixed into the target, in [0, 1].
+        reduction: "mean", "sum" or "none".
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    x, y = tensor(input), tensor(target)
+    dim = _class_dim(len(shape_of(x)))
+    logs = log_softmax(x, dim)
+    if y.is_floating_point():
+        return _probability_loss(logs, y, weight, dim, reduction, label_smoothing)
+    loss = nll_loss(logs, y, weight, None, ignore_index, None, reduction)
+    if not label_smoothing:
+        return loss
+    return loss * (1 - label_smoothing) + _smoothing(logs, y, weight, dim, ignore_index, reduction) * label_smoothing
+
+
+def _per_class(weight: Any, logs: Any, dim: int) -> Any:
+    return logs if weight is None else logs * weight.reshape((-1,) + (1,) * (len(shape_of(logs)) - 1 - dim))
+
+
+def _probability_loss(logs: Any, y: Any, weight: Any, dim: int, reduction: str, smoothing: float) -> Any:
+    if shape_of(logs) != shape_of(y):
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities of input's shape {shape_of(logs)}, got "
+            f"{shape_of(y)}"
+        )
+    classes = shape_of(logs)[dim]
+    if smoothing:
+        y = y * (1 - smoothing) + smoothing / classes
+    losses = -(_per_class(weight, logs, dim) * y).sum(dim)
+    return reduced(losses, reduction, max(math.prod(shape_of(losses)), 1) if reduction == "mean" else None)
+
+
+def _smoothing(logs: Any, y: Any, weight: Any, dim: int, ignore_index: int, reduction: str) -> Any:
+    """Loss against the uniform distribution, over the same elements and with the same mean as nll_loss."""
+    counted = elementwise.ne(y, ignore_index)
+    losses = elementwise.where(counted, -_per_class(weight, logs, dim).sum(dim) / shape_of(logs)[dim], 0.0)
+    factor = counted if weight is None else elementwise.where(counted, weight[elementwise.where(counted, y, 0)], 0.0)
+    return reduced(losses, reduction, factor.sum())

@@ -1,0 +1,683 @@
+"""Laws that every record of the op table obeys, for the library's own operations and for users' custom ones.
+
+A law is a function of (op, arrays, params) that raises `LawError` where it is broken; `op` is a record or its name:
+
+    from tapegrad import testing
+    testing.check(op)                                # every law on every sample of a record
+    testing.vjp("mul", (np.ones(3), np.ones(3)))     # one law on one input
+    testing.check_grads(f, inputs, order=2)          # derivatives of any function of tensors
+
+Cotangents and directions are random but fixed by the op's name and the input's shapes, so a failure repeats. Finite
+differences are taken in float64, with step 1 where the record is linear or bilinear (they are exact there).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from .core import replay
+from .core.gradient import grad
+from .core.op import TABLE, Op
+from .core.record import services, wrap
+from .core.state import current_tape
+from .core.tape import OUTPUT
+from .ops.samples import Sample as Sample
+from .tensor import Tensor
+
+__all__ = ["LAWS", "LawError", "Sample", "check", "check_grads", "samples_of", "saves_necessary"]
+
+Array = np.ndarray[Any, Any]
+Law = Callable[..., None]
+LAWS: dict[str, Law] = {}
+
+ROUNDING = 1e-12  # of exact differences, relative to the sum of the terms' sizes
+DIFFERENCES = 1e-7  # of extrapolated differences: what remains of 16 digits after dividing by the step
+
+
+class LawError(AssertionError):
+    """A law does not hold.
+
+    Attributes:
+        law: the law's name.
+        op: the record's name.
+    """
+
+    def __init__(self, law: str, op: str, text: str) -> None:
+        super().__init__(text)
+        self.law, self.op = law, op
+
+
+class _Broken(Exception):
+    """What a law found: a sentence and the two values that should agree."""
+
+    def __init__(self, text: str, left: Any = None, right: Any = None) -> None:
+        super().__init__(text)
+        self.text, self.left, self.right = text, left, right
+
+
+# ------------------------------------------------------------------------------------------------ records and samples
+
+
+def record_of(op: Op | str) -> Op:
+    """The record itself, or the one of that name in the table."""
+    return TABLE[op] if isinstance(op, str) else op
+
+
+def samples_of(op: Op | str) -> list[Sample]:
+    """The record's samples; plain (arrays, params) pairs count as smooth."""
+    op = record_of(op)
+    if op.samples is None:
+        raise LawError("samples", op.name, f"op {op.name} has no samples: give its record samples=<callable>")
+    return [s if isinstance(s, Sample) else Sample(*s) for s in op.samples()]
+
+
+def check(op: Op | str, laws: Iterable[str] | None = None) -> None:
+    """Every law (or the named ones) on every sample of a record.
+
+    Raises:
+        LawError: for the first law that is broken, with the sample, both values and a line that repeats it.
+    """
+    op = record_of(op)
+    names = list(LAWS if laws is None else laws)
+    samples = samples_of(op)
+    for name in names:
+        for sample in applicable(name, samples):
+            LAWS[name](op, sample.arrays, sample.params)
+    if laws is None:
+        saves_necessary(op)
+
+
+DIFFERENTIATING = ("vjp", "second_order", "third_order")
+
+
+def applicable(law: str, samples: Sequence[Sample]) -> Iterator[Sample]:
+    """The samples a law runs on: finite differences only where the record is smooth, third order on the first of these."""
+    if law not in DIFFERENTIATING:
+        yield from samples
+        return
+    smooth = [s for s in samples if s.smooth]
+    yield from smooth[:1] if law == "third_order" else smooth
+
+
+def law(function: Law) -> Law:
+    """Make a function a law: what goes wrong in it becomes a LawError that names op, sample and law."""
+
+    @wraps(function)
+    def run(op: Op | str, arrays: Sequence[Any], params: Sequence[Any] = (), **options: Any) -> None:
+        op, arrays, params = record_of(op), tuple(arrays), tuple(params)
+        try:
+            function(op, arrays, params, **options)
+        except _Broken as e:
+            raise LawError(function.__name__, op.name, report(op, function.__name__, arrays, params, e)) from None
+        except Exception as e:
+            failure = _Broken(f"raised {type(e).__name__}: {e}")
+            raise LawError(function.__name__, op.name, report(op, function.__name__, arrays, params, failure)) from e
+
+    LAWS[function.__name__] = run
+    return run
+
+
+def report(op: Op, name: str, arrays: tuple[Any, ...], params: tuple[Any, ...], e: _Broken) -> str:
+    """Text of a LawError."""
+    inputs = ", ".join(source(a) for a in arrays) + ("," if len(arrays) == 1 else "")
+    line = f"from numpy import *; from tapegrad import testing; testing.LAWS['{name}']('{op.name}', ({inputs}), {source(params)})"
+    shapes = ", ".join(str(np.shape(a)) for a in arrays)
+    lines = [f"op {op.name} ({op.kind}) breaks the law {name}: {e.text}", f"  sample: shapes {shapes}, params {params}"]
+    if e.left is not None or e.right is not None:
+        lines += [f"  got:      {e.left}", f"  expected: {e.right}"]
+    return "\n".join([*lines, f"  repeat:   python -c \"{line}\""])
+
+
+def source(value: Any) -> str:
+    """Python text that makes the value again, after `from numpy import *`."""
+    if isinstance(value, tuple):
+        return "(" + "".join(source(v) + ", " for v in value) + ")"
+    if isinstance(value, np.ndarray):
+        if not value.size:
+            return f"zeros({value.shape}, '{value.dtype}')"
+        return f"array({value.tolist()}, '{value.dtype}')"
+    if isinstance(value, np.dtype):
+        return f"dtype('{value}')"
+    return repr(value)
+
+
+# ----------------------------------------------------------------------------------------------------- running a record
+
+
+def generator(op: Op, arrays: Sequence[Any]) -> np.random.Generator:
+    shapes = [n for a in arrays for n in (len(np.shape(a)), *np.shape(a))]
+    return np.random.default_rng([zlib.crc32(op.name.encode()), *shapes])
+
+
+def is_inexact(a: Any) -> bool:
+    return getattr(a, "dtype", None) is not None and a.dtype.kind in "fc"
+
+
+def differentiable(op: Op, arrays: Sequence[Any]) -> list[int]:
+    """Positions of the arguments that take part in gradients."""
+    if op.kind == "constant":
+        return []
+    rules = op.rules * len(arrays) if op.arity < 0 else op.rules
+    return [i for i, a in enumerate(arrays) if is_inexact(a) and isinstance(a, np.ndarray) and rules[i] is not None]
+
+
+def leaf(a: Any, tracked: bool) -> Any:
+    """A tensor on memory of its own; Python numbers as they are."""
+    if not isinstance(a, np.ndarray):
+        return a
+    t = wrap_copy(a)
+    return t.requires_grad_() if tracked else t
+
+
+def wrap_copy(a: Array) -> Any:
+    return wrap(np.array(a, order="K"))
+
+
+def call(op: Op, xs: Sequence[Any], params: Sequence[Any]) -> tuple[Any, ...]:
+    """All outputs of the recording call, as a tuple."""
+    out = op.call(list(xs), *params) if op.arity < 0 else op.call(*xs, *params)
+    return tuple(out) if op.outputs > 1 else (out,)
+
+
+def forward(op: Op, arrays: Sequence[Any], params: Sequence[Any]) -> tuple[Any, ...]:
+    """All outputs of the raw forward, as a tuple of arrays."""
+    run = services.quiet(op.forward)
+    out = run(list(arrays), *params) if op.arity < 0 else run(*arrays, *params)
+    return tuple(np.asarray(o) for o in (out if op.outputs > 1 else (out,)))
+
+
+def tracked_outputs(op: Op, ys: Sequence[Any]) -> list[Any]:
+    return [y for y in ys[: op.differentiable] if y.requires_grad]
+
+
+def random_like(rng: np.random.Generator, a: Any) -> Any:
+    """Normal values of the array's shape and dtype, complex ones for complex."""
+    shape, dtype = np.shape(a), a.dtype
+    values = rng.standard_normal(shape)
+    return np.asarray(values + 1j * rng.standard_normal(shape) if dtype.kind == "c" else values, dtype)
+
+
+def cotangents_for(op: Op, arrays: Sequence[Any], params: Sequence[Any], rng: np.random.Generator) -> list[Array]:
+    return [random_like(rng, y) for y in forward(op, arrays, params)[: op.differentiable] if is_inexact(y)]
+
+
+def pull(
+    op: Op, arrays: Sequence[Any], params: Sequence[Any], gs: Sequence[Array], *, wanted: Sequence[int] | None = None,
+    record: bool = False, before: Callable[[list[Any], tuple[Any, ...]], None] | None = None,
+) -> list[Any]:  # fmt: skip
+    """Cotangents of the wanted arguments, as arrays; None for an argument that the result does not depend on.
+
+    `before(xs, ys)` runs between the forward and the replay.
+    """
+    indices = differentiable(op, arrays) if wanted is None else list(wanted)
+    xs = [leaf(a, i in indices) for i, a in enumerate(arrays)]
+    ys = call(op, xs, params)
+    tracked = [(y, g) for y, g in zip(ys[: op.differentiable], gs, strict=False) if y.requires_grad]
+    if not tracked or not indices:
+        return [None] * len(indices)
+    if before is not None:
+        before(xs, ys)
+    outputs, seeds = zip(*tracked, strict=True)
+    given = [wrap_copy(g) for g in seeds]
+    result = grad(list(outputs), [xs[i] for i in indices], given, create_graph=record, allow_unused=True)
+    return [None if r is None else r._d for r in result]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal bits, up to the sign of zero and the payload of nan."""
+    if a is None or b is None:
+        return a is b
+    return a.shape == b.shape and a.dtype == b.dtype and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+
+
+def show(a: Any) -> Any:
+    return a if a is None else f"{a.dtype}{list(a.shape)} {a.tolist()}"
+
+
+def inner(a: Sequence[Any], b: Sequence[Any]) -> tuple[float, float]:
+    """Real inner product of two lists of arrays, and the sum of the sizes of its terms."""
+    terms = [(np.conj(x) * y).real for x, y in zip(a, b, strict=True) if x is not None]
+    return sum(float(t.sum()) for t in terms), sum(float(np.abs(t).sum()) for t in terms)
+
+
+# --------------------------------------------------------------------------------------------------------- derivatives
+
+
+def difference(phi: Callable[[float], float], exact: bool) -> float:
+    """phi'(0): by one central difference with step 1, or extrapolated from halved steps (Ridders' method)."""
+    if exact:
+        return 0.5 * (phi(1.0) - phi(-1.0))
+    step, best, error = 2.0**-4, math.nan, math.inf
+    previous: list[float] = []
+    for _ in range(9):
+        row = [(phi(step) - phi(-step)) / (2 * step)]
+        for k, old in enumerate(previous):
+            row.append(row[k] + (row[k] - old) / (4.0 ** (k + 1) - 1))
+        for k in range(1, len(row)):
+            now = max(abs(row[k] - row[k - 1]), abs(row[k] - previous[k - 1]))
+            if now < error:
+                best, error = row[k], now
+        step, previous = step / 2, row
+    return best
+
+
+Function = Callable[..., tuple[Any, ...]]
+
+
+def check_direction(f: Function, xs: list[Array], rng: np.random.Generator, exact: bool, text: str) -> None:
+    """<g, v> of the reverse replay against the derivative of <w, f(x + t v)> at t = 0."""
+    leaves = [leaf(x, True) for x in xs]
+    ys = f(*leaves)
+    ws = [random_like(rng, y._d) for y in ys]
+    vs = [random_like(rng, x) for x in xs]
+    tracked = [(y, wrap_copy(w)) for y, w in zip(ys, ws, strict=True) if y.requires_grad]
+    gs: list[Any] = [None] * len(xs)
+    if tracked:
+        outputs, seeds = zip(*tracked, strict=True)
+        gs = [None if g is None else g._d for g in grad(list(outputs), leaves, list(seeds), allow_unused=True)]
+    analytic, size = inner(gs, vs)
+
+    def phi(t: float) -> float:
+        moved = [leaf(np.asarray(x + t * v), True) for x, v in zip(xs, vs, strict=True)]
+        return inner(ws, [y._d for y in f(*moved)])[0]
+
+    with np.errstate(all="ignore"):
+        numeric = difference(phi, exact)
+    if not abs(analytic - numeric) <= (ROUNDING if exact else DIFFERENCES) * max(size, abs(numeric), 1e-3):
+        raise _Broken(text, analytic, f"{numeric} (finite differences in a random direction)")
+
+
+def derivative_of(f: Function, count: int) -> Function:
+    """The recorded vjp as a function of f's arguments and one cotangent for each output."""
+
+    def pulled(*arguments: Any) -> tuple[Any, ...]:
+        xs, gs = arguments[:count], arguments[count:]
+        ys = f(*xs)
+        tracked = [(y, g) for y, g in zip(ys, gs, strict=True) if y.requires_grad]
+        if not tracked:
+            return tuple(wrap_copy(np.zeros_like(x._d)) for x in xs)
+        outputs, seeds = zip(*tracked, strict=True)
+        return grad(list(outputs), list(xs), list(seeds), create_graph=True, materialize_grads=True)  # type: ignore[no-any-return]
+
+    return pulled
+
+
+ORDERS = ("first", "second", "third", "fourth")
+
+
+def check_orders(f: Function, xs: list[Array], rng: np.random.Generator, exact: bool, orders: Sequence[int]) -> None:
+    """The derivatives of f of the given orders, each as the first derivative of the recorded vjp below it."""
+    for order in range(1, max(orders) + 1):
+        if order in orders:
+            name = ORDERS[order - 1] if order <= len(ORDERS) else f"{order}th"
+            check_direction(f, xs, rng, exact, f"{name} derivative")
+        if order < max(orders):
+            ys = f(*[leaf(x, True) for x in xs])
+            f, xs = derivative_of(f, len(xs)), xs + [random_like(rng, y._d) for y in ys]
+
+
+def as_function(op: Op, arrays: Sequence[Any], params: Sequence[Any], indices: Sequence[int]) -> Function:
+    """The record as a function of its differentiable arguments, to its differentiable outputs."""
+
+    def f(*xs: Any) -> tuple[Any, ...]:
+        full: list[Any] = [leaf(a, False) for a in arrays]
+        for i, x in zip(indices, xs, strict=True):
+            full[i] = x
+        return tuple(y for y in call(op, full, params)[: op.differentiable] if y._d.dtype.kind in "fc")
+
+    return f
+
+
+def record_orders(op: Op, arrays: Sequence[Any], params: Sequence[Any], orders: Sequence[int]) -> None:
+    indices = differentiable(op, arrays)
+    if not indices:
+        return
+    wide = [a.astype(np.result_type(a, np.float64)) if is_inexact(a) else a for a in arrays]
+    exact = op.kind in ("linear", "bilinear")
+    f = as_function(op, wide, params, indices)
+    check_orders(f, [wide[i] for i in indices], generator(op, arrays), exact, orders)
+
+
+def check_grads(f: Callable[..., Any], inputs: Any, order: int = 2, *, seed: int = 0) -> None:
+    """Compare the derivatives of a function of tensors, up to an order, with finite differences in random directions.
+
+    Args:
+        f: takes the inputs as tensors, returns a tensor or a sequence of them.
+        inputs: a tensor or array, or a sequence of them; float64 or complex128.
+        order: highest order of the derivatives that are compared.
+        seed: of the random cotangents and directions.
+
+    Raises:
+        TypeError: for inputs of a lower precision, in which finite differences mean nothing.
+        LawError: where a derivative differs; its `law` is "check_grads".
+    """
+    given = [inputs] if isinstance(inputs, Tensor | np.ndarray) else list(inputs)
+    xs = [np.array(x.detach().numpy() if isinstance(x, Tensor) else x) for x in given]
+    for i, x in enumerate(xs):
+        if x.dtype not in (np.float64, np.complex128):
+            raise TypeError(f"check_grads() needs inputs of float64 or complex128, but input {i} is {x.dtype}: use .double()")
+
+    def function(*ts: Any) -> tuple[Any, ...]:
+        out = f(*ts)
+        return (out,) if isinstance(out, Tensor) else tuple(y for y in out if y._d.dtype.kind in "fc")
+
+    name = getattr(f, "__name__", type(f).__name__)
+    try:
+        check_orders(function, xs, np.random.default_rng(seed), False, range(1, order + 1))
+    except _Broken as e:
+        inputs_text = ", ".join(source(x) for x in xs)
+        text = f"{name}: {e.text} differs.\n  got:      {e.left}\n  expected: {e.right}\n  inputs:   {inputs_text}"
+        raise LawError("check_grads", name, text) from None
+
+
+# ---------------------------------------------------------------------------------------------------------------- laws
+
+
+@law
+def value(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...], reference: Callable[..., Any] | None = None) -> None:
+    """The recording call gives the raw forward's value, without a warning; it equals the reference where one is given."""
+    raw = forward(op, arrays, params)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ys = call(op, [leaf(a, i in differentiable(op, arrays)) for i, a in enumerate(arrays)], params)
+    for y, r in zip(ys, raw, strict=True):
+        if not same(y._d, r):
+            raise _Broken("the recorded value differs from the raw forward", show(y._d), show(r))
+    if reference is None:
+        return
+    expected = reference(list(arrays), *params) if op.arity < 0 else reference(*arrays, *params)
+    for r, e in zip(raw, expected if op.outputs > 1 else (expected,), strict=True):
+        if not np.allclose(r, e, rtol=1e-12, atol=1e-14, equal_nan=True) or r.shape != np.shape(e):
+            raise _Broken("the value differs from the reference", show(r), show(np.asarray(e)))
+
+
+@law
+def vjp(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The reverse rule against finite differences of the forward."""
+    record_orders(op, arrays, params, (1,))
+
+
+@law
+def second_order(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The reverse rule of the recorded reverse rule against finite differences of the latter."""
+    record_orders(op, arrays, params, (2,))
+
+
+@law
+def third_order(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The same once more."""
+    record_orders(op, arrays, params, (3,))
+
+
+@law
+def linearity(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The cotangent is pulled back linearly: 0 gives exactly 0, whatever the local derivative, and -2g exactly -2 times g's."""
+    gs = cotangents_for(op, arrays, params, generator(op, arrays))
+    base = pull(op, arrays, params, gs)
+    scaled = pull(op, arrays, params, [-2 * g for g in gs])
+    zero = pull(op, arrays, params, [0 * g for g in gs])
+    for b, s, z in zip(base, scaled, zero, strict=True):
+        if b is None:
+            continue
+        if z is None or z.any():
+            raise _Broken("a cotangent of 0 is not pulled back to 0", show(z), "zeros")
+        if not same(s, -2 * b):
+            raise _Broken("the cotangent -2g is not pulled back to -2 times g's", show(s), show(-2 * b))
+
+
+@law
+def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """An elementwise op sends no gradient to elements whose cotangent is 0, though the local derivative be inf or nan."""
+    if op.kind != "elementwise":
+        return
+    full = np.broadcast_shapes(*[np.shape(a) for a in arrays])
+    wide = [np.array(np.broadcast_to(a, full)) if isinstance(a, np.ndarray) else a for a in arrays]
+    rng = generator(op, arrays)
+    gs = cotangents_for(op, wide, params, rng)
+    for g in gs:
+        dead = rng.random(g.shape) < 0.5
+        g[dead] = 0
+        for record in (False, True):
+            for t in pull(op, wide, params, [g], record=record):
+                if t is not None and t[dead].any():
+                    raise _Broken("gradient where the cotangent is 0", show(t), f"0 where {dead.tolist()}")
+
+
+@law
+def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """In float32 and float64 (complex64 and complex128) each cotangent has its argument's shape and dtype, and the value its kind."""
+    for bits in (32, 64):
+        cast = [_narrow(a, bits) for a in arrays]
+        rng = generator(op, arrays)
+        gs = cotangents_for(op, cast, params, rng)
+        for g in gs:
+            kept = op.name in ("cast",) or g.real.dtype.itemsize * 8 == bits or not any(is_inexact(a) for a in cast)
+            if not kept:
+                raise _Broken("the value's precision is not its arguments'", g.dtype, f"{bits} bits")
+        for record in (False, True):
+            for i, t in zip(differentiable(op, cast), pull(op, cast, params, gs, record=record), strict=True):
+                if t is not None and (t.shape, t.dtype) != (cast[i].shape, cast[i].dtype):
+                    left, right = f"{t.dtype}{list(t.shape)}", f"{cast[i].dtype}{list(cast[i].shape)}"
+                    raise _Broken(f"cotangent of argument {i}, {'recorded' if record else 'raw'}", left, right)
+
+
+def _narrow(a: Any, bits: int) -> Any:
+    if not is_inexact(a):
+        return a
+    return a.astype(f"c{bits // 4}" if a.dtype.kind == "c" else f"f{bits // 8}")
+
+
+@law
+def purity(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """Forward and rule leave their operands alone (they are read-only here) and give the same bits again."""
+    gs = cotangents_for(op, arrays, params, generator(op, arrays))
+    frozen = [np.array(a, order="K") if isinstance(a, np.ndarray) else a for a in arrays]
+    for a in (*frozen, *gs):
+        if isinstance(a, np.ndarray):
+            a.flags.writeable = False
+
+    def run(record: bool) -> list[Any]:
+        indices = differentiable(op, arrays)
+        xs = [_frozen_leaf(a, i in indices) for i, a in enumerate(frozen)]
+        ys = call(op, xs, params)
+        seeds = [(y, g) for y, g in zip(ys[: op.differentiable], gs, strict=False) if y.requires_grad]
+        result: Sequence[Any] = ()
+        if seeds:
+            given = [_frozen_leaf(g, False) for _, g in seeds]
+            result = grad([y for y, _ in seeds], [xs[i] for i in indices], given, create_graph=record, allow_unused=True)
+        return [t if t is None else np.array(t._d) for t in (*ys, *result)]
+
+    first = run(False)
+    for again in (run(False), run(True)):
+        for a, b in zip(again, first, strict=True):
+            if not same(a, b):
+                raise _Broken("a second run gives another result", show(a), show(b))
+    for a, f in zip(arrays, frozen, strict=True):
+        if isinstance(a, np.ndarray) and not same(a, f):
+            raise _Broken("an operand was changed", show(f), show(a))
+
+
+def _frozen_leaf(a: Any, tracked: bool) -> Any:
+    if not isinstance(a, np.ndarray):
+        return a
+    t = wrap(a)
+    return t.requires_grad_() if tracked else t
+
+
+@law
+def saves_sufficient(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """What the record does not save may be overwritten after the forward: the derivative stays as it was."""
+    gs = cotangents_for(op, arrays, params, generator(op, arrays))
+    indices = differentiable(op, arrays)
+    for wanted in [indices, *([i] for i in indices if len(indices) > 1)]:
+        read, keeps_ans = saved(op, wanted, len(arrays))
+        expected = pull(op, arrays, params, gs, wanted=wanted)
+
+        def spoil(xs: list[Any], ys: tuple[Any, ...], read: set[int] = read, keeps_ans: bool = keeps_ans) -> None:
+            kept = [x._d for i, x in enumerate(xs) if i in read and isinstance(x, Tensor)]
+            kept += [y._d for y in ys if keeps_ans]
+            for i, x in enumerate(xs):
+                if i not in read and isinstance(x, Tensor):
+                    poison(x._d, kept)
+            if not keeps_ans:
+                for y in ys:
+                    poison(y._d, kept)
+
+        for got, want in zip(pull(op, arrays, params, gs, wanted=wanted, before=spoil), expected, strict=True):
+            if not same(got, want):
+                raise _Broken(f"the rule reads what is not saved (tracked: {wanted})", show(got), show(want))
+
+
+def saved(op: Op, wanted: Sequence[int], count: int) -> tuple[set[int], bool]:
+    """Arguments that the record saves when the wanted ones are tracked, and whether it saves the answer."""
+    if op.arity < 0:
+        indices, keeps_ans = op.save_for[0]
+        return set(range(count)) if indices else set(), keeps_ans
+    return set().union(*[op.save_for[i][0] for i in wanted]), any(op.save_for[i][1] for i in wanted)
+
+
+def poison(a: Any, kept: Sequence[Any]) -> bool:
+    """Fill an array with nan, unless it shares memory with one to keep; whether that was done."""
+    if a.dtype.kind not in "fc" or not a.flags.writeable or any(np.may_share_memory(a, k) for k in kept):
+        return False
+    a[...] = np.nan
+    return True
+
+
+@law
+def recorded(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The recorded replay gives the raw one's bits."""
+    gs = cotangents_for(op, arrays, params, generator(op, arrays))
+    indices = differentiable(op, arrays)
+    raw, again = pull(op, arrays, params, gs), pull(op, arrays, params, gs, record=True)
+    for i, r, t in zip(indices, raw, again, strict=True):
+        if not same(t, r):
+            raise _Broken(f"argument {i}: the recorded cotangent differs from the raw one", show(t), show(r))
+
+
+@law
+def only_asked(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """Asking for one argument's cotangent never runs another's rule."""
+    gs = cotangents_for(op, arrays, params, generator(op, arrays))
+    indices = differentiable(op, arrays)
+    if len(indices) < 2 or not gs:
+        return
+    xs = [leaf(a, i in indices) for i, a in enumerate(arrays)]
+    y = call(op, xs, params)[0]
+    tape = current_tape()
+    slot, entry = y._s, tape[y._s]
+    if entry[0] == OUTPUT:
+        slot, entry = entry[1], tape[entry[1]]
+    for i in indices:
+        ran: list[int] = []
+        backward = _watched(op, entry[0], ran)
+        got: dict[int, Any] = {}
+        with np.errstate(all="ignore"):
+            backward(entry, slot, gs[0] if op.outputs == 1 else {0: gs[0]}, got, {xs[i]._s}, set())
+        if set(got) - {xs[i]._s} or set(ran) - {i}:
+            others = sorted(set(ran) - {i} | {j for j in indices if j != i and xs[j]._s in got})
+            raise _Broken(f"asked for argument {i} alone", f"rules of {others} ran", "no other")
+
+
+def _watched(op: Op, number: int, ran: list[int]) -> Any:
+    """A backward of the record whose rules note that they ran."""
+
+    def noted(i: int, rule: Any) -> Any:
+        def run(*args: Any) -> Any:
+            if op.arity < 0:
+                result = rule(*args)
+                ran.extend(j for j, (t, want) in enumerate(zip(result, args[-1], strict=True)) if t is not None and not want)
+                return result
+            ran.append(i)
+            return rule(*args)
+
+        return run if callable(rule) else rule
+
+    rules = op.rules
+    op.rules = tuple(noted(i, r) for i, r in enumerate(rules))
+    try:
+        return replay.make_backward(replay.Mode(False, False), number)
+    finally:
+        op.rules = rules
+
+
+@law
+def broadcasting(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """A broadcast argument of an elementwise op has the value of its copies, and the sum of their cotangents."""
+    if op.kind != "elementwise" or op.arity < 2 or not all(isinstance(a, np.ndarray) for a in arrays):
+        return
+    full = np.broadcast_shapes(*[a.shape for a in arrays])
+    if not full or 0 in full:
+        return
+    for i in differentiable(op, arrays):
+        for small in _smaller(arrays[i]):
+            narrow = [small if j == i else a for j, a in enumerate(arrays)]
+            wide = [np.array(np.broadcast_to(a, np.broadcast_shapes(*[n.shape for n in narrow]))) for a in narrow]
+            y, z = forward(op, narrow, params)[0], forward(op, wide, params)[0]
+            if not same(y, z):
+                raise _Broken(f"value with argument {i} of shape {small.shape}", show(y), show(z))
+            gs = cotangents_for(op, wide, params, generator(op, arrays))
+            got = pull(op, narrow, params, gs)
+            for j, t, w in zip(differentiable(op, wide), got, pull(op, wide, params, gs), strict=True):
+                if t is None and w is None:
+                    continue
+                expected = replay.arrays.unbroadcast(w, narrow[j].shape)
+                if t.shape != expected.shape or not np.allclose(t, expected, rtol=1e-12, atol=1e-12, equal_nan=True):
+                    raise _Broken(f"cotangent of argument {j}, argument {i} of shape {small.shape}", show(t), show(expected))
+
+
+def _smaller(a: Array) -> Iterator[Array]:
+    """The array with its sizes cut to 1: the last, the first, all, and as a 0-d array."""
+    if a.ndim:
+        yield a[..., :1]
+        yield a[:1]
+        yield a[:1, ..., :1] if a.ndim > 1 else a[:1]
+    yield np.array(a.reshape(-1)[0])
+
+
+def saves_necessary(op: Op | str) -> None:
+    """Everything that a record saves changes its derivative on some sample: nothing is kept in vain.
+
+    Raises:
+        LawError: names the argument (or the answer) that is saved and not needed.
+    """
+    op = record_of(op)
+    unproved: set[tuple[int, str | int]] = set()
+    for i in range(1 if op.arity < 0 else len(op.rules)):
+        read, keeps_ans = op.save_for[i]
+        unproved |= {(i, j) for j in read} | ({(i, "ans")} if keeps_ans else set())
+    for arrays, params, _ in samples_of(op):
+        gs = cotangents_for(op, arrays, params, generator(op, arrays))
+        for i, what in sorted(unproved, key=str):
+            wanted = differentiable(op, arrays) if op.arity < 0 else [i]
+            if set(wanted) <= set(differentiable(op, arrays)) and _needs(op, arrays, params, gs, wanted, what):
+                unproved.discard((i, what))
+    if unproved:
+        i, what = min(unproved, key=str)
+        name = "the answer" if what == "ans" else f"argument {what}"
+        text = f"op {op.name} saves {name} for the rule of argument {i}, but overwriting it changes nothing on any sample"
+        raise LawError("saves_necessary", op.name, text)
+
+
+def _needs(
+    op: Op, arrays: Sequence[Any], params: Sequence[Any], gs: Sequence[Array], wanted: list[int], what: str | int
+) -> bool:
+    """Whether the derivative changes when one saved array is overwritten (integers and masks are needed by nature)."""
+    values = forward(op, arrays, params)
+    target = values[-1] if what == "ans" else arrays[what]  # type: ignore[index]
+    if not is_inexact(target):
+        return True
+
+    def spoil(xs: list[Any], ys: tuple[Any, ...]) -> None:
+        poison(ys[-1]._d if what == "ans" else xs[what]._d, ())  # type: ignore[index]
+
+    before = pull(op, arrays, params, gs, wanted=wanted)
+    after = pull(op, arrays, params, gs, wanted=wanted, before=spoil)
+    return any(not same(a, b) for a, b in zip(after, before, strict=True))

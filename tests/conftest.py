@@ -1,0 +1,20 @@
+"""Every test leaves the library as it found it: modes, default dtype, and a tape that can be emptied."""
+
+import gc
+
+import pytest
+
+import tapegrad as tg
+from tapegrad.core import state
+
+
+@pytest.fixture(autouse=True)
+def sealed():
+    before = (tg.is_grad_enabled(), tg.is_inference_mode_enabled(), tg.get_default_dtype(), state.ANOMALY.get())
+    yield
+    after = (tg.is_grad_enabled(), tg.is_inference_mode_enabled(), tg.get_default_dtype(), state.ANOMALY.get())
+    assert after == before, f"the test left another mode behind: {after} for {before}"
+    gc.collect()
+    tape = tg.tape()
+    tape.sweep()
+    assert len(tape) < 10_000, f"{len(tape)} entries are still alive on the tape"

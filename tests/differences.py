@@ -1,0 +1,68 @@
+"""Where tapegrad differs from PyTorch on purpose: the rows of docs/differences.md.
+
+A row: title (as in the page), a program, what tapegrad prints, what PyTorch 2.13 prints (an error's text may go on). `L` is
+the library, `np` NumPy.
+"""
+
+import contextlib
+import io
+import warnings
+
+import numpy as np
+
+ROWS = [
+    ("a branch not taken has gradient 0 where its derivative is infinite",
+     "x = L.tensor([0., 4.], requires_grad=True); L.where(x > 0, x.sqrt(), 0.).sum().backward(); print(x.grad.tolist())",
+     "[0.0, 0.25]", "[nan, 0.25]"),
+    ("mixed derivatives are 0 where that mask acts",
+     "a = L.tensor(0., requires_grad=True); x = L.tensor(0., requires_grad=True)\n"
+     "g, = L.autograd.grad(a * x.sqrt(), x, create_graph=True); print(L.autograd.grad(g, a)[0].item())",
+     "0.0", "inf"),
+    ("a fully masked softmax row that the loss does not use has gradient 0",
+     "s = L.tensor([[0., 0.], [-np.inf, -np.inf]], requires_grad=True); s.softmax(1)[0, 0].backward(); print(s.grad.tolist())",
+     "[[0.25, -0.25], [0.0, 0.0]]", "[[0.25, -0.25], [nan, nan]]"),
+    ("hypot has gradient 0 at the origin",
+     "x = L.zeros(1, requires_grad=True); L.hypot(x, L.zeros(1)).backward(); print(x.grad.tolist())",
+     "[0.0]", "[nan]"),
+    ("a write in place after a value was saved gives the right gradient",
+     "a = L.tensor([1., 2.], requires_grad=True); y = a * 1; z = (y * y).sum(); y.mul_(0); z.backward(); print(a.grad.tolist())",
+     "[2.0, 4.0]", "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"),
+    ("a write through a NumPy alias cannot change a gradient",
+     "a = L.tensor([1., 2.], requires_grad=True); y = (a * a).sum(); a.detach().numpy()[:] += 1; y.backward(); print(a.grad.tolist())",
+     "[2.0, 4.0]", "[4.0, 6.0]"),
+    ("NumPy functions and arrays on the left are recorded",
+     "t = L.ones(2, requires_grad=True); (np.ones(2, np.float32) * np.sum(t)).sum().backward(); print(t.grad.tolist())",
+     "[2.0, 2.0]", "TypeError: "),
+    ("slices may step backwards",
+     "print(L.arange(3)[::-1].tolist())", "[2, 1, 0]", "ValueError: step must be greater than zero"),
+    ("allow_unused covers an input that does not require grad",
+     "a = L.ones(1); b = L.ones(1, requires_grad=True); print(L.autograd.grad(a * b, (a, b), allow_unused=True)[0])",
+     "None", "RuntimeError: One of the differentiated Tensors does not require grad"),
+    ("float() of a tracked tensor does not warn",
+     "print(float(L.ones(1, requires_grad=True)))",
+     "1.0", "1.0\nUserWarning: Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior."),
+    ("backward(create_graph=True) does not warn: no reference cycle can form",
+     "a = L.ones(1, requires_grad=True); (a * a).backward(create_graph=True); print(a.grad.tolist())",
+     "[2.0]", "[2.0]\nUserWarning: Using backward() with create_graph=True will create a reference cycle"),
+    ("zeros_() is zero_()", "print(L.ones(1).zeros_().tolist())", "[0.0]", "AttributeError: 'Tensor' object has no attribute 'zeros_'"),
+    ("a loss constructor given tensors says what was meant",
+     "L.nn.L1Loss(L.ones(2), L.ones(2))", "TypeError: ", "RuntimeError: Boolean value of Tensor with more than one value is ambiguous"),
+    ("no_grad covers coroutine functions",
+     "import asyncio\n@L.no_grad()\nasync def f(): return L.is_grad_enabled()\nprint(asyncio.run(f()))", "False", "True"),
+    ("the second-backward error names the line that recorded the node",
+     "a = L.ones(1, requires_grad=True); y = a * a; y.backward()\ntry: y.backward()\nexcept RuntimeError as e: print('Recorded at' in str(e))",
+     "True", "False"),
+]  # fmt: skip
+
+
+def run(code, library):
+    """The program's output, its error, then its warnings, a line each."""
+    out = io.StringIO()
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out), np.errstate(all="ignore"):
+        warnings.simplefilter("always")
+        try:
+            exec(compile(code, "<row>", "exec"), {"L": library, "np": np})
+        except Exception as e:
+            print(f"{type(e).__name__}: {e}")
+    lines = [out.getvalue().strip()] + [f"{w.category.__name__}: {w.message}" for w in caught]
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,17 @@
+"""Our side of each difference from PyTorch, and that the page lists it."""
+
+import pathlib
+
+import differences
+import pytest
+
+import tapegrad
+
+PAGE = (pathlib.Path(__file__).parent.parent / "docs" / "differences.md").read_text()
+
+
+@pytest.mark.parametrize("title,code,ours,torchs", differences.ROWS, ids=[r[0] for r in differences.ROWS])
+def test_ours(title, code, ours, torchs):
+    got = differences.run(code, tapegrad)
+    assert got.startswith(ours) if ours.endswith(": ") else got == ours
+    assert title in PAGE
