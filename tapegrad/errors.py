@@ -195,8 +195,16 @@ def hook_result(kind: str) -> TypeError:
     return TypeError(f"expected Variable, but hook returned '{kind}'. A hook returns a Tensor or None.")
 
 
-def hook_shape(got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
-    return RuntimeError(f"hook has changed the size of value: it returned {tuple(got)} for a gradient of {tuple(expected)}.")
+def hook_shape(name: str, got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"hook '{name}' has changed the size of value: it returned {tuple(got)} for a gradient of {tuple(expected)}."
+    )
+
+
+def hook_dtype(name: str, was: Any, got: Any) -> RuntimeError:
+    return RuntimeError(
+        f"hook '{name}' has changed the type of value (was torch.{dtype_name(was)}Tensor got torch.{dtype_name(got)}Tensor)"
+    )
 
 
 def hook_untracked() -> RuntimeError:

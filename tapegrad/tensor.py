@@ -248,8 +248,7 @@ class Tensor(Box, TableMethods):
         if not self.requires_grad:
             raise errors.retain_untracked()
         if self._s > 0:
-            replay.cell_of(self).retain = weakref.ref(self)
-            self._retains = self._s
+            replay.retain(self)
 
     @property
     def retains_grad(self) -> bool:
@@ -622,9 +621,8 @@ class Parameter(Tensor):
         if not isinstance(data, Tensor):
             data = create.tensor(data)
         t = Box.__new__(cls)
-        t._d, t._s, t._st = raw(data), 0, None
-        if data._st is not None:
-            alias.rebind(t, data.detach())
+        t._d, t._s, t._st = None, 0, None
+        alias.rebind(t, data)
         if requires_grad:
             t.requires_grad_()
         return t
@@ -661,18 +659,17 @@ def set_leaf(t: Any, on: bool) -> None:
     """Make an untracked tensor a leaf that requires grad, or the reverse; a leaf keeps its slot for good."""
     if on == (t._s != 0):
         return
-    if not on:
-        t._s = 0
-    else:
+    slot = 0
+    if on:
         slot = getattr(t, "_leaf", 0)
         if not slot:
             slot = t._leaf = -next_slot()
             replay.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
-        t._s = slot
-    if type(t._st) is alias.Alias:
-        t._st.hist.slot = t._s
-        t._st.hist.ver += 1
-        t._st.hver = t._st.hist.ver
+    a = t._st
+    if on and type(a) is alias.Alias and not a.hchain:
+        alias.write_history(t, slot)  # its views follow
+    else:
+        alias.restart(t, slot)
 
 
 def forget_leaf(slot: int, _: Any = None) -> None:

@@ -608,8 +608,8 @@ def cumsum(x: Array, axis: int) -> Array:
     """Cumulative sum along `axis` in the dtype of `x` (integers wrap; cast them first).
 
     Along the last axis, blocks of 32 (float64: 16) times a triangle of ones, shifted by the cumulative sum of
-    their totals: 1.5 to 3 times as fast as `np.cumsum`, whose additions wait for each other, and 2 to 10 times
-    as accurate.  As 0*inf spoils earlier elements of a block, rows that are not finite are done again by
+    their totals: 1.3 to 3 times as fast as `np.cumsum`, whose additions wait for each other, and 2 to 10
+    times as accurate.  As 0*inf spoils earlier elements of a block, rows that are not finite are done again by
     `np.cumsum`.  Along other axes whole rows are added.
     """
     axis = normalize_axis_index(axis, max(x.ndim, 1))

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core import alias, record, replay
+from ..core.tape import HEAVY
+from .memory import keep_freed_memory
 
 Array = Any
 add_reduce: Any = np.add.reduce  # its stub has no overload for arrays of unknown dtype
@@ -86,12 +88,26 @@ def wide_sum(x: Array, axes: tuple[int, ...] | None, keepdims: bool) -> Array:
     return add_reduce(x, axis=axes, keepdims=keepdims)
 
 
-def guard(d: Array, g: Array) -> Array:
-    """The local derivative d with 0 where it is not finite and the cotangent g is exactly 0."""
-    if not isinstance(d, np.ndarray | np.generic):
-        return d
-    dead = (g == 0) & ~np.isfinite(d)
-    return np.where(dead, np.zeros((), d.dtype), d) if dead.any() else d
+def dead(d: Array, g: Array) -> Array | None:
+    """Mask of the elements where the cotangent g is exactly 0 and the local derivative d is not finite; None if none is."""
+    mask = (g == 0) & ~np.isfinite(d)
+    return mask if mask.any() else None
+
+
+def without_dead(t: Array, g: Array) -> Array:
+    """A product g * d with 0 where it is not finite and g is exactly 0."""
+    mask = dead(t, g)
+    return t if mask is None else np.where(mask, np.zeros((), t.dtype), t)
+
+
+def owns(x: Array) -> bool:
+    """Whether the array owns writable memory of its own."""
+    return type(x) is np.ndarray and x.flags.owndata and x.flags.writeable
+
+
+def fits(d: Array, g: Array) -> bool:
+    """Whether g * d, large, may be written into d."""
+    return owns(d) and d.nbytes >= HEAVY and d.shape == g.shape and d.dtype is g.dtype
 
 
 def guard_rows(t: Array, g: Array, dims: tuple[int, ...] | int | None, reduced: bool) -> Array:
@@ -115,9 +131,17 @@ def own(g: Array) -> Array:
     return np.array(g, order="K", subok=False)
 
 
-def over_memory(a: Array) -> Array:
-    """A view of the array's memory whose base is a memoryview."""
-    return np.asarray(memoryview(a)) if a.dtype.kind in "biufc" else a.view()
+def over_memory(a: Array) -> tuple[Array, Array]:
+    """An array on the same memory, and the array that whatever is derived from it keeps alive.
+
+    NumPy collapses chains of bases, but not past a memoryview: so a weak reference to the second tells whether anything
+    can still see the memory by way of the first.
+    """
+    if a.dtype.kind in "biufc":
+        b = np.asarray(memoryview(a))
+        return b, b
+    b = np.asarray(memoryview(a.view(np.dtype(f"u{a.itemsize}"))))  # a buffer cannot name the type, for example bfloat16
+    return b.view(a.dtype), b
 
 
 def can_store(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
@@ -131,9 +155,11 @@ def install() -> None:
     record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
     record.services.quiet = quiet
     a = replay.arrays
-    a.finite, a.unbroadcast, a.guard, a.guard_rows = finite, unbroadcast, guard, guard_rows
+    a.finite, a.unbroadcast, a.guard_rows = finite, unbroadcast, guard_rows
+    a.dead, a.without_dead, a.owns, a.fits, a.multiply, a.type = dead, without_dead, owns, fits, np.multiply, np.ndarray
     a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence
-    alias.over_memory, alias.can_store, alias.ufunc = over_memory, can_store, np.ufunc
+    alias.over_memory, alias.may_share, alias.can_store, alias.ufunc = over_memory, np.may_share_memory, can_store, np.ufunc
 
 
+keep_freed_memory()
 install()

@@ -34,33 +34,47 @@ from .tape import getrefcount, next_slot
 Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
 
 
+class Holders:
+    """Weak references to arrays through which a memory block is held; those that died are dropped now and then."""
+
+    __slots__ = ("limit", "refs")
+
+    def __init__(self) -> None:
+        self.refs: list[Callable[[], Any]] = []
+        self.limit = 32
+
+    def add(self, ref: Callable[[], Any]) -> None:
+        self.refs.append(ref)
+        if len(self.refs) > self.limit:
+            self.alive()
+            self.limit = max(32, 2 * len(self.refs))
+
+    def alive(self) -> bool:
+        if self.refs:
+            self.refs = [w for w in self.refs if w() is not None]
+        return bool(self.refs)
+
+
 class Store:
-    """One memory block. `ver` counts its moves; `saved` and `exports` are weak references to who holds it."""
+    """One memory block. `ver` counts its moves; `saved` and `exports` hold it for the tape and for NumPy code."""
 
     __slots__ = ("exports", "foreign", "root", "saved", "ver")
 
     def __init__(self, root: Any, foreign: bool = False) -> None:
         self.root = root
         self.ver = 0
-        self.saved: list[Callable[[], Any]] = []
-        self.exports: list[Callable[[], Any]] = []
+        self.saved = Holders()
+        self.exports = Holders()
         self.foreign = foreign
 
     def exported(self) -> bool:
-        if self.exports:
-            self.exports = [w for w in self.exports if w() is not None]
-        return self.foreign or bool(self.exports)
-
-    def held(self) -> bool:
-        if self.saved:
-            self.saved = [w for w in self.saved if w() is not None]
-        return bool(self.saved)
+        return self.foreign or self.exports.alive()
 
     def unshare(self) -> None:
         """Leave the old block to the tape; the tensors move to a copy, each when it is next used."""
         self.root = self.root.copy(order="K")
         self.ver += 1
-        self.saved = []
+        self.saved = Holders()
 
 
 class Hist:
@@ -120,9 +134,8 @@ def sync(t: Any) -> None:
                 x = y
         t._s = s
         a.hver = hist.ver
-    lone = getrefcount(store) <= LONE and getrefcount(hist) <= LONE
-    if lone and not store.foreign and not store.held() and not store.exported():
-        t._st = None if a.cells is None else Extra(a.cells)
+    if getrefcount(store) <= LONE and getrefcount(hist) <= LONE and not store.exported():
+        t._st = None if a.cells is None else Extra(a.cells)  # what the tape saved shows in the array's reference count
 
 
 def alias_of(t: Any) -> Alias:
@@ -133,8 +146,8 @@ def alias_of(t: Any) -> Alias:
         t._st = a
         return a
     store = Store(t._d)
-    if getrefcount(t._d) > SHARED_ROOT:
-        store.saved.append(KEPT)
+    if getrefcount(t._d) > SHARED_ROOT or not t._d.flags.owndata:
+        store.saved.add(KEPT)
     t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.cells)
     return a
 
@@ -153,8 +166,10 @@ def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
 def view(t: Any, op: Op, *params: Any) -> Any:
     """The result of a view op as a tensor that shares memory and history with `t`."""
     a = alias_of(t)
-    x = t._d
-    r = op.forward(x, *params)
+    return view_of(t, a, op, params, op.forward(t._d, *params))
+
+
+def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     v = wrap(r)
     step = ((op, params),)
     if t._s and not is_recording():
@@ -162,8 +177,16 @@ def view(t: Any, op: Op, *params: Any) -> Any:
         return v
     v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.cells)
     if t._s:
-        v._s = link(op, t._s, x, r, params)
+        v._s = link(op, t._s, t._d, r, params)
     return v
+
+
+def result_on_shared(t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
+    """A linear op's result as a view, if it lies in memory that its argument shares; else None."""
+    a = t._st
+    if type(a) is not Alias or r is not t._d and (r.flags.owndata or not may_share(r, t._d)):
+        return None
+    return view_of(t, a, op, params, r)
 
 
 def detached(t: Any) -> Any:
@@ -181,21 +204,19 @@ def save(t: Any) -> Any:
         return t._d
     if a.store.exported():
         return t._d.copy(order="K")
-    kept = t._d.view()
-    a.store.saved.append(weakref.ref(kept))
+    kept, anchor = over_memory(t._d)
+    a.store.saved.add(weakref.ref(anchor))
     return kept
 
 
 def export(t: Any) -> Any:
     """An ndarray that shares the tensor's memory, both ways."""
     store = alias_of(t).store
-    if store.held():
+    if store.saved.alive():
         store.unshare()
         sync_only(t)
-    # Over a memoryview every array that is derived from it keeps this one alive, so a weak reference tells when the
-    # export has ended; over an ndarray NumPy would collapse the chain of bases.
-    out = over_memory(t._d)
-    store.exports.append(weakref.ref(out))
+    out, anchor = over_memory(t._d)
+    store.exports.add(weakref.ref(anchor))
     return out
 
 
@@ -205,7 +226,9 @@ def sync_only(t: Any) -> None:
     t._st = a
 
 
-over_memory: Callable[[Any], Any]  # handed in by arrays
+# Handed in by arrays: an array on the same memory, and the array that everything derived from it keeps alive.
+over_memory: Callable[[Any], tuple[Any, Any]]
+may_share: Callable[[Any, Any], bool]
 
 
 def foreign(array: Any) -> Any:
@@ -217,6 +240,7 @@ def foreign(array: Any) -> Any:
 
 def rebind(t: Any, v: Any) -> None:
     """`t.data = v`: t takes v's values; its own history stays."""
+    sync_only(t)
     a, b = t._st, v._st
     if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
         return
@@ -256,7 +280,7 @@ def target(t: Any) -> Any:
     if type(a) is not Alias:
         return t._d if exclusive(t) else None
     store = a.store
-    if store.held() and not store.exported():
+    if store.saved.alive() and not store.exported():
         store.unshare()
         sync_only(t)
     return t._d
@@ -266,20 +290,32 @@ def write_history(t: Any, slot: int) -> None:
     """Give a tensor that was just overwritten the slot of its new value; a view's base is told."""
     a = t._st
     if type(a) is not Alias:
-        t._s = slot
-        return
-    hist = a.hist
-    if not slot and not hist.slot:
-        return
-    if not a.hchain:
-        hist.slot = slot
+        t._s = slot or record_constant(t._d)
+    elif not a.hchain:
+        t._s = a.hist.slot = slot or record_constant(t._d)
+        a.hist.ver += 1
+        a.hver = a.hist.ver
     else:
+        hist = a.hist
         base = apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root)
         hist.slot = record_overwrite(base, hist.slot, t._d, slot, a.hchain)
-    hist.ver += 1
-    if not a.hchain:
-        t._s = slot
-        a.hver = hist.ver
+        hist.ver += 1
+    if getattr(t, "_retains", 0):
+        services.retain(t)
+
+
+def record_constant(value: Any) -> int:
+    """Entry of a tracked tensor that was overwritten by a constant: it still requires grad, and nothing is upstream."""
+    return link(TABLE["clone"], 0, value, value, ())
+
+
+def restart(t: Any, slot: int) -> None:
+    """Give a tensor a history of its own that begins at `slot`; its other views keep the old one."""
+    sync_only(t)
+    a = t._st
+    t._s = slot
+    if type(a) is Alias:
+        t._st = Alias(a.store, a.chain, Hist(slot), (), a.cells)
 
 
 def record_overwrite(base: Any, base_slot: int, value: Any, value_slot: int, chain: Chain) -> int:
@@ -302,7 +338,8 @@ def inplace(
 
     Where nothing is recorded and `op` is a ufunc of t's own dtype, NumPy writes straight into the memory.
     """
-    recorded = is_recording() and (slot_of(t) != 0 or any(isinstance(o, Box) and slot_of(o) for o in operands))
+    slots = [slot_of(o) for o in (t, *operands, *kwargs.values()) if isinstance(o, Box)]
+    recorded = is_recording() and any(slots)
     check_writable(t, name, recorded)
     if not recorded and not kwargs and op is not None and type(op.forward) is ufunc and plain_operands(t, operands):
         dst = target(t)
@@ -396,17 +433,6 @@ def put(t: Any, index: Any, value: Any, accumulate: bool = False) -> Any:
     return t
 
 
-def add_array(t: Any, g: Any) -> None:
-    """t += g for an untracked tensor and a raw array, without a record."""
-    dst = target(t)
-    if dst is None or not dst.flags.writeable:
-        t._d = t._d + g
-        if type(t._d) is not type(g) and not hasattr(t._d, "flags"):
-            t._d = wrap(t._d)._d
-    else:
-        dst += g
-
-
 ufunc: Any = None
 can_store: Callable[[Any, Any], bool]
 
@@ -426,4 +452,4 @@ def _calibrate() -> tuple[int, int, int]:
 
 
 ALONE, SHARED_ROOT, LONE = _calibrate()
-services.save, services.sync = save, sync
+services.save, services.result_on_shared = save, result_on_shared

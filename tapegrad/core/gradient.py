@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
 from .alias import Alias, save, sync_only
 from .record import Box, wrap
-from .replay import Pass, accumulate_grad, arrays, commit
-from .state import is_recording
+from .replay import WATCHED_LEAVES, Pass, accumulate, arrays, commit, run_leaf_hooks, twin
+from .state import TRANSFORMING, is_recording
 
 
 def as_list(value: Any) -> list[Any]:
-    return [value] if isinstance(value, Box) or value is None or not isinstance(value, Sequence) else list(value)
+    """A tensor, or what will be refused for one, as a list of one; a list, tuple, generator or view of a dict as a list."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, Box | str) and not hasattr(value, "__array_interface__") else [value]
 
 
 def seed(i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
@@ -58,8 +59,12 @@ def backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the gradient of the tensors' sum, weighted by grad_tensors, to the `.grad` of the leaves (or of `inputs`)."""
+    """Add the gradient of the tensors' sum, weighted by grad_tensors, to the `.grad` of the leaves (or of `inputs`).
+
+    Inside a function that is being differentiated by `func.grad` or `func.vjp` the computation is recorded.
+    """
     retain = create_graph if retain_graph is None else retain_graph
+    create_graph = create_graph or TRANSFORMING.get()
     wanted = None if inputs is None else as_list(inputs)
     if wanted is not None:
         if not wanted:
@@ -71,11 +76,9 @@ def backward(
     if wanted is None:
         commit(finals, create_graph)
         return
-    leaves = {s: g for s, g in finals.items() if s < 0}
-    commit(leaves, create_graph)
-    for t in {id(t): t for t in wanted}.values():
-        if t._s > 0 and t._s in finals:
-            accumulate_grad(t, finals[t._s], create_graph)
+    commit({s: g for s, g in finals.items() if s < 0}, create_graph)
+    inner = {id(t): t for t in wanted if t._s > 0 and t._s in finals}
+    accumulate([(t, finals[t._s]) for t in inner.values()], create_graph)
 
 
 def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
@@ -128,6 +131,7 @@ def grad(
         raise errors.empty_inputs("grad")
     wanted = [input_of("grad", i, t, unused_ok) for i, t in enumerate(wanted)]
     retain = create_graph if retain_graph is None else retain_graph
+    create_graph = create_graph or TRANSFORMING.get()
     ys, gs = as_list(outputs), as_list(grad_outputs)
     if is_grads_batched:
         return _batched(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
@@ -140,11 +144,13 @@ def _grad(
     roots = seeds(ys, gs, record)
     required = None if unused_ok else [t._s for t in wanted]
     finals = Pass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
+    if WATCHED_LEAVES:
+        finals = run_leaf_hooks(finals, record)
     result: list[Any] = []
     for t in wanted:
         g = finals.get(t._s) if t._s else None
         if g is not None:
-            result.append(g if record else wrap(arrays.own(g)))
+            result.append(twin(g) if record else wrap(arrays.own(g)))
         elif materialize:
             result.append(wrap(arrays.zeros(t._d.shape, t._d.dtype)))
         else:

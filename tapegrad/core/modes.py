@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import traceback
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, TypeVar
 
@@ -239,6 +238,3 @@ def is_anomaly_enabled() -> bool:
 def tape() -> Any:
     """The tape of this thread (or task): `len`, `print` and `clear` work on it."""
     return current_tape()
-
-
-_ = traceback

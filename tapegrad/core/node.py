@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
+from .alias import slot_of
 from .op import BY_ID
-from .record import Box, wrap
-from .replay import LEAVES, WATCHED_LEAVES, cell_of, leaf_of
+from .record import wrap
+from .replay import WATCHED_LEAVES, cell_of, leaf_of
 from .tape import OUTPUT, RELEASED, find, inputs_of, line_of
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
@@ -150,7 +151,7 @@ def hook_into(hooks: dict[int, Any], hook: Any) -> Handle:
 
 def register_hook(t: Any, hook: Any) -> Handle:
     """A hook on the gradient of a tensor: hook(grad) returns a replacement or None."""
-    if not t._s:
+    if not slot_of(t):
         raise errors.hook_untracked()
     if t._s > 0:
         return hook_into(cell_of(t).hooks, hook)
@@ -162,7 +163,7 @@ def register_hook(t: Any, hook: Any) -> Handle:
 
 def register_post_accumulate_grad_hook(t: Any, hook: Any) -> Handle:
     """A hook called with a leaf after its gradient was accumulated."""
-    if not t._s:
+    if not slot_of(t):
         raise errors.hook_untracked()
     if t._s > 0:
         raise errors.post_hook_non_leaf()
@@ -170,6 +171,3 @@ def register_post_accumulate_grad_hook(t: Any, hook: Any) -> Handle:
     if getattr(t, "_post_hooks", None) is None:
         t._post_hooks = {}
     return hook_into(t._post_hooks, hook)
-
-
-_ = Box, LEAVES

@@ -25,11 +25,11 @@ from typing import Any
 
 Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
-META = {"shape", "ndim", "dtype"}
+META = {"shape", "ndim"}
 
 
 def values_read(rule: Rule) -> set[str]:
-    """Names of the parameters whose values a rule reads; `x.shape`, `x.ndim` and `x.dtype` are not a reading."""
+    """Names of the parameters whose values a rule reads; `x.shape` and `x.ndim` are not a reading."""
     if not callable(rule):
         return set()
     code = rule.__code__

@@ -57,8 +57,9 @@ F64: Any = None
 class Services:
     """Array functions and slow paths handed in once by the layers that own them."""
 
-    sync: Callable[[Any], None]  # brings a tensor that shares memory up to date
     save: Callable[[Any], Any]  # the array of such a tensor that the tape may keep
+    result_on_shared: Callable[[Any, Op, tuple[Any, ...], Any], Any]  # a view, if a linear op's result is one
+    retain: Callable[[Any], None]  # moves retain_grad to the slot of a tensor that was written in place
     operands: Callable[[Op, tuple[Any, ...]], Any]  # foreign operands and promotion
     quiet: Callable[[Callable[..., Any]], Callable[..., Any]]  # without floating-point warnings
 
@@ -398,8 +399,64 @@ def two_arrays(op: Op) -> Callable[..., Any]:
     return call
 
 
+def three_arrays(op: Op) -> Callable[..., Any]:
+    """Recording function op(x, y, z, *params) of a kind other than elementwise; of one dtype on this path."""
+    forward = op.forward
+    number = op.general
+    saves = op.save_for
+    differentiable = op.kind != "constant"
+
+    def call(a: Any, b: Any, c: Any, *params: Any) -> Any:
+        try:
+            x, y, z = a._d, b._d, c._d
+            private = a._st is None and b._st is None and c._st is None
+        except AttributeError:
+            return slow(op, (a, b, c), params)
+        dt = x.dtype
+        if not private or dt is not y.dtype or dt is not z.dtype:
+            return slow(op, (a, b, c), params)
+        r = forward(x, y, z, *params)
+        if type(r) is not ndarray:
+            r = asarray(r)
+        res = new(Tensor)
+        res._d = r
+        res._st = None
+        slots = (a._s, b._s, c._s)
+        if differentiable and slots != UNTRACKED:
+            tape = recording()
+            if tape is not None:
+                f = getframe(1)
+                code = f.f_code
+                at = f.f_lasti
+                if MARK in f.f_globals:
+                    code, at = user_place(f, tape)
+                keep_x = keep_y = keep_z = keep_ans = False
+                for slot, (reads, ans) in zip(slots, saves, strict=True):
+                    if slot:
+                        keep_x |= 0 in reads
+                        keep_y |= 1 in reads
+                        keep_z |= 2 in reads
+                        keep_ans |= ans
+                saved = (x if keep_x else None, y if keep_y else None, z if keep_z else None)
+                shapes = (x.shape, y.shape, z.shape)
+                res._s = s = next_slot()
+                tape[s] = (number, slots, code, at, saved, r if keep_ans else None, r.dtype, shapes, params, r.shape)
+                if r.nbytes >= HEAVY:
+                    tape.heavy(r.nbytes)
+                if s > tape.limit:
+                    tape.due(s)
+                return res
+        res._s = 0
+        return res
+
+    return call
+
+
+UNTRACKED = (0, 0, 0)
+
+
 def many_arrays(op: Op) -> Callable[..., Any]:
-    """Recording function of an op of three or more arrays, of a sequence of arrays, or with several outputs."""
+    """Recording function of an op of many arrays, of a sequence of arrays, or with several outputs."""
     n = op.arity
 
     def call(*operands: Any) -> Any:
@@ -432,6 +489,10 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         raise errors.forward_failed(op.name, [getattr(a, "shape", ()) for a in arrays], e) from None
     if op.outputs > 1:
         return _record_outputs(op, tensors, arrays, slots, r, params, tape, cells)
+    if op.kind == "linear" and op.arity == 1 and tensors[0]._st is not None:
+        res = services.result_on_shared(tensors[0], op, params, r)
+        if res is not None:
+            return res
     res = wrap(r)
     if tape is not None:
         saved, keep_ans = _saved(op, tensors, arrays, slots)
@@ -515,7 +576,9 @@ def services_out(op: Op, operands: tuple[Any, ...], out: Any) -> Any:
 
 def make(op: Op) -> Any:
     """Give an op its recording function; returns it (for elementwise binary ops, with the reflected one)."""
-    if op.outputs > 1 or op.arity > 2 or op.arity < 0:
+    if op.outputs == 1 and op.arity == 3 and op.kind != "elementwise":
+        op.call = three_arrays(op)
+    elif op.outputs > 1 or op.arity > 2 or op.arity < 0:
         op.call = many_arrays(op)
     elif op.arity == 2 and op.kind == "elementwise":
         op.call, reflected = binary(op)

@@ -13,6 +13,8 @@ the tape, so that an exception on the way leaves it as it was.
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,7 +22,7 @@ from typing import Any
 from .. import errors
 from . import alias
 from .op import BY_ID, TABLE, Op
-from .record import Box, Extra, box, wrap
+from .record import Box, Extra, box, services, wrap
 from .state import ANOMALY, current_tape, restore_recording, set_recording
 from .tape import FAILED, OUTPUT, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, place_of
 
@@ -57,7 +59,12 @@ class Arrays:
 
     finite: Callable[[Any], bool]
     unbroadcast: Callable[[Any, tuple[int, ...]], Any]
-    guard: Callable[[Any, Any], Any]  # local derivative with its non-finite entries at g == 0 set to 0
+    dead: Callable[[Any, Any], Any]  # mask of the elements where g is 0 and the local derivative is not finite, or None
+    without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
+    owns: Callable[[Any], bool]  # whether an array may be written into, as far as it knows
+    fits: Callable[[Any, Any], bool]  # whether a product with the second array may be written into the first
+    multiply: Callable[..., Any]
+    type: Any
     guard_rows: Callable[[Any, Any, tuple[int, ...] | None, bool], Any]
     zeros: Callable[..., Any]
     ones_like: Callable[[Any], Any]
@@ -109,16 +116,19 @@ PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)
 
 
 def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
-    """Accumulate a raw cotangent, in place only into a buffer that was allocated here."""
+    """Accumulate a raw cotangent, in place only into a buffer that nobody else refers to."""
     p = cot.get(slot)
     if p is None:
         cot[slot] = t
     elif slot in owned:
         p += t
     else:
-        p = p + t
-        cot[slot] = p
-        if hasattr(p, "flags") and p.ndim:
+        if getrefcount(p) <= HELD_BY_COT and arrays.owns(p):
+            p += t
+        else:
+            p = p + t
+            cot[slot] = p
+        if type(p) is arrays.type:
             owned.add(slot)
 
 
@@ -128,20 +138,28 @@ def add_recorded(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> Non
 
 
 def product(g: Any, d: Any) -> Any:
-    """g * d of a guarded raw replay."""
-    t = g * d
-    return t if arrays.finite(t) else g * arrays.guard(d, g)
+    """g * d of a guarded raw replay; written into d where that is a large temporary."""
+    if type(d) is float or type(d) is int:
+        return g * d
+    if getrefcount(d) <= TEMPORARY and arrays.fits(d, g):
+        t = arrays.multiply(g, d, out=d)
+    else:
+        t = g * d
+    if arrays.finite(t):
+        return t
+    if d.dtype.kind == "b":  # a choice: not even an infinite cotangent reaches what was not taken
+        return RAW_XP.where(d, g, 0.0)
+    return arrays.without_dead(t, g)
 
 
 def product_recorded(g: Any, d: Any) -> Any:
     t = g * d
     if arrays.finite(t._d) or not isinstance(d, Box):
         return t
-    masked = arrays.guard(d._d, g._d)
-    if masked is d._d:
-        return t
-    keep = masked == d._d
-    return g * TENSOR_XP.where(wrap(keep), d, 0.0)
+    if d._d.dtype.kind == "b":
+        return TENSOR_XP.where(d, g, 0.0)
+    dead = arrays.dead(d._d, g._d)
+    return t if dead is None else g * TENSOR_XP.where(wrap(dead), 0.0, d)
 
 
 def attach(value: Any, slot: int) -> Any:
@@ -157,7 +175,7 @@ def make_backward(mode: Mode, number: int) -> Backward:
         return backward_general(mode, op)
     if op.raw_backward is not None and not mode.record:
         return op.raw_backward
-    if op.into is not None and not mode.record:
+    if op.into is not None and op.arity == 1 and not mode.record:
         return backward_into(op)
     if op.kind == "elementwise" and not op.params:
         return backward_unary(mode, op) if op.arity == 1 else backward_binary(mode, op)
@@ -326,13 +344,14 @@ def backward_general(mode: Mode, op: Op) -> Backward:
     variadic = op.arity < 0
     terms = [term(mode, op, i) for i in range(1 if variadic else op.arity)]
 
+    def zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+        array = arrays.zeros(shape, dtype)
+        return wrap(array) if record else array
+
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         _, slots, code, at, saved, ans, dt, shapes, params, metas = e
         if op.outputs > 1:
-            g = [
-                (wrap(arrays.zeros(shape, dtype)) if record else arrays.zeros(shape, dtype)) if c is None else c
-                for c, (shape, dtype) in zip(g, metas, strict=True)
-            ]
+            g = [g[i] if i in g else zeros(shape, dtype) for i, (shape, dtype) in enumerate(metas)]
         if record:
             saved = [attach(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
@@ -441,11 +460,11 @@ def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned:
 # ------------------------------------------------------------------------------------------------------- the whole pass
 
 
-def reach(slots: Iterable[int], tape: Tape) -> tuple[dict[int, Any], dict[int, Tape]]:
-    """Entries that the slots depend on, and the tapes of those that stand on another thread's tape."""
+def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, Any], dict[int, Tape]]:
+    """Entries above the floor that the slots depend on, and the tapes of those that stand on another thread's tape."""
     found: dict[int, Any] = {}
     homes: dict[int, Tape] = {}
-    stack = [s for s in slots if s > 0]
+    stack = [s for s in slots if s > floor]
     push, pop, get = stack.append, stack.pop, tape.get
     while stack:
         s = pop()
@@ -462,14 +481,14 @@ def reach(slots: Iterable[int], tape: Tape) -> tuple[dict[int, Any], dict[int, T
         found[s] = e
         a = e[1]
         if type(a) is int:
-            if a > 0:
+            if a > floor:
                 push(a)
             a = e[2]
-            if a > 0:
+            if a > floor:
                 push(a)
         else:
             for i in a:
-                if i > 0:
+                if i > floor:
                     push(i)
     return found, homes
 
@@ -497,6 +516,8 @@ class Pass:
         record: run the rules on tensors and record them.
         retain: leave the entries on the tape.
         required: slots that must be reached, in the caller's order; the error names the first that is not.
+        floor: entries of slots below it are left out: none of them depends on the inputs.
+        spare: without `retain`, drop the entries that nothing refers to, and leave the others usable.
     """
 
     def __init__(
@@ -506,11 +527,13 @@ class Pass:
         record: bool,
         retain: bool,
         required: list[int] | None = None,
+        floor: int = 0,
+        spare: bool = False,
     ) -> None:
-        self.roots, self.inputs, self.record, self.retain = roots, inputs, record, retain
+        self.roots, self.inputs, self.record, self.retain, self.spare = roots, inputs, record, retain, spare
         self.required = required or []
         self.tape = tape = current_tape()
-        self.found, self.homes = reach([s for s, _ in roots], tape)
+        self.found, self.homes = reach([s for s, _ in roots], tape, floor)
         self.need: set[int] | None = None
         if inputs is None:
             self.order = sorted(self.found, reverse=True)
@@ -522,7 +545,8 @@ class Pass:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here."""
         watched = self._watched()
         heavy = self.tape.bytes > 0 or self.tape.bytes_limit > (8 << 20) or bool(self.homes)
-        previous = set_recording(True) if self.record else None  # raw values: nothing can be recorded anyway
+        switch = self.record or watched  # raw values cannot be recorded; hooks see the mode of the pass
+        previous = set_recording(self.record) if switch else None
         warnings = arrays.silence()
         try:
             if watched or heavy:
@@ -539,7 +563,7 @@ class Pass:
         finally:
             arrays.unsilence(warnings)
             self.tape.place = None
-            if self.record:
+            if switch:
                 restore_recording(previous)
         self._check_used(result)
         if not self.retain:
@@ -603,13 +627,14 @@ class Pass:
 
     def _release_all(self) -> None:
         found, homes, tape = self.found, self.homes, self.tape
+        self.need, self.roots = None, []  # they refer to slots
         for s in self.order:
             e = found.pop(s)
             number = e[0]
             home = homes.get(s, tape) if homes else tape
             if getrefcount(s) <= HELD:
                 home.pop(s, None)
-            elif number >= 0 and not BY_ID[number].saves_nothing:
+            elif number >= 0 and not self.spare and not BY_ID[number].saves_nothing:
                 home[s] = (RELEASED, number, *place_of(e))
             e = None
         tape.settle_after_backward()
@@ -618,11 +643,12 @@ class Pass:
         """Guarded rules, entries released as they are consumed; hooks, retained gradients, anomaly mode."""
         mode = GUARDED_RECORDED if self.record else GUARDED
         cot = self._seed()
+        self.roots = []
         owned: set[int] = set()
         got: dict[int, Any] = {}
         found, homes, tape, need, keep = self.found, self.homes, self.tape, self.need, self.keep
         anomaly, check_nan = ANOMALY.get()
-        released: list[int] = []
+        consumed: dict[int, Any] = {}
         last_reader = self._last_readers() if watched else {}
         order = self.order
         order.reverse()
@@ -647,22 +673,27 @@ class Pass:
                     if anomaly and check_nan:
                         check_anomaly(e, cot, need)
                 if not self.retain:
+                    if need is not None:
+                        need.discard(s)
                     if getrefcount(s) <= HELD_GUARDED:
                         home.pop(s, None)
+                        if watched:
+                            forget_cell(home, s)
+                    elif self.spare:
+                        continue
                     elif number >= 0 and not BY_ID[number].saves_nothing:
-                        home[s] = (RELEASED, number, *place_of(e))
-                        released.append(s)
-                    if watched:
-                        forget_cell(home, s)
+                        home[s] = consumed[s] = (RELEASED, number, *place_of(e))
+                        if watched:
+                            forget_cell(home, s)
                 e = g = None
                 for leaf in last_reader.pop(s, ()):
                     if leaf in cot and self.inputs is None:
                         commit({leaf: cot.pop(leaf)}, self.record)
         except BaseException:
-            for s in released:
+            for s, stub in consumed.items():
                 home = homes.get(s, tape)
-                if s in home:
-                    home[s] = (FAILED, *home[s][1:])
+                if home.get(s) is stub:
+                    home[s] = (FAILED, *stub[1:])
             raise
         if not self.retain:
             tape.settle_after_backward()
@@ -674,7 +705,7 @@ class Pass:
         for s, e in self.found.items():
             for a in inputs_of(e):
                 if a < 0 and a in WATCHED_LEAVES:
-                    leaf = LEAVES[a]()
+                    leaf = leaf_of(a)
                     if leaf is not None and getattr(leaf, "_post_hooks", None):
                         last[a] = min(s, last.get(a, s))
         by_entry: dict[int, list[int]] = {}
@@ -706,7 +737,11 @@ def cell_of(t: Any) -> Cell:
     cell = ref() if ref is not None else None
     if cell is None:
         cell = Cell()
-        home.cells[t._s + 0] = weakref.ref(cell)  # an equal int, not the same: the same would keep the entry alive
+        read = getrefcount(t._s) > UNREAD + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
+        key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
+        home.cells[key] = weakref.ref(cell)
+        if read:
+            home.late_cells[key] = cell
     if t._st is None:
         t._st = Extra(frozenset((cell,)))
     else:
@@ -723,47 +758,89 @@ def run_cell(home: Tape, slot: int, g: Any, record: bool) -> Any:
         g = run_hooks(cell.hooks, g, record)
     owner = cell.retain() if cell.retain is not None else None
     if owner is not None:
-        accumulate_grad(owner, g, record)
+        accumulate([(owner, g)], record)
     return g
 
 
 def forget_cell(home: Tape, slot: int) -> None:
     ref = home.cells.pop(slot, None)
     cell = ref() if ref is not None else None
+    home.late_cells.pop(slot, None)
     if cell is not None:
         cell.hooks.clear()
         cell.retain = None
 
 
 def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> Any:
-    """Each hook sees the gradient that the one before it returned; None keeps it."""
+    """Each hook sees what the one before it made of the gradient: by returning another, or by writing in place."""
     for hook in list(hooks.values()):
-        given = g if record else wrap(g)
+        given = twin(g) if record else wrap(g)
+        shape, dtype = given._d.shape, given._d.dtype
         result = hook(given)
         if result is None:
-            continue
-        if not isinstance(result, Box):
+            result = given
+        elif not isinstance(result, Box):
             raise errors.hook_result(type(result).__name__)
-        if result._d.shape != given._d.shape:
-            raise errors.hook_shape(result._d.shape, given._d.shape)
-        if not record:
-            g = result._d.astype(given._d.dtype, copy=False)
-        else:
-            g = result
+        alias.slot_of(result)
+        if result._d.shape != shape:
+            raise errors.hook_shape(getattr(hook, "__name__", repr(hook)), result._d.shape, shape)
+        if result._d.dtype != dtype:
+            raise errors.hook_dtype(getattr(hook, "__name__", repr(hook)), dtype, result._d.dtype)
+        g = result if record else alias.save(result)
     return g
 
 
-def accumulate_grad(t: Any, g: Any, record: bool) -> None:
-    """t.grad += g: in place into a gradient that is not itself tracked, else as a recorded sum."""
+def twin(t: Any) -> Any:
+    """Another tensor of the same value and history: what is written into one does not show in the other."""
+    if type(t._st) is alias.Alias:
+        return TENSOR_XP.clone(t)
+    out = wrap(t._d, t._s)
+    if t._st is not None:
+        out._st = Extra(t._st.cells)
+    return out
+
+
+def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, Any]:
+    """What t.grad += g needs: (the new gradient, None), or (the old one, its memory to add into).
+
+    In place into a gradient that is not itself tracked, else a recorded sum. Whatever can fail has been done then.
+    """
     old = getattr(t, "_g", None)
     if record:
-        t._g = g if old is None else old + g
-    elif old is None:
-        t._g = wrap(arrays.own(g))
-    elif old._s:
-        t._g = old + wrap(g)
-    else:
-        alias.add_array(old, g)
+        return (twin(g) if old is None else old + g), None
+    if old is None:
+        return wrap(arrays.own(g)), None
+    if old._s:
+        return old + wrap(g), None
+    memory = alias.target(old)
+    if memory is None:
+        memory = old._d = old._d.copy(order="K")
+    elif not memory.flags.writeable:
+        return wrap(memory + g), None
+    return old, memory
+
+
+def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
+    """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
+    with ACCUMULATING:
+        parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
+        for t, g, gradient, memory in parts:
+            if memory is None:
+                t._g = gradient
+            else:
+                memory += g
+
+
+ACCUMULATING = threading.RLock()
+
+
+def renew_lock() -> None:
+    global ACCUMULATING
+    ACCUMULATING = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=renew_lock)  # a thread that held it does not live on in the child
 
 
 def leaf_of(slot: int) -> Any:
@@ -773,21 +850,62 @@ def leaf_of(slot: int) -> Any:
     return leaf if leaf is not None and leaf._s == slot else None
 
 
-def commit(finals: dict[int, Any], record: bool) -> None:
-    """Add gradients to their leaves' `.grad`: hooks of all leaves first, so that one that raises leaves nothing half-done."""
-    leaves = [(leaf, s, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
-    if WATCHED_LEAVES:
-        leaves = [(leaf, s, run_hooks(getattr(leaf, "_hooks", {}), g, record)) for leaf, s, g in leaves]
-    for leaf, _, g in leaves:
-        accumulate_grad(leaf, g, record)
-    for leaf, s, _ in leaves:
-        if s in WATCHED_LEAVES:
-            for hook in list(getattr(leaf, "_post_hooks", {}).values()):
+def run_leaf_hooks(finals: dict[int, Any], record: bool) -> dict[int, Any]:
+    """The gradients as the hooks of their leaves return them."""
+    if WATCHED_LEAVES.isdisjoint(finals):
+        return finals
+    previous = set_recording(record)
+    try:
+        return {s: run_hooks(getattr(leaf_of(s), "_hooks", {}), g, record) if s in WATCHED_LEAVES else g
+                for s, g in finals.items()}
+    finally:
+        restore_recording(previous)
+
+
+def run_post_hooks(leaves: list[Any], record: bool) -> None:
+    previous = set_recording(record)
+    try:
+        for leaf in leaves:
+            for hook in list(leaf._post_hooks.values()):
                 hook(leaf)
+    finally:
+        restore_recording(previous)
 
 
-def _calibrate() -> tuple[int, int]:
-    """Reference counts of a slot that nobody but tape and pass refer to, in `_release_all` and in `_guarded`."""
+def commit(finals: dict[int, Any], record: bool) -> None:
+    """Add gradients to their leaves' `.grad`: all hooks first, so that one that raises leaves nothing half-done."""
+    if WATCHED_LEAVES:
+        finals = run_leaf_hooks(finals, record)
+    leaves = [(leaf, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
+    accumulate(leaves, record)
+    if WATCHED_LEAVES:
+        hooked = [leaf for leaf, _ in leaves if getattr(leaf, "_post_hooks", None)]
+        if hooked:
+            run_post_hooks(hooked, record)
+
+
+def retain(t: Any) -> None:
+    """Keep the gradient that comes through t's present value in `.grad`; no longer that of an earlier value."""
+    earlier = getattr(t, "_retains", 0)
+    hit = find(earlier) if earlier else None
+    ref = hit[0].cells.get(earlier) if hit is not None else None
+    cell = ref() if ref is not None else None
+    if cell is not None:
+        cell.retain = None
+    t._retains = alias.slot_of(t)
+    cell_of(t).retain = weakref.ref(t)
+
+
+services.retain = retain
+
+
+def _temporary(d: Any) -> int:
+    return getrefcount(d)
+
+
+def _calibrate() -> tuple[int, int, int, int]:
+    """Reference counts: of a slot that only tape and pass refer to, in `_release_all` and in `_guarded`; of a cotangent;
+    of a tensor's slot that no entry reads, in `cell_of`."""
     tape: dict[int, None] = {next_slot() + 0: None}
     order = list(tape)
     for s in order:
@@ -795,7 +913,13 @@ def _calibrate() -> tuple[int, int]:
     while order:
         s = order.pop()
         held_guarded = getrefcount(s)
-    return held, held_guarded
+    cot = {0: object()}
+    p = cot.get(0)
+    t = Box()
+    t._s = next_slot() + 0
+    tape = {t._s: None}
+    return held, held_guarded, getrefcount(p), getrefcount(t._s)
 
 
-HELD, HELD_GUARDED = _calibrate()
+HELD, HELD_GUARDED, HELD_BY_COT, UNREAD = _calibrate()
+TEMPORARY = _temporary(object())

@@ -8,6 +8,7 @@ thread's own tape at its first tracked operation.
 
 from __future__ import annotations
 
+import threading
 from contextvars import ContextVar
 from typing import Any
 
@@ -34,14 +35,20 @@ FIRST_USE: Any = _FirstUse()
 TAPE: ContextVar[Tape | None] = ContextVar("tapegrad_tape", default=None)
 RECORDING: ContextVar[Any] = ContextVar("tapegrad_recording", default=FIRST_USE)
 INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
+TRANSFORMING: ContextVar[bool] = ContextVar("tapegrad_transforming", default=False)  # a reverse transform runs a function
 ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("tapegrad_anomaly", default=(False, True))
 
 
+_thread = threading.local()
+
+
 def current_tape() -> Tape:
-    """The tape of this context, made on first use, whatever the recording mode."""
+    """The tape of this context, made on first use, whatever the recording mode; the tasks of a thread share one."""
     tape = TAPE.get()
     if tape is None:
-        tape = Tape()
+        tape = getattr(_thread, "tape", None)
+        if tape is None:
+            tape = _thread.tape = Tape()
         TAPE.set(tape)
     return tape
 
@@ -65,4 +72,5 @@ def set_recording(on: bool) -> Any:
 
 
 def restore_recording(previous: Any) -> None:
-    RECORDING.set(previous)
+    """Back to what `set_recording` found; on another thread, to that thread's own tape."""
+    RECORDING.set(previous if previous is None or previous is TAPE.get() else FIRST_USE)

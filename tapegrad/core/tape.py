@@ -39,7 +39,7 @@ RELEASED = -2
 FAILED = -3
 
 HEAVY = 32768  # results of at least this many bytes are counted
-ENTRY_SLACK = 1024
+ENTRY_SLACK = 256  # times HEAVY: what small results may hold beyond what survived
 BYTE_SLACK = 8 << 20
 
 Entry = tuple[Any, ...]
@@ -96,7 +96,7 @@ class Tape(dict[int, Entry]):
     so far can then no longer be differentiated).
     """
 
-    __slots__ = ("__weakref__", "bytes", "bytes_limit", "cells", "limit", "place", "survivors", "thread")
+    __slots__ = ("__weakref__", "bytes", "bytes_limit", "cells", "late_cells", "limit", "place", "survivors", "thread")
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,6 +105,7 @@ class Tape(dict[int, Entry]):
         self.bytes = 0  # bytes of heavy results since the last sweep
         self.bytes_limit = BYTE_SLACK
         self.cells: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
+        self.late_cells: dict[int, Any] = {}  # cells made after the slot had been read: its readers do not own them
         self.place: Entry | None = None  # while a derivative is recorded: the entry of its forward op
         self.thread = weakref.ref(threading.current_thread())
         TAPES.append(self)
@@ -145,8 +146,10 @@ class Tape(dict[int, Entry]):
 
     def sweep(self) -> None:
         """Drop every entry whose slot nobody refers to, newest first."""
+        now = next_slot()
         for tape in orphans():
-            tape._sweep()
+            if now > tape.limit:
+                tape._sweep()
         self._sweep()
 
     def _sweep(self) -> None:
@@ -169,12 +172,19 @@ class Tape(dict[int, Entry]):
         self.survivors = len(self)
         self.limit = next_slot() + max(ENTRY_SLACK, self.survivors)
         self.bytes, self.bytes_limit = 0, max(BYTE_SLACK, nbytes)
-        if self.cells:
-            self.cells = {s: c for s, c in self.cells.items() if c() is not None}
+        for s in list(self.late_cells):
+            if s not in self:
+                self.late_cells.pop(s, None)
+        for s, cell in list(self.cells.items()):
+            if cell() is None:
+                self.cells.pop(s, None)
 
     def clear(self) -> None:
         super().clear()
+        self.cells.clear()
+        self.late_cells.clear()
         self.survivors = self.bytes = 0
+        self.bytes_limit = BYTE_SLACK
 
     def __repr__(self) -> str:
         return f"<tape with {len(self)} entries>"
@@ -195,17 +205,22 @@ def snapshot(tape: Tape) -> list[int]:
 
 
 def orphans() -> list[Tape]:
-    """Tapes whose thread has ended; those with nothing left on them are forgotten."""
-    gone = [t for t in TAPES if (th := t.thread()) is None or not th.is_alive()]
-    for tape in gone:
-        if not tape and tape in TAPES:
+    """Tapes whose thread has ended; those with nothing on them that no context refers to are forgotten."""
+    gone = [t for t in tuple(TAPES) if (th := t.thread()) is None or not th.is_alive()]
+    unused = [not t and n <= FORGOTTEN for t, n in zip(gone, references(gone), strict=True)]
+    for tape, useless in zip(gone, unused, strict=True):
+        if useless and tape in TAPES:
             TAPES.remove(tape)
     return [t for t in gone if t]
 
 
+def references(objects: list[Any]) -> list[int]:
+    return [getrefcount(t) for t in objects]
+
+
 def find(slot: int) -> tuple[Tape, Entry] | None:
     """The tape and entry of a slot, on whichever thread's tape it stands."""
-    for tape in TAPES:
+    for tape in tuple(TAPES):
         entry = tape.get(slot)
         if entry is not None:
             return tape, entry
@@ -222,7 +237,15 @@ def _calibrate() -> int:
     return count
 
 
+def _calibrate_forgotten() -> int:
+    """Reference count of a tape that only TAPES and `orphans` refer to."""
+    tapes = [object()]
+    gone = [t for t in tuple(tapes)]
+    return references(gone)[0]
+
+
 UNSHARED = _calibrate()
+FORGOTTEN = _calibrate_forgotten()
 
 
 def size_text(nbytes: int) -> str:

@@ -23,9 +23,12 @@ def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., An
 
 
 def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular: bool = False, **fields: Any) -> Unary:
-    """An elementwise op of one array; integers are computed in the default dtype unless `integers="keep"`."""
+    """An elementwise op of one array; integers are computed in the default dtype unless `integers="keep"`.
+
+    Without samples of its own it is tested on real and complex values around 0.
+    """
     fields.setdefault("integers", "float")
-    fields.setdefault("samples", samples.REAL)
+    fields.setdefault("samples", samples.ANALYTIC)
     op = Op(name, "elementwise", forward, (d,), singular=singular, **fields)
     return named(record.make(op), name, doc)
 
@@ -33,7 +36,7 @@ def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular
 def binary(
     name: str, forward: Callable[..., Any], d: tuple[Rule, Rule], doc: str, **fields: Any
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """An elementwise op of two arrays, with its reflected form."""
+    """An elementwise op of two arrays, with its reflected form; tested on real pairs that broadcast unless it has samples."""
     fields.setdefault("samples", samples.pairs())
     op = Op(name, "elementwise", forward, d, arity=2, **fields)
     call, reflected = record.make(op)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..arrays import kernels
 from ..core.op import TABLE
-from . import samples as smp
 from .define import binary, define, unary
 from .operands import promoted, tensor
+from .samples import (
+    ANALYTIC, COMPARED, INTEGRAL, LOGICAL, POSITIVE, PREDICATE, REAL, UNIT, Sample, cases, complex_uniform, domain, joined,
+    of_values, pairs, uniform,
+)  # fmt: skip
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
@@ -21,7 +25,7 @@ ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 def _comparison(name: str, forward: Any, text: str) -> Any:
-    call = define(name, "constant", forward, arity=2)
+    call = define(name, "constant", forward, arity=2, samples=COMPARED)
 
     def compare(input: Any, other: Any, *, out: Any = None) -> Any:
         result = call(input, other)
@@ -42,6 +46,7 @@ ge = _comparison("ge", np.greater_equal, ">=")
 
 
 def _constant(name: str, forward: Any, doc: str, **fields: Any) -> Any:
+    fields.setdefault("samples", INTEGRAL)
     call = define(name, "constant", forward, **fields)
 
     def function(input: Any, *, out: Any = None) -> Any:
@@ -58,20 +63,24 @@ def _keeping_integers(forward: Any) -> Any:
     return lambda x: x.copy() if x.dtype.kind in "iub" else forward(x)
 
 
-sign = _constant("sign", lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(), "Elementwise sign; its derivative is 0, at 0 too.")
+sign = _constant(
+    "sign", lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(), "Elementwise sign; its derivative is 0, at 0 too."
+)
 floor = _constant("floor", _keeping_integers(np.floor), "Elementwise largest integer not above input.")
 ceil = _constant("ceil", _keeping_integers(np.ceil), "Elementwise smallest integer not below input.")
 round = _constant("round", _keeping_integers(np.rint), "Elementwise nearest integer, halves to even.")
 trunc = _constant("trunc", _keeping_integers(np.trunc), "Elementwise integer part.")
-isnan = _constant("isnan", np.isnan, "Whether each element is nan.")
-isinf = _constant("isinf", np.isinf, "Whether each element is infinite.")
-isfinite = _constant("isfinite", np.isfinite, "Whether each element is finite.")
+isnan = _constant("isnan", np.isnan, "Whether each element is nan.", samples=PREDICATE)
+isinf = _constant("isinf", np.isinf, "Whether each element is infinite.", samples=PREDICATE)
+isfinite = _constant("isfinite", np.isfinite, "Whether each element is finite.", samples=PREDICATE)
 logical_not = _constant("logical_not", np.logical_not, "Elementwise logical negation.")
-bitwise_not = _constant("bitwise_not", np.invert, "Elementwise bitwise (for bool: logical) negation.")
+bitwise_not = _constant(
+    "bitwise_not", np.invert, "Elementwise bitwise (for bool: logical) negation.", samples=of_values([[True, False]])
+)
 
 
 def _logical(name: str, forward: Any) -> Any:
-    call = define(name, "constant", forward, arity=2)
+    call = define(name, "constant", forward, arity=2, samples=LOGICAL)
 
     def function(input: Any, other: Any) -> Any:
         return call(input, other)
@@ -92,26 +101,64 @@ bitwise_xor = _logical("bitwise_xor", np.bitwise_xor)
 # ------------------------------------------------------------------------------------------------------- dtype moves
 
 
-def _cast(x: Any, dtype: Any) -> Any:
+def _cast(x: Any, dtype: Any, source: Any = None) -> Any:
     return (x.real if x.dtype.kind == "c" and dtype.kind != "c" else x).astype(dtype)
 
 
-cast = define(
-    "cast", "linear", _cast, (lambda xp, g, ans, x, dtype: xp.cast(g, x.dtype),), params=("dtype",), display="ToCopy"
+def _casts() -> Iterator[Sample]:
+    yield Sample((uniform((2, 3)),), (np.dtype(np.complex128),))
+    yield Sample((complex_uniform((2, 3)),), (np.dtype(np.float64),))
+    yield Sample((uniform(()),), (np.dtype(np.float64),))
+    yield Sample((uniform((2, 3)),), (np.dtype(np.float32),), smooth=False)
+
+
+_recorded_cast = define(
+    "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
+    display="ToCopy", samples=_casts,
+)  # fmt: skip
+
+
+def _cast_to(input: Any, dtype: Any) -> Any:
+    return _recorded_cast(input, dtype, input._d.dtype)
+
+
+TABLE["cast"].call = _cast_to
+clone = define("clone", "linear", lambda x: x.copy(order="K"), (lambda xp, g, ans, x: g,), samples=ANALYTIC)
+define(
+    "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone", samples=ANALYTIC
 )
-clone = define("clone", "linear", lambda x: x.copy(order="K"), (lambda xp, g, ans, x: g,))
-define("contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone")
-alias = define("alias", "linear", lambda x: x, (lambda xp, g, ans, x: g,))
-conj = define("conj", "linear", np.conj, (lambda xp, g, ans, x: xp.conj(g),))
-real = define("real", "linear", lambda x: x.real.copy(), (lambda xp, g, ans, x: xp.cast(g, x.dtype),))
-imag = define("imag", "linear", lambda x: x.imag.copy(), (lambda xp, g, ans, x: xp.cast(g, x.dtype) * 1j,))
+alias = define("alias", "linear", lambda x: x, (lambda xp, g, ans, x: g,), samples=ANALYTIC)
+
+
+def _conj(x: Any) -> Any:
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
+_conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), samples=ANALYTIC)
+
+
+def conj(input: Any) -> Any:
+    """Elementwise complex conjugate; a real tensor is given back as it is."""
+    x = tensor(input)
+    return _conj_complex(x) if x._d.dtype.kind == "c" else x
+
+
+TABLE["conj"].call = conj  # free for real tensors: rules of bilinear ops conjugate the other operand always
+COMPLEX = of_values([[1.0 + 2.0j, -0.5j], [-0.3 + 0.1j, 3.0]], smooth=True)
+real = define("real", "linear", lambda x: x.real.copy(), (lambda xp, g, ans, x: xp.to_complex(g),), samples=COMPLEX)
+imag = define("imag", "linear", lambda x: x.imag.copy(), (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), samples=COMPLEX)
+define(
+    "to_complex", "linear", lambda x: x.astype(np.result_type(x, np.complex64)), (lambda xp, g, ans, x: xp.real(g),),
+    display="ToCopy", samples=REAL,
+)  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------------- arithmetic
 
-_add, radd = binary("add", np.add, (1.0, 1.0), "")
-_sub, rsub = binary("sub", np.subtract, (1.0, -1.0), "")
+_add, radd = binary("add", np.add, (1.0, 1.0), "", samples=pairs(complex_too=True))
+_sub, rsub = binary("sub", np.subtract, (1.0, -1.0), "", samples=pairs(complex_too=True))
 mul, rmul = binary(
-    "mul", np.multiply, (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x), "Elementwise product with broadcasting."
+    "mul", np.multiply, (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x), "Elementwise product with broadcasting.",
+    samples=pairs(complex_too=True),
 )
 div_true, rdiv = binary(
     "div",
@@ -120,8 +167,9 @@ div_true, rdiv = binary(
     "Elementwise true quotient with broadcasting.",
     singular=True,
     integers="float",
+    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), complex_too=True),
 )
-neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep", samples=smp.ANALYTIC)
+neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep")
 
 
 def _safe_div(x: Any, y: Any) -> Any:
@@ -136,12 +184,14 @@ safe_div, _ = binary(
     (lambda xp, ans, x, y: xp.safe_reciprocal(y), lambda xp, ans, x, y: -ans * xp.safe_reciprocal(y)),
     "Elementwise quotient, 0 where the divisor is 0.",
     integers="float",
+    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), numbers=False, complex_too=True),
 )
 safe_reciprocal = unary(
     "safe_reciprocal",
     lambda x: _safe_div(x.dtype.type(1), x),
     lambda xp, ans, x: -ans * ans,
     "Elementwise 1 / input, 0 where input is 0.",
+    samples=POSITIVE,
 )
 
 
@@ -165,11 +215,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
 
 
 def _truncated(x: Any, y: Any) -> Any:
-    return np.trunc(x / y).astype(x.dtype) if x.dtype.kind == "f" else np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
+    dtype = np.result_type(x, y)
+    return np.trunc(x / y).astype(dtype) if dtype.kind == "f" else np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
 
 
-_floor_divide = define("floor_divide", "constant", np.floor_divide, arity=2)
-_trunc_divide = define("trunc_divide", "constant", _truncated, arity=2)
+_floor_divide = define("floor_divide", "constant", np.floor_divide, arity=2, samples=COMPARED)
+_trunc_divide = define("trunc_divide", "constant", _truncated, arity=2, samples=COMPARED)
 
 
 def floor_divide(input: Any, other: Any) -> Any:
@@ -182,9 +233,11 @@ remainder, rremainder = binary(
     np.remainder,
     (1.0, lambda xp, ans, x, y: -xp.floor_divide(x, y)),
     "Elementwise remainder with the divisor's sign (Python's %).",
+    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
 fmod, _ = binary(
-    "fmod", np.fmod, (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)), "Elementwise remainder with the dividend's sign."
+    "fmod", np.fmod, (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)), "Elementwise remainder with the dividend's sign.",
+    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
 
 # ------------------------------------------------------------------------------------------------------------ powers
@@ -216,8 +269,9 @@ def _d_pow_scalar(xp: Any, ans: Any, x: Any, k: Any) -> Any:
 
 
 pow_scalar = define(
-    "pow_scalar", "elementwise", _pow_scalar, (_d_pow_scalar,), params=("exponent",), display="Pow", singular=True
-)
+    "pow_scalar", "elementwise", _pow_scalar, (_d_pow_scalar,), params=("exponent",), display="Pow", singular=True,
+    samples=domain(0.3, 2.0, 0.0, 1.0, -1.0, complex_too=True, params=((0,), (1,), (2,), (3,), (4,), (0.5,), (2.5,), (-2,))),
+)  # fmt: skip
 pow_tensor, _ = binary(
     "pow",
     np.power,
@@ -228,6 +282,9 @@ pow_tensor, _ = binary(
     ),
     "",
     singular=True,
+    samples=pairs(
+        (0.3, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (-2.0, 2.0), (2.0, 0.0), numbers=False, complex_too=True
+    ),  # fmt: skip
 )
 
 
@@ -260,35 +317,61 @@ def rpow(exponent: Any, base: Any) -> Any:
     return pow_tensor(tensor(np.asarray(base, b)), y)
 
 
-square = unary("square", np.square, lambda xp, ans, x: 2.0 * x, "Elementwise square.", integers="keep", display="Pow", samples=smp.ANALYTIC)
-sqrt = unary("sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.", singular=True, samples=smp.ANALYTIC_POSITIVE)
+square = unary("square", np.square, lambda xp, ans, x: 2.0 * x, "Elementwise square.", integers="keep", display="Pow")
+sqrt = unary(
+    "sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.", singular=True,
+    samples=POSITIVE,
+)  # fmt: skip
 rsqrt = unary(
     "rsqrt", lambda x: 1.0 / np.sqrt(x), lambda xp, ans, x: -0.5 * ans * ans * ans, "Elementwise 1 / sqrt(input).", singular=True,
-    samples=smp.ANALYTIC_POSITIVE,
+    samples=POSITIVE,
 )
-reciprocal = unary("reciprocal", lambda x: 1.0 / x, lambda xp, ans, x: -ans * ans, "Elementwise 1 / input.", singular=True, samples=smp.ANALYTIC_POSITIVE)
+reciprocal = unary(
+    "reciprocal", lambda x: 1.0 / x, lambda xp, ans, x: -ans * ans, "Elementwise 1 / input.", singular=True, samples=POSITIVE
+)
 
 # ------------------------------------------------------------------------------------- exponentials and trigonometry
 
-exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", singular=True, samples=smp.ANALYTIC)
-exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", singular=True, samples=smp.ANALYTIC)
-expm1 = unary("expm1", np.expm1, lambda xp, ans, x: ans + 1.0, "Elementwise exp(input) - 1, exact near 0.", singular=True, samples=smp.ANALYTIC)
-log = unary("log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", singular=True, samples=smp.ANALYTIC_POSITIVE)
-log2 = unary("log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.", singular=True, samples=smp.ANALYTIC_POSITIVE)
-log10 = unary("log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.", singular=True, samples=smp.ANALYTIC_POSITIVE)
-log1p = unary("log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.", singular=True, samples=smp.ANALYTIC_POSITIVE)
-sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.", samples=smp.ANALYTIC)
-cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.", samples=smp.ANALYTIC)
-tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", singular=True, samples=smp.ANALYTIC)
-asin = unary("asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(1.0 - x * x), "Elementwise arc sine.", singular=True, samples=smp.ANALYTIC_UNIT)
-acos = unary("acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(1.0 - x * x), "Elementwise arc cosine.", singular=True, samples=smp.ANALYTIC_UNIT)
-atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.", samples=smp.ANALYTIC)
-sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", singular=True, samples=smp.ANALYTIC)
-cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", singular=True, samples=smp.ANALYTIC)
-tanh = unary("tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, "Elementwise hyperbolic tangent.", samples=smp.ANALYTIC)
-asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.rsqrt(x * x + 1.0), "Elementwise inverse hyperbolic sine.", samples=smp.ANALYTIC)
-acosh = unary("acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x * x - 1.0), "Elementwise inverse hyperbolic cosine.", singular=True)
-atanh = unary("atanh", np.arctanh, lambda xp, ans, x: 1.0 / (1.0 - x * x), "Elementwise inverse hyperbolic tangent.", singular=True, samples=smp.ANALYTIC_UNIT)
+exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", singular=True)
+exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", singular=True)
+expm1 = unary("expm1", np.expm1, lambda xp, ans, x: ans + 1.0, "Elementwise exp(input) - 1, exact near 0.", singular=True)
+log = unary("log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", singular=True, samples=POSITIVE)
+log2 = unary(
+    "log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.", singular=True,
+    samples=POSITIVE,
+)  # fmt: skip
+log10 = unary(
+    "log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.", singular=True,
+    samples=POSITIVE,
+)  # fmt: skip
+log1p = unary(
+    "log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.", singular=True,
+    samples=POSITIVE,
+)  # fmt: skip
+sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.")
+cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.")
+tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", singular=True)
+asin = unary(
+    "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt((1.0 - x) * (1.0 + x)), "Elementwise arc sine.", singular=True,
+    samples=UNIT,
+)  # fmt: skip
+acos = unary(
+    "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt((1.0 - x) * (1.0 + x)), "Elementwise arc cosine.", singular=True,
+    samples=UNIT,
+)  # fmt: skip
+atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.")
+sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", singular=True)
+cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", singular=True)
+tanh = unary("tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, "Elementwise hyperbolic tangent.")
+asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.rsqrt(x * x + 1.0), "Elementwise inverse hyperbolic sine.")
+acosh = unary(
+    "acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x - 1.0) * xp.rsqrt(x + 1.0),
+    "Elementwise inverse hyperbolic cosine.", singular=True, samples=domain(1.1, 3.0, 1.0, 0.0, complex_too=True),
+)  # fmt: skip
+atanh = unary(
+    "atanh", np.arctanh, lambda xp, ans, x: 1.0 / ((1.0 - x) * (1.0 + x)), "Elementwise inverse hyperbolic tangent.",
+    singular=True, samples=UNIT,
+)  # fmt: skip
 atan2, _ = binary(
     "atan2",
     np.arctan2,
@@ -296,6 +379,7 @@ atan2, _ = binary(
     (lambda xp, ans, x, y: xp.safe_div(y, x * x + y * y), lambda xp, ans, x, y: -xp.safe_div(x, x * x + y * y)),
     "Elementwise angle of the point (other, input).",
     integers="float",
+    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
 )
 hypot, _ = binary(
     "hypot",
@@ -304,23 +388,35 @@ hypot, _ = binary(
     (lambda xp, ans, x, y: xp.safe_div(x, ans), lambda xp, ans, x, y: xp.safe_div(y, ans)),
     "Elementwise sqrt(input**2 + other**2).",
     integers="float",
+    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
 )
-erf = unary("erf", kernels.erf, lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)), "Elementwise error function.")
-erfc = unary("erfc", kernels.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * xp.exp(-(x * x)), "Elementwise 1 - erf(input), exact in the tail.")
-ndtr = unary("ndtr", kernels.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)), "Elementwise normal distribution function.")
+erf = unary(
+    "erf", kernels.erf, lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)), "Elementwise error function.", samples=REAL
+)
+erfc = unary(
+    "erfc", kernels.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
+    "Elementwise 1 - erf(input), exact in the tail.", samples=REAL,
+)  # fmt: skip
+ndtr = unary(
+    "ndtr", kernels.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)),
+    "Elementwise normal distribution function.", samples=REAL,
+)  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------ activations
 
 sigmoid = unary(
-    "sigmoid", kernels.sigmoid, lambda xp, ans, x: ans * xp.sigmoid(-x), "Elementwise logistic function, exact in both tails."
+    "sigmoid", kernels.sigmoid, lambda xp, ans, x: ans * xp.sigmoid(-x), "Elementwise logistic function, exact in both tails.",
+    samples=REAL,
 )
 _softplus = define(
     "softplus",
     "elementwise",
     lambda x, beta, threshold: _softplus_forward(x, beta, threshold),
-    (lambda xp, ans, x, beta, threshold: xp.sigmoid(x * beta),),
+    # 1 beyond the threshold, where it is the identity
+    (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 1.0, xp.sigmoid(x * beta)),),
     params=("beta", "threshold"),
     integers="float",
+    samples=domain(-2.0, 2.0, 0.0, 30.0, -40.0, 10.0, params=((1.0, 20.0), (2.0, 20.0), (2.0, 1.0))),
 )
 
 
@@ -338,17 +434,25 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
 
 
 logsigmoid = unary(
-    "logsigmoid", kernels.log_sigmoid, lambda xp, ans, x: xp.sigmoid(-x), "Elementwise log(sigmoid(input)).", display="LogSigmoid"
+    "logsigmoid", kernels.log_sigmoid, lambda xp, ans, x: xp.sigmoid(-x), "Elementwise log(sigmoid(input)).", display="LogSigmoid",
+    samples=REAL,
 )
-relu = unary("relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.gt(ans, 0.0), "Elementwise max(input, 0); its derivative at 0 is 0.", integers="keep")
+relu = unary(
+    "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.gt(ans, 0.0), "Elementwise max(input, 0); its derivative at 0 is 0.",
+    integers="keep", samples=REAL,
+)  # fmt: skip
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
-by_sign = define("by_sign", "constant", lambda x, a, b: np.where(x > 0, np.asarray(a, x.dtype), np.asarray(b, x.dtype)), params=("a", "b"))
+by_sign = define(
+    "by_sign", "constant", lambda x, a, b: np.where(x > 0, np.asarray(a, x.dtype), np.asarray(b, x.dtype)), params=("a", "b"),
+    samples=of_values([-1.0, 0.0, 2.0], params=(1.0, 0.5)),
+)  # fmt: skip
 _leaky_relu = define(
     "leaky_relu",
     "elementwise",
     lambda x, slope: np.where(x > 0, x, x * slope),
     (lambda xp, ans, x, slope: xp.by_sign(x, 1.0, slope),),
     params=("negative_slope",),
+    samples=domain(-2.0, 2.0, 0.0, params=((0.01,), (2.0,))),
 )
 
 
@@ -363,6 +467,7 @@ _elu = define(
     lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
     (lambda xp, ans, x, alpha: xp.where(xp.gt(x, 0.0), 1.0, alpha * xp.exp(xp.clamp_max(x, 0.0))),),
     params=("alpha",),
+    samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.0,), (0.5,))),
 )
 
 
@@ -376,12 +481,14 @@ silu = unary(
     kernels.silu,
     lambda xp, ans, x: xp.sigmoid(x) * (x * xp.sigmoid(-x) + 1.0),
     "Elementwise input * sigmoid(input).",
+    samples=REAL,
 )
 _gelu = unary(
     "gelu",
     kernels.gelu_erf,
     lambda xp, ans, x: xp.ndtr(x) + x * (ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x))),
     "",
+    samples=REAL,
 )
 
 
@@ -396,13 +503,29 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return x * 0.5 * (tanh(inner) + 1.0)
 
 
-def _abs(x: Any) -> Any:
-    return np.absolute(x)
+# conj: the engine conjugates local derivatives, and the gradient of |z| is z / |z|
+abs = unary(
+    "abs", np.absolute, lambda xp, ans, x: xp.conj(xp.sgn(x)), "Elementwise absolute value; its derivative at 0 is 0.",
+    integers="keep",
+)  # fmt: skip
+_sign_of = define("sgn", "constant", np.sign, samples=REAL)
+_direction = define(
+    "sgn_complex", "general", np.sign,
+    # what of g is across z, over |z|; 0 at the origin
+    (lambda xp, g, ans, x: xp.safe_div(g - ans * xp.real(g * xp.conj(ans)), xp.abs(x)),),
+    display="Sgn", samples=joined(COMPLEX, of_values([0.0j, 1.0j])),
+)  # fmt: skip
 
 
-absolute_real = unary("abs", _abs, lambda xp, ans, x: xp.sgn(x), "Elementwise absolute value; its derivative at 0 is 0.", integers="keep", samples=smp.ANALYTIC)
-sgn = define("sgn", "constant", lambda x: np.sign(x))
-abs = absolute_real
+def sgn(input: Any) -> Any:
+    """Elementwise sign; for complex input z / |z|, and 0 at 0."""
+    x = tensor(input)
+    if x._d.dtype.kind == "c":
+        return _direction(x)
+    return sign(x) if x._d.dtype.kind == "b" else _sign_of(x)
+
+
+TABLE["sgn"].call = sgn
 
 # -------------------------------------------------------------------------------------------------- selection by value
 
@@ -412,28 +535,39 @@ _winner = define(
     "constant",
     lambda x, y: ((x > y) + 0.5 * (x == y)).astype(np.result_type(x, y)),
     arity=2,
+    samples=COMPARED,
 )
+TIED = pairs((-2.0, 2.0), (-2.0, 2.0), (1.0, 1.0), (0.0, -0.0), (2.0, 1.0))
 maximum, _ = binary(
     "maximum",
     np.maximum,
     (lambda xp, ans, x, y: xp.winner(x, y), lambda xp, ans, x, y: xp.winner(y, x)),
     "Elementwise larger value; at a tie each side has derivative 1/2.",
+    samples=TIED,
 )
 minimum, _ = binary(
     "minimum",
     np.minimum,
     (lambda xp, ans, x, y: xp.winner(y, x), lambda xp, ans, x, y: xp.winner(x, y)),
     "Elementwise smaller value; at a tie each side has derivative 1/2.",
+    samples=TIED,
 )
 # A clamp has derivative 1 at its bounds.
-_clamp_min = define("clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),), params=("min",), display="Clamp")
-_clamp_max = define("clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),), params=("max",), display="Clamp")
+_clamp_min = define(
+    "clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),), params=("min",),
+    display="Clamp", samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+)  # fmt: skip
+_clamp_max = define(
+    "clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),), params=("max",),
+    display="Clamp", samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+)  # fmt: skip
 _clamp = define(
     "clamp",
     "elementwise",
     lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
     (lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),),
     params=("min", "max"),
+    samples=domain(-2.0, 2.0, -0.5, 0.5, params=((-0.5, 0.5), (1.0, -1.0))),
 )
 _clamp_tensor = define(
     "clamp_tensor",
@@ -446,6 +580,10 @@ _clamp_tensor = define(
     ),
     arity=3,
     display="Clamp",
+    samples=joined(
+        cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ())),
+        of_values([-1.0, 0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0, 3.0], [1.0, 1.0, 1.0, 1.0, 2.0]),
+    ),
 )
 
 
@@ -477,12 +615,20 @@ def clamp_max(input: Any, max: Any) -> Any:
     return clamp(input, max=max)
 
 
+def _selections() -> Iterator[Sample]:
+    for mask, a, b in (((2, 3), (2, 3), (2, 3)), ((2, 1), (3,), ()), ((3,), (1, 1), (2, 3)), ((0,), (1,), (0,))):
+        yield Sample((uniform(mask, seed=3) > 0, uniform(a), uniform(b, seed=1)))
+    yield Sample((uniform((3,)) > 0, complex_uniform((3,)), complex_uniform((2, 1), 4)))
+    yield Sample((uniform((2, 3)) > 0, uniform((2, 3)), 0.0))
+
+
 _where = define(
     "where",
     "linear",
     np.where,
     (None, lambda xp, g, ans, c, x, y: xp.where(c, g, 0.0), lambda xp, g, ans, c, x, y: xp.where(c, 0.0, g)),
     arity=3,
+    samples=_selections,
 )
 
 
@@ -495,7 +641,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if input is None and other is None:
         return tuple(tensor(i) for i in np.nonzero(c._d))
     if c._d.dtype.kind != "b":
-        c = cast(c, np.dtype(bool))
+        c = _cast_to(c, np.dtype(bool))
     x, y = promoted([tensor(v) if not isinstance(v, int | float | complex) else v for v in (input, other)])
     return _where(c, x, y)
 
@@ -506,6 +652,7 @@ _lerp = define(
     lambda x, y, w: x + w * (y - x),
     (lambda xp, ans, x, y, w: 1.0 - w, lambda xp, ans, x, y, w: w, lambda xp, ans, x, y, w: y - x),
     arity=3,
+    samples=cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ()), ((2, 1), (1, 3), (3,), ()), complex_too=True),
 )
 
 
@@ -513,5 +660,3 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     """input + weight * (end - input) with broadcasting."""
     return _lerp(tensor(input), tensor(end), weight)
 
-
-_ = TABLE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from ..core import alias, replay
 from ..core.op import TABLE
 from ..core.record import Box, wrap
 from .define import define
-from .operands import common_dtype, tensor, to_dtype
+from .operands import tensor, to_dtype
+from .samples import Sample, complex_uniform, uniform
 from .shape import dim_of, shape_of
 
 Index = tuple[Any, ...]
@@ -109,7 +111,7 @@ def _put_into(out: Any, v: Any, index: Index) -> None:
 def _add_into(out: Any, v: Any, index: Index) -> None:
     """out[index] += v, repeated indices adding up."""
     if _is_basic(index):
-        part = out[index]
+        part = out[index if Ellipsis in index else (*index, Ellipsis)]  # the Ellipsis makes one element a view, too
         part += v
     elif len(index) == 1 and out.flags.c_contiguous and index[0].ndim == 1 and out.ndim <= 2:
         i = np.where(index[0] < 0, index[0] + len(out), index[0])
@@ -141,12 +143,53 @@ def _written(into: Any) -> Any:
     return forward
 
 
+def _written_part(g: Any, index: Index) -> Any:
+    """g[index] with 0 for elements that a later one of the same place overwrites when x[index] is assigned."""
+    place = np.empty(g.shape, np.intp)
+    part = g[index]
+    number = np.arange(part.size).reshape(part.shape)
+    place[index] = number
+    return np.where(place[index] == number, part, np.zeros((), g.dtype))
+
+
+def _write_zeros(g: Any, shape: tuple[int, ...], index: Index) -> Any:
+    out = np.zeros(shape, g.dtype)
+    out[index] = g
+    return out
+
+
+def _reads() -> Iterator[Sample]:
+    twice, table = np.array([0, 2, 2, -1]), np.array([[0, 1], [1, 3]])
+    yield Sample((uniform((4,)),), ((twice,),))
+    yield Sample((uniform((4, 3)),), ((twice,),))
+    yield Sample((uniform((3, 4)),), ((slice(None), table),))
+    yield Sample((uniform((3, 4)),), ((np.array([0, 2]), np.array([1, 1])),))
+    yield Sample((uniform((2, 3, 4)),), ((np.array([0, 1]), slice(None), np.array([3, 0])),))
+    yield Sample((uniform((3, 4)),), ((slice(0, 3, 2), None, 1, Ellipsis),))
+    yield Sample((uniform((4,)),), ((1,),))
+    yield Sample((uniform((3,)),), ((np.zeros(0, np.int64),),))
+    yield Sample((complex_uniform((4, 2)),), ((twice,),))
+
+
+def _writes() -> Iterator[Sample]:
+    for (x,), (index,), _ in _reads():
+        part = x[index].shape
+        yield Sample((x, uniform(part, seed=9).astype(x.dtype)), (index,))
+        if len(part) > 1:
+            yield Sample((x, uniform(part[1:], seed=9).astype(x.dtype)), (index,))
+
+
+def _scattered() -> Iterator[Sample]:
+    for (x,), (index,), _ in _reads():
+        yield Sample((uniform(x[index].shape).astype(x.dtype),), (x.shape, index))
+
+
 def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
     """Backward of x[index] = v on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
     sx, sv = e[1], e[2]
     (index,) = e[11]
     if sv and (need is None or sv in need):
-        part = np.array(g[index])
+        part = np.array(g[index]) if _is_basic(index) else _written_part(g, index)
         replay.add(cot, sv, part if part.shape == e[10] else replay.arrays.unbroadcast(part, e[10]), owned)
     if sx and (need is None or sx in need):
         buffer = g if s in owned and g.flags.writeable else g.copy()
@@ -165,24 +208,40 @@ for _name, _display in (
 ):  # fmt: skip
     define(
         _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), params=("index",),
-        into=_add_into, display=_display,
+        into=_add_into, display=_display, samples=_reads,
     )  # fmt: skip
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
-    params=("shape", "index"), display="IndexPut",
+    params=("shape", "index"), display="IndexPut", samples=_scattered,
 )  # fmt: skip
-define("zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),), params=("index",))
-for _name, _display in (("index_put", "IndexPut"), ("scatter", "Scatter"), ("masked_fill", "MaskedFill")):
+define(
+    "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),), params=("index",), samples=_reads
+)
+define(
+    "written_part", "linear", _written_part, (lambda xp, g, ans, x, index: xp.write_zeros(g, x.shape, index),),
+    params=("index",), samples=_reads, display="Index",
+)  # fmt: skip
+define(
+    "write_zeros", "linear", _write_zeros, (lambda xp, g, ans, x, shape, index: xp.written_part(g, index),),
+    params=("shape", "index"), samples=_scattered, display="IndexPut",
+)  # fmt: skip
+
+
+def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
+    # of several values written to one place the last stays, and only its cotangent is not 0
+    return xp.index(g, index) if _is_basic(index) else xp.written_part(g, index)
+
+
+for _name, _display in (("index_put", "IndexPut"), ("scatter", "Scatter")):
     define(
-        _name, "linear", _written(_put_into),
-        (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), lambda xp, g, ans, x, v, index: xp.index(g, index)),
-        arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, display=_display,
+        _name, "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
+        arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, display=_display, samples=_writes,
     )  # fmt: skip
 for _name, _display in (("index_add", "IndexAdd"), ("scatter_add", "ScatterAdd")):
     define(
         _name, "linear", _written(_add_into),
         (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
-        arity=2, params=("index",), into=_add_into, raw_backward=None, display=_display,
+        arity=2, params=("index",), into=_add_into, display=_display, samples=_writes,
     )  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- public functions
@@ -365,5 +424,3 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     found = np.nonzero(tensor(input)._d)
     return tuple([wrap(i) for i in found]) if as_tuple else wrap(np.stack(found, -1) if found else np.zeros((1, 0), np.int64))
 
-
-_ = common_dtype

@@ -10,18 +10,31 @@ from .. import errors
 from ..core.op import TABLE
 from .define import define
 from .operands import operand, tensor
+from .samples import cases
 from .shape import reshape, shape_of
+
+
+
+def _matmul_forward(x: Any, y: Any) -> Any:
+    if x.shape[-1] == 1 and x.size * y.size:
+        return x * y  # an outer product: BLAS takes four times as long over it
+    return np.matmul(x, y)
+
 
 _matmul = define(
     "matmul",
     "bilinear",
-    np.matmul,
+    _matmul_forward,
     (
-        lambda xp, g, ans, x, y: xp.matmul(g, xp.mT(y)),
-        lambda xp, g, ans, x, y: xp.matmul(xp.mT(x), g),
+        lambda xp, g, ans, x, y: xp.matmul(g, xp.conj(xp.mT(y))),
+        lambda xp, g, ans, x, y: xp.matmul(xp.conj(xp.mT(x)), g),
     ),
     arity=2,
     display="Mm",
+    samples=cases(
+        ((2, 3), (3, 4), ()), ((5, 2, 3), (3, 2), ()), ((2, 3), (4, 3, 1), ()), ((2, 1, 2, 2), (3, 2, 1), ()), ((0, 3), (3, 2), ()),
+        ((2, 0), (0, 2), ()), complex_too=True,
+    ),
 )
 
 
@@ -30,23 +43,29 @@ def _flat(xp: Any, x: Any) -> Any:
 
 
 def _linear_forward(x: Any, w: Any, b: Any) -> Any:
+    if x.ndim < 2 or w.ndim != 2 or x.dtype is not w.dtype:
+        raise TypeError("for _checked_linear to sort out")
     r = np.matmul(x, w.T)
     r += b
     return r
 
 
 # x @ w.T + b as one entry: the bias is added in place
-define(
+_linear = define(
     "linear",
     "general",
     _linear_forward,
     (
-        lambda xp, g, ans, x, w, b: xp.matmul(g, w),
-        lambda xp, g, ans, x, w, b: xp.matmul(xp.mT(_flat(xp, g)), _flat(xp, x)),
+        lambda xp, g, ans, x, w, b: xp.matmul(g, xp.conj(w)),
+        lambda xp, g, ans, x, w, b: xp.matmul(xp.mT(_flat(xp, g)), xp.conj(_flat(xp, x))),
         lambda xp, g, ans, x, w, b: xp.sum_to(g, b.shape),
     ),
     arity=3,
     display="Addmm",
+    samples=cases(
+        ((2, 3), (4, 3), (4,), ()), ((5, 2, 3), (1, 3), (1,), ()), ((0, 3), (2, 3), (2,), ()),
+        complex_too=True,
+    ),
 )
 
 
@@ -129,6 +148,13 @@ def outer(input: Any, vec2: Any) -> Any:
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
+    try:
+        return _linear(input, weight, bias)
+    except (ValueError, AttributeError, TypeError, RuntimeError):
+        return _checked_linear(input, weight, bias)
+
+
+def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
     x, w = tensor(input), tensor(weight)
     a, b = shape_of(x), shape_of(w)
     if not a or len(b) != 2 or a[-1] != b[1]:
@@ -136,8 +162,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if x._d.dtype is not w._d.dtype:
         raise errors.dtype_mismatch("linear", x._d.dtype, w._d.dtype)
     if bias is None:
-        return _matmul(x, TABLE["mT"].call(w))
-    return TABLE["linear"].call(x, w, tensor(bias))
+        return matmul(x, TABLE["mT"].call(w))
+    if len(a) == 1:
+        return reshape(_linear(reshape(x, (1, a[0])), w, tensor(bias)), (b[0],))
+    return _linear(x, w, tensor(bias))
 
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:

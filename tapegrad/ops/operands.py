@@ -26,7 +26,7 @@ def operand(a: Any, copy: bool) -> Any:
     """A tensor or a Python scalar; NotImplemented for what is neither nor an array."""
     if isinstance(a, Box):
         if a._st is not None and type(a._st) is not Extra:
-            alias.sync_only(a)
+            alias.sync(a)
         return a
     if type(a) in SCALARS:
         return a

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ from ..arrays.numpy import wide_sum
 from ..core.op import TABLE
 from .define import define
 from .operands import promoted, tensor
+from .samples import Sample, cases, complex_uniform, joined, of_values, uniform
 from .shape import dim_of, dims_of, shape_of
 
 Dims = tuple[int, ...] | None
-SMALL = 2048
+SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
 
 
 class Reduced(NamedTuple):
@@ -60,14 +62,18 @@ def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     return np.asarray(total / builtins.max(n - correction, 0) if n > correction else total * np.nan).astype(c.real.dtype if w is x else x.dtype)
 
 
+def _one_over(n: float) -> float:
+    return 1.0 / n if n > 0 else math.nan  # as the value
+
+
 def _d_var(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
-    scale = 2.0 / builtins.max(_count(x.shape, dims) - correction, 1)
+    scale = 2.0 * _one_over(_count(x.shape, dims) - correction)
     return xp.spread(g * scale, x.shape, dims, keepdim) * (x - xp.mean(x, dims, True))
 
 
 def _d_std(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     # 0 where the standard deviation is 0
-    scale = 1.0 / builtins.max(_count(x.shape, dims) - correction, 1)
+    scale = _one_over(_count(x.shape, dims) - correction)
     return xp.spread(xp.safe_div(g, ans) * scale, x.shape, dims, keepdim) * (x - xp.mean(x, dims, True))
 
 
@@ -77,41 +83,64 @@ def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
     return np.sqrt(np.add.reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype)
 
 
+REDUCED = cases(
+    ((2, 3), (None, False)), ((2, 3), ((0,), False)), ((2, 3), ((1,), True)), ((2, 3, 4), ((0, 2), False)),
+    ((), (None, False)), ((2, 0), ((0,), False)), complex_too=True,
+)  # fmt: skip
+REAL_REDUCED = cases(
+    ((2, 3), (None, False)), ((2, 3), ((0,), False)), ((2, 3), ((1,), True)), ((2, 3, 4), ((0, 2), False)),
+    ((), (None, False)), ((2, 0), ((0,), False)),
+)  # fmt: skip
+DEVIATIONS = joined(
+    cases(((2, 3), (None, 1, False)), ((2, 3), ((0,), 0, False)), ((2, 3, 4), ((0, 2), 0.5, True)), complex_too=True),
+    of_values([[1.0, 1.0, 1.0], [2.0, 2.0, 3.0]], params=((1,), 1, False)),
+)
+NORMED = joined(REDUCED, of_values([[0.0, 0.0], [3.0, 4.0]], params=((1,), False)))
+DEAD_ROW = [[1.0, 2.0, 0.0], [-math.inf, -math.inf, -math.inf], [0.0, -math.inf, 1.0]]
+TIES = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0], [1.0, math.nan, 0.0]], params=((1,), False))
 define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim: xp.sum(g, dims, keepdim),),
-       params=("shape", "dims", "keepdim"), display="Expand")  # fmt: skip
+       params=("shape", "dims", "keepdim"), display="Expand",
+       samples=cases(((3,), ((2, 3), (0,), False)), ((2, 1), ((2, 3), (1,), True)), ((), ((2, 2), None, False)), complex_too=True),
+)  # fmt: skip
 _sum = define(
     "sum", "linear", lambda x, dims, keepdim: wide_sum(x, dims, keepdim),
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),), params=("dims", "keepdim"),
+    samples=REDUCED,
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
-    params=("dims", "keepdim"),
+    params=("dims", "keepdim"), samples=REDUCED,
 )  # fmt: skip
-_var_op = define("var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), row=(0, 2))
+_var_op = define(
+    "var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS
+)
 _std_op = define(
     "std", "general", lambda x, dims, correction, keepdim: np.sqrt(_var(x, dims, correction, keepdim)), (_d_std,),
-    params=("dims", "correction", "keepdim"), row=(0, 2),
+    params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
     # 0 at the zero vector
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(xp.safe_div(g, ans), x.shape, dims, keepdim) * x,),
-    params=("dims", "keepdim"), row=(0, 1), display="LinalgVectorNorm",
+    params=("dims", "keepdim"), row=(0, 1), display="LinalgVectorNorm", samples=NORMED,
 )  # fmt: skip
 _logsumexp_op = define(
-    "logsumexp", "general", lambda x, dims, keepdim: kernels.logsumexp(x, dims, keepdim),
+    "logsumexp", "general",
+    lambda x, dims, keepdim: kernels.logsumexp(x, tuple(range(x.ndim)) if dims is None else dims, keepdim),
     (lambda xp, g, ans, x, dims, keepdim:
         xp.spread(g, x.shape, dims, keepdim) * xp.exp(x - xp.spread(ans, x.shape, dims, keepdim)),),
     params=("dims", "keepdim"), row=(0, 1), integers="float",
+    samples=joined(REAL_REDUCED, of_values(DEAD_ROW, params=((1,), False))),
 )  # fmt: skip
+ROWS = joined(cases(((2, 3), (1,)), ((2, 3, 2), (1,)), ((2, 0), (1,))), of_values(DEAD_ROW, params=(1,)))
 _softmax_op = define(
     "softmax", "general", lambda x, dim: kernels.softmax(x, dim),
-    (lambda xp, g, ans, x, dim: ans * (g - xp.sum(g * ans, (dim,), True)),), params=("dim",), row=(0, None),
+    (lambda xp, g, ans, x, dim: ans * (g - xp.sum(g * ans, (dim,), True)),), params=("dim",), row=(0, None), samples=ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", lambda x, dim: kernels.log_softmax(x, dim),
-    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), row=(0, None),
+    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), row=(0, None), samples=ROWS,
 )  # fmt: skip
 
 # Extremes of value only: ties share evenly; counted in a wide type.
@@ -123,17 +152,21 @@ def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
     return (tie / np.maximum(tie.sum(axis=dims, keepdims=True), 1)).astype(x.dtype)
 
 
-define("tie_share", "constant", _tie_share, arity=2, params=("dims", "keepdim"))
+define(
+    "tie_share", "constant", _tie_share, arity=2, params=("dims", "keepdim"),
+    samples=of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [2.0, 0.0], params=((1,), False)),
+)  # fmt: skip
 
 
 def _d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
     return xp.spread(g, x.shape, dims, keepdim) * xp.tie_share(x, ans, dims, keepdim)
 
 
+EXTREMES = joined(cases(((2, 3), (None, False)), ((2, 3, 4), ((0, 2), True)), ((), (None, False))), TIES)
 _amax = define("amax", "general", lambda x, dims, keepdim: np.max(x, axis=dims, keepdims=keepdim), (_d_extreme,),
-               params=("dims", "keepdim"), row=(0, 1))  # fmt: skip
+               params=("dims", "keepdim"), row=(0, 1), samples=EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: np.min(x, axis=dims, keepdims=keepdim), (_d_extreme,),
-               params=("dims", "keepdim"), row=(0, 1))  # fmt: skip
+               params=("dims", "keepdim"), row=(0, 1), samples=EXTREMES)  # fmt: skip
 
 # Extremes with their index: the gradient follows the index.
 
@@ -155,8 +188,16 @@ def _d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
     return xp.scatter_zeros(g, i, x.shape, dim)
 
 
-_max_dim = define("max_dim", "general", _pick(np.argmax), (_d_pick,), outputs=2, params=("dim", "keepdim"), display="Max")
-_min_dim = define("min_dim", "general", _pick(np.argmin), (_d_pick,), outputs=2, params=("dim", "keepdim"), display="Min")
+PICKED = joined(
+    cases(((2, 3), (1, False)), ((2, 3, 4), (1, True)), ((0, 3), (1, False))),
+    of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], params=(1, False)),
+)
+_max_dim = define(
+    "max_dim", "general", _pick(np.argmax), (_d_pick,), outputs=2, params=("dim", "keepdim"), display="Max", samples=PICKED
+)
+_min_dim = define(
+    "min_dim", "general", _pick(np.argmin), (_d_pick,), outputs=2, params=("dim", "keepdim"), display="Min", samples=PICKED
+)
 
 
 def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
@@ -165,13 +206,43 @@ def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     return out
 
 
+def _scatter_sum(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    out = np.zeros(shape, g.dtype)
+    grid = np.ogrid[tuple([slice(n) for n in index.shape])]
+    np.add.at(out, tuple([index if d == dim else axis for d, axis in enumerate(grid)]), g)
+    return out
+
+
+def _placed() -> Iterator[Sample]:
+    yield Sample((uniform((2, 2)), np.array([[0, 2], [1, 0]])), ((2, 3), 1))
+    yield Sample((uniform((1, 3)), np.array([[0, 1, 1]])), ((2, 3), 0))
+
+
+def _placed_twice() -> Iterator[Sample]:
+    yield from _placed()
+    yield Sample((uniform((2, 3)), np.array([[0, 2, 2], [1, 1, 1]])), ((2, 3), 1))
+
+
+def _taken() -> Iterator[Sample]:
+    yield Sample((uniform((2, 3)), np.array([[0, 2, 2, 0], [1, 1, 1, 2]])), (1,))
+    yield Sample((complex_uniform((2, 3)), np.array([[0, 1, 1]])), (0,))
+
+
+# of indices that are distinct along dim
 define(
     "scatter_zeros", "linear", _scatter_zeros,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
+    samples=_placed,
+)  # fmt: skip
+define(
+    "scatter_sum", "linear", _scatter_sum,
+    (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
+    samples=_placed_twice,
 )  # fmt: skip
 define(
     "take_along", "linear", np.take_along_axis,
-    (lambda xp, g, ans, x, index, dim: xp.scatter_zeros(g, index, x.shape, dim), None), arity=2, params=("dim",),
+    (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None), arity=2, params=("dim",),
+    samples=_taken,
 )  # fmt: skip
 
 # Products without division. With L the products of what stands before an element and the recurrence
@@ -190,52 +261,67 @@ def _shift(x: Any, dim: int, by: int, fill: float) -> Any:
 def _linear_scan(a: Any, b: Any, dim: int) -> Any:
     """h_i = a_i h_{i-1} + b_i along dim, from h_{-1} = 0."""
     out = np.empty(np.broadcast_shapes(a.shape, b.shape), b.dtype)
-    steps = zip(np.moveaxis(a, dim, 0), np.moveaxis(b, dim, 0), np.moveaxis(out, dim, 0), strict=True)
+    a, b, steps = np.moveaxis(a, dim, 0), np.moveaxis(b, dim, 0), np.moveaxis(out, dim, 0)
     h: Any = 0
-    for ai, bi, oi in steps:
-        h = ai * h + bi
-        oi[...] = h
+    for i in range(len(steps)):
+        steps[i] = h = a[i] * h + b[i]
     return out
 
 
 def _scan_back(xp: Any, g: Any, a: Any, dim: int) -> Any:
     dims = (dim,)
-    return xp.flip(xp.linear_scan(xp.flip(xp.shift(a, dim, -1, 0.0), dims), xp.flip(g, dims), dim), dims)
+    return xp.flip(xp.linear_scan(xp.flip(xp.conj(xp.shift(a, dim, -1, 0.0)), dims), xp.flip(g, dims), dim), dims)
 
 
 define("shift", "linear", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),),
-       params=("dim", "by", "fill"))  # fmt: skip
+       params=("dim", "by", "fill"), samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 0.0)), complex_too=True))  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
-    (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.shift(ans, dim, 1, 0.0),
+    (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
      lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)),
-    arity=2, params=("dim",),
+    arity=2, params=("dim",), samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
 )  # fmt: skip
 _cumprod = define(
     "cumprod", "general", lambda x, dim: np.multiply.accumulate(x, axis=dim),
-    (lambda xp, g, ans, x, dim: xp.shift(ans, dim, 1, 1.0) * _scan_back(xp, g, x, dim),), params=("dim",),
+    (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),), params=("dim",),
+    samples=joined(
+        cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
+        of_values([3.0, 0.0, 2.0, 0.0], params=(0,), smooth=True),
+    ),
 )  # fmt: skip
 _cumsum = define(
     "cumsum", "linear",
     lambda x, dim, reverse: np.flip(kernels.cumsum(np.flip(x, dim), dim), dim) if reverse else kernels.cumsum(x, dim),
     (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"),
+    samples=cases(((4,), (0, False)), ((2, 3), (1, True)), ((0, 2), (0, False)), complex_too=True),
 )  # fmt: skip
 
 
 def _d_prod(xp: Any, g: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
     before = xp.shift(xp.cumprod(x, dim), dim, 1, 1.0)
     after = xp.flip(xp.shift(xp.cumprod(xp.flip(x, (dim,)), dim), dim, 1, 1.0), (dim,))
-    return xp.spread(g, x.shape, (dim,), keepdim) * before * after
+    return xp.spread(g, x.shape, (dim,), keepdim) * xp.conj(before * after)
 
 
+PRODUCTS = joined(
+    cases(((4,), (0, False)), ((2, 3), (1, True)), ((2, 0), (1, False)), complex_too=True),
+    of_values([2.0, 3.0, 0.0, 0.0], params=(0, False), smooth=True),
+)
 _prod = define("prod", "general", lambda x, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), (_d_prod,),
-               params=("dim", "keepdim"), row=(0, 1))  # fmt: skip
+               params=("dim", "keepdim"), row=(0, 1), samples=PRODUCTS)  # fmt: skip
 
-_argmax = define("argmax", "constant", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim), params=("dim", "keepdim"))
-_argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim), params=("dim", "keepdim"))
-_all = define("all", "constant", lambda x, dims, keepdim: np.all(x, axis=dims, keepdims=keepdim), params=("dims", "keepdim"))
-_any = define("any", "constant", lambda x, dims, keepdim: np.any(x, axis=dims, keepdims=keepdim), params=("dims", "keepdim"))
-_count_nonzero = define("count_nonzero", "constant", lambda x, dims: np.count_nonzero(x, axis=dims), params=("dims",))
+INDEXED = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=(1, False))
+COUNTED = of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,), False))
+_argmax = define("argmax", "constant", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
+                 params=("dim", "keepdim"), samples=INDEXED)  # fmt: skip
+_argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
+                 params=("dim", "keepdim"), samples=INDEXED)  # fmt: skip
+_all = define("all", "constant", lambda x, dims, keepdim: np.all(x, axis=dims, keepdims=keepdim),
+              params=("dims", "keepdim"), samples=COUNTED)  # fmt: skip
+_any = define("any", "constant", lambda x, dims, keepdim: np.any(x, axis=dims, keepdims=keepdim),
+              params=("dims", "keepdim"), samples=COUNTED)  # fmt: skip
+_count_nonzero = define("count_nonzero", "constant", lambda x, dims: np.count_nonzero(x, axis=dims), params=("dims",),
+                        samples=of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,),)))  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- public functions
 

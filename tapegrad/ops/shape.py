@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core import alias
+from ..core import alias, replay
 from ..core.op import TABLE
 from ..core.replay import arrays
 from .define import define
 from .operands import promoted, tensor
+from .samples import cases
 
 # ------------------------------------------------------------------------------------------------- argument handling
 
@@ -53,28 +54,47 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
-define("sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),), params=("shape",), display="SumToSize")
-expand_op = define("expand", "linear", np.broadcast_to, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), params=("shape",))
+define(
+    "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),), params=("shape",),
+    display="SumToSize", samples=cases(((2, 3), ((3,),)), ((2, 3), ((2, 1),)), ((2, 3), ((),)), ((0, 2), ((1, 2),)), complex_too=True),
+)  # fmt: skip
+define(
+    "expand", "linear", np.broadcast_to, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), params=("shape",),
+    samples=cases(((3,), ((2, 3),)), ((2, 1), ((2, 3),)), ((), ((2, 2),)), ((1, 2), ((0, 2),)), complex_too=True),
+)  # fmt: skip
 for _name, _display in (
     ("reshape", "ReshapeAlias"), ("view", "View"), ("unsqueeze", "Unsqueeze"), ("squeeze", "Squeeze"),
 ):  # fmt: skip
     define(
         _name, "linear", np.reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), params=("shape",),
         display=_display,
+        samples=cases(((2, 3), ((3, 2),)), ((2, 3), ((6, 1),)), ((), ((1,),)), ((0, 2), ((0,),)), complex_too=True),
     )  # fmt: skip
 for _name, _display in (("permute", "Permute"), ("transpose", "Transpose"), ("t", "T")):
     define(
         _name, "linear", np.transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
-        display=_display,
+        display=_display, samples=cases(((2, 3, 4), ((2, 0, 1),)), ((2, 3), ((1, 0),)), ((), ((),)), complex_too=True),
     )  # fmt: skip
-mT_op = define("mT", "linear", lambda x: x.swapaxes(-1, -2), (lambda xp, g, ans, x: xp.mT(g),), display="Transpose")
-_flip = define("flip", "linear", np.flip, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), params=("dims",))
+define(
+    "mT", "linear", lambda x: x.swapaxes(-1, -2), (lambda xp, g, ans, x: xp.mT(g),), display="Transpose",
+    samples=cases(((2, 3), ()), ((4, 0, 3), ()), complex_too=True),
+)  # fmt: skip
+_flip = define(
+    "flip", "linear", np.flip, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), params=("dims",),
+    samples=cases(((2, 3), ((1,),)), ((2, 3), ((0, 1),)), complex_too=True),
+)  # fmt: skip
 _roll = define(
     "roll", "linear", np.roll,
     (lambda xp, g, ans, x, shifts, dims: xp.roll(g, tuple([-s for s in shifts]), dims),), params=("shifts", "dims"),
+    samples=cases(((2, 3), ((1,), (1,))), ((4, 3), ((3, -1), (0, 1))), complex_too=True),
 )  # fmt: skip
-_tril = define("tril", "linear", np.tril, (lambda xp, g, ans, x, diagonal: xp.tril(g, diagonal),), params=("diagonal",))
-_triu = define("triu", "linear", np.triu, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), params=("diagonal",))
+TRIANGLES = cases(((3, 3), (0,)), ((2, 3), (1,)), ((2, 3, 2), (-1,)), complex_too=True)
+_tril = define(
+    "tril", "linear", np.tril, (lambda xp, g, ans, x, diagonal: xp.tril(g, diagonal),), params=("diagonal",), samples=TRIANGLES
+)
+_triu = define(
+    "triu", "linear", np.triu, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), params=("diagonal",), samples=TRIANGLES
+)
 
 
 def _diagonal_place(shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> tuple[Any, ...]:
@@ -102,19 +122,20 @@ define(
     "diagonal", "linear", _diagonal,
     (lambda xp, g, ans, x, offset, dim1, dim2: xp.diagonal_embed(g, x.shape, offset, dim1, dim2),),
     params=("offset", "dim1", "dim2"),
+    samples=cases(((3, 3), (0, 0, 1)), ((2, 3), (1, 0, 1)), ((2, 3, 4), (-1, 2, 0)), complex_too=True),
 )  # fmt: skip
 _embed = define(
     "diagonal_embed", "linear", _diagonal_embed,
     (lambda xp, g, ans, x, shape, offset, dim1, dim2: xp.diagonal(g, offset, dim1, dim2),),
     params=("shape", "offset", "dim1", "dim2"), display="DiagEmbed",
+    samples=cases(((3,), ((3, 3), 0, 0, 1)), ((2, 3), ((2, 4, 4), 1, 1, 2)), complex_too=True),
 )  # fmt: skip
 
 
-def _cat_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) -> Any:
+def _cat_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, lengths: Any, wanted: Any) -> Any:
     result, start = [], 0
-    for x, want in zip(xs, wanted, strict=True):
-        n = x.shape[dim]
-        index = (slice(None),) * dim + (slice(start, start + n),)
+    for n, want in zip(lengths, wanted, strict=True):
+        index = (*(slice(None),) * dim, slice(start, start + n), Ellipsis)
         result.append(xp.index(g, index) if want else None)
         start += n
     return result
@@ -122,20 +143,38 @@ def _cat_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) ->
 
 def _stack_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) -> Any:
     before = (slice(None),) * dim
-    return [xp.index(g, (*before, i)) if want else None for i, want in enumerate(wanted)]
+    return [xp.index(g, (*before, i, Ellipsis)) if want else None for i, want in enumerate(wanted)]
 
 
-_cat = define("cat", "linear", np.concatenate, (_cat_transpose,), arity=-1, params=("dim",))
-_stack = define("stack", "linear", np.stack, (_stack_transpose,), arity=-1, params=("dim",))
+_recorded_cat = define(
+    "cat", "linear", lambda xs, dim, lengths=None: np.concatenate(xs, dim), (_cat_transpose,), arity=-1,
+    params=("dim", "lengths"),
+    samples=cases(((2, 3), (1, 3), (0,)), ((2, 1), (2, 0), (2, 3), (1,)), complex_too=True),
+)  # fmt: skip
+
+
+def _cat(xs: Any, dim: int) -> Any:
+    return _recorded_cat(xs, dim, tuple([x._d.shape[dim] for x in xs]))  # so that the tape keeps lengths, not arrays
+
+
+TABLE["cat"].call = _cat
+_stack = define(
+    "stack", "linear", np.stack, (_stack_transpose,), arity=-1, params=("dim",),
+    samples=cases(((2, 3), (2, 3), (0,)), ((2,), (2,), (2,), (1,)), ((), (), (0,)), complex_too=True),
+)  # fmt: skip
+
+
+def _follow(x: Any, chain: tuple[Any, ...]) -> Any:
+    for name, params in chain:
+        x = TABLE[name].forward(x, *params)
+    return x
 
 
 def _region(shape: tuple[int, ...], chain: tuple[Any, ...]) -> Any:
-    mask = np.zeros(shape, bool)
-    part = mask
-    for name, params in chain:
-        part = TABLE[name].forward(part, *params)
-    part[...] = True
-    return mask
+    """Mask of the elements that a chain of views shows, whatever memory layout made them views."""
+    mask = np.zeros(prod(shape), bool)
+    mask[_follow(np.arange(mask.size).reshape(shape), chain)] = True
+    return mask.reshape(shape)
 
 
 def _through(xp: Any, g: Any, chain: tuple[Any, ...]) -> Any:
@@ -144,25 +183,52 @@ def _through(xp: Any, g: Any, chain: tuple[Any, ...]) -> Any:
     return g
 
 
+def _put(x: Any, value: Any, chain: tuple[Any, ...]) -> None:
+    part = _follow(x, chain)
+    if np.may_share_memory(part, x):
+        part[...] = value
+    else:
+        x.reshape(-1)[_follow(np.arange(x.size).reshape(x.shape), chain)] = value
+
+
 def _overwrite(base: Any, value: Any, chain: tuple[Any, ...]) -> Any:
-    out = base.copy(order="K")
-    part = out
-    for name, params in chain:
-        part = TABLE[name].forward(part, *params)
-    part[...] = value
+    out = base.copy()
+    _put(out, value, chain)
     return out
+
+
+def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    """Backward on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
+    base, value = e[1], e[2]
+    (chain,) = e[11]
+    if value and (need is None or value in need):
+        replay.add(cot, value, np.array(_follow(g, chain)), owned)
+    if base and (need is None or base in need):
+        buffer = g if s in owned and g.flags.writeable and g.flags.c_contiguous else g.copy()
+        owned.discard(s)
+        _put(buffer, 0, chain)
+        if base in cot:
+            replay.add(cot, base, buffer, owned)
+        else:
+            cot[base] = buffer
+            owned.add(base)
 
 
 def _overwrite_base(xp: Any, g: Any, ans: Any, base: Any, value: Any, chain: tuple[Any, ...]) -> Any:
     return xp.where(xp.region(g, base.shape, chain), 0.0, g)
 
 
+CHAIN = (("permute", ((1, 0),)), ("index", ((slice(0, 2), Ellipsis),)))
 # What remains of a base after a write into one of its views.
-define("region", "constant", lambda g, shape, chain: _region(shape, chain), params=("shape", "chain"))
+define(
+    "region", "constant", lambda g, shape, chain: _region(shape, chain), params=("shape", "chain"),
+    samples=cases(((2, 3), ((2, 3), CHAIN))),
+)
 define(
     "overwrite", "linear", _overwrite,
     (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
-    arity=2, params=("chain",), display="CopySlices",
+    arity=2, params=("chain",), raw_backward=_overwrite_backward, display="CopySlices",
+    samples=cases(((2, 3), (2, 2), (CHAIN,)), complex_too=True),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------- public functions

@@ -51,13 +51,11 @@ class SGD(Optimizer):
         lr = float(group["lr"])
         array = writable(p)
         temporary = self.scratch(array)
-        if group["weight_decay"]:
-            np.multiply(array, group["weight_decay"], out=temporary)
+        direction = g
+        if group["weight_decay"] or group["maximize"]:
             direction = self.scratch(array, 1)
+            np.multiply(array, group["weight_decay"], out=temporary)
             (np.subtract if group["maximize"] else np.add)(temporary, g, out=direction)
-        else:
-            direction = g
-            lr = -lr if group["maximize"] else lr
         if group["momentum"]:
             direction = self._with_momentum(p, direction, group, temporary)
         np.multiply(direction, lr, out=temporary)

@@ -1,0 +1,353 @@
+"""Gradients and vector-Jacobian products of functions, to any order.
+
+The differentiated arguments are put behind fresh slots: an alias entry of a tracked tensor, so that an ambient tape sees
+through it, or a leaf that nobody else knows. The function runs with recording on, and the reverse replay goes to these
+slots. Slots are unique, so nested transforms cannot mix up their derivatives. The replay is itself recorded if, and only
+if, recording was on outside and what it reaches depends on something outside; else it runs on raw arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core import alias
+from ..core.op import TABLE
+from ..core.record import Box, Extra, wrap
+from ..core.replay import Pass, arrays, leaf_of, reach
+from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
+from ..core.tape import inputs_of, next_slot
+from ..ops import create
+from . import tree
+
+GRAD = "grad_and_value(f)(*args)"
+VJP = "vjp(f, *primals)"
+
+
+def synced(t: Any) -> Any:
+    """The tensor, up to date."""
+    if type(t._st) is alias.Alias:
+        alias.sync_only(t)
+    return t
+
+
+def source_of(x: Any) -> Any:
+    """The tensor that stands for a leaf: itself, or a copy of an array or a number (a Python number in float64)."""
+    if isinstance(x, Box):
+        t = synced(x)
+    elif isinstance(x, np.ndarray | np.generic):
+        t = wrap(create.from_data(x))
+    elif isinstance(x, int | float | complex) and not isinstance(x, bool):
+        t = wrap(np.array(x, np.complex128 if isinstance(x, complex) else np.float64))
+    else:
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}. An array or a number will do too.")
+    if t._d.dtype.kind not in "fc":
+        raise RuntimeError(f"only Tensors of floating point dtype can require gradients. This one is of {t._d.dtype}.")
+    return t
+
+
+def behind_fresh_slot(t: Any, recorded: bool) -> Any:
+    """The tensor under a slot of its own: recorded as an alias of a tracked tensor, else a leaf."""
+    array = alias.save(t)
+    if not (t._s and recorded):
+        return wrap(array, -next_slot())
+    fresh = wrap(array, alias.link(TABLE["alias"], t._s, array, array, ()))
+    if t._st is not None and t._st.cells is not None:
+        fresh._st = Extra(t._st.cells)
+    return fresh
+
+
+class Inputs:
+    """The leaves of the differentiated arguments behind fresh slots.
+
+    Attributes:
+        recorded: whether recording was on outside.
+        floor: slots below it are older than the transform.
+        leaves: the leaves as given.
+        tensors: the tensors that the function gets for them.
+    """
+
+    def __init__(self, leaves: list[Any]) -> None:
+        self.recorded = is_recording()
+        self.floor = next_slot()
+        self.leaves = leaves
+        self.tensors = [behind_fresh_slot(source_of(x), self.recorded) for x in leaves]
+        self.slots = {t._s for t in self.tensors}
+
+    def plain(self) -> type | None:
+        """What results are converted to: float if all leaves are numbers, ndarray if none is a tensor, else None."""
+        if any(isinstance(x, Box) for x in self.leaves):
+            return None
+        return np.ndarray if any(isinstance(x, np.ndarray | np.generic) for x in self.leaves) else float
+
+    def is_outside(self, slot: int) -> bool:
+        """Whether a slot belongs to something older than the transform, or to a leaf that is still alive."""
+        if slot > 0:
+            return slot < self.floor
+        return slot < 0 and slot not in self.slots and (-slot < self.floor or leaf_of(slot) is not None)
+
+    def go_outside(self, entries: Iterable[Any]) -> bool:
+        """Whether entries depend on something outside the transform."""
+        return any(self.is_outside(s) for e in entries for s in inputs_of(e))
+
+    def depends_outside(self, t: Any) -> bool:
+        """Whether a tensor depends on something outside the transform."""
+        if not t._s or not self.recorded:
+            return False
+        return self.is_outside(t._s) or self.go_outside(reach([t._s], current_tape(), self.floor)[0].values())
+
+    def surfaced(self, t: Any) -> Any:
+        """A tensor as it is to be seen outside: untracked unless it depends on something there."""
+        if not isinstance(t, Box) or not synced(t)._s or self.depends_outside(t):
+            return t
+        return alias.detached(t) if type(t._st) is alias.Alias else wrap(t._d)
+
+    def output(self, t: Any) -> Any:
+        """An output of the function as it is to be seen outside, in the inputs' kind."""
+        return converted(self.surfaced(t), self.plain())
+
+    def pull(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
+        """Gradients of the inputs, in their kinds; cotangents are tensors, or None for 1.
+
+        Without `retain` the list of outputs is emptied and entries that nothing else refers to leave the tape.
+        """
+        pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s]
+        walk = Pass([(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, spare=True)
+        walk.record = is_recording() and (
+            any(g is not None and g._s for _, g in pairs)
+            or any(self.is_outside(y._s) for y, _ in pairs)
+            or self.go_outside(walk.found.values())
+        )
+        walk.roots = [(y._s, seed_of(y, g, walk.record)) for y, g in pairs]
+        del pairs
+        if not retain:
+            outputs.clear()  # so that their entries can go
+        got = walk.run()
+        seen: set[int] = set()
+        return [self._gradient(x, t, got.get(t._s), seen) for x, t in zip(self.leaves, self.tensors, strict=True)]
+
+    def _gradient(self, x: Any, t: Any, g: Any, seen: set[int]) -> Any:
+        """One gradient: a tensor, or in x's kind if nothing outside depends on it."""
+        if g is None:
+            g = wrap(np.zeros(t._d.shape, t._d.dtype))
+        elif not isinstance(g, Box):
+            array = arrays.own(g)
+            g = wrap(array.copy() if id(array) in seen else array)
+            seen.add(id(array))
+        elif g._s and not self.depends_outside(g):
+            g = wrap(g._d)
+        return converted(g, None if isinstance(x, Box) else np.ndarray if isinstance(x, np.ndarray) else float)
+
+
+def converted(t: Any, kind: type | None) -> Any:
+    """An untracked tensor as an ndarray or a number; others as they are."""
+    if kind is None or not isinstance(t, Box) or t._s:
+        return t
+    if kind is float and not t._d.ndim:
+        return t._d.item()
+    return np.array(t._d)
+
+
+def seed_of(y: Any, g: Any, record: bool) -> Any:
+    """The cotangent of an output in its dtype: a tensor if recorded, else an array."""
+    if g is None:
+        array = np.ones_like(y._d)
+        return wrap(array) if record else array
+    if g._d.dtype != y._d.dtype:
+        g = TABLE["cast"].call(g, y._d.dtype)
+    return g if record else alias.save(g)
+
+
+def run(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function with recording on and backward passes inside it recorded."""
+    previous, outer = set_recording(True), TRANSFORMING.get()
+    TRANSFORMING.set(True)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        TRANSFORMING.set(outer)
+        restore_recording(previous)
+
+
+def split_aux(result: Any, has_aux: bool, api: str) -> tuple[Any, Any]:
+    """(output, aux) of what the function returned."""
+    if not has_aux:
+        return result, None
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return result
+
+
+def chosen(argnums: Any, count: int) -> tuple[int, ...]:
+    """Positions of the differentiated arguments, counted from the front."""
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not isinstance(argnums, int | tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    if not numbers:
+        raise RuntimeError("argnums must be non-empty")
+    for n in numbers:
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
+        if not -count <= n < count:
+            raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
+    positions = tuple([n % count for n in numbers])
+    if len(set(positions)) < len(positions):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return positions
+
+
+def scalar_output(y: Any) -> Any:
+    """The output, checked to be a real tensor of one number."""
+    if not isinstance(y, Box):
+        raise RuntimeError(f"{GRAD}: Expected f(*args) to return a Tensor, got {type(y)}")
+    if synced(y)._d.ndim:
+        raise RuntimeError(
+            f"{GRAD}: Expected f(*args) to return a scalar Tensor, got tensor with {y._d.ndim} dims. Maybe you wanted to use "
+            "the vjp or jacrev APIs instead?"
+        )
+    if y._d.dtype.kind == "c":
+        raise errors.not_real(y._d.dtype)
+    return y
+
+
+def differentiate(
+    f: Callable[..., Any], argnums: Any, has_aux: bool, args: Any, kwargs: Any, with_value: bool
+) -> tuple[Any, Any, Any]:
+    """(gradient, value, aux) of a scalar function; the value is None unless asked for."""
+    positions = chosen(argnums, len(args))
+    parts = [tree.flatten(args[i]) for i in positions]
+    inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
+    given = list(args)
+    for i, subtree in zip(positions, regrouped(parts, inputs.tensors), strict=True):
+        given[i] = subtree
+    y, aux = split_aux(run(f, given, kwargs), has_aux, GRAD)
+    del given
+    value = inputs.output(scalar_output(y)) if with_value else None
+    aux = tree.mapped(inputs.surfaced, aux) if has_aux else None
+    outputs = [scalar_output(y)]
+    del y
+    gradients = regrouped(parts, inputs.pull(outputs, [None], False))
+    return (tuple(gradients) if isinstance(argnums, tuple) else gradients[0]), value, aux
+
+
+def regrouped(parts: list[tuple[list[Any], tree.Spec]], leaves: list[Any]) -> list[Any]:
+    """New leaves in the structure of each part."""
+    result, start = [], 0
+    for old, spec in parts:
+        result.append(tree.unflatten(spec, leaves[start : start + len(old)]))
+        start += len(old)
+    return result
+
+
+def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """The function that computes the gradient of a scalar function f at its arguments.
+
+    Tensors give tensors, ndarrays ndarrays, Python numbers Python numbers (differentiated in float64); where the result
+    depends on a tracked tensor it is a tensor. Arguments may be nested tuples, lists, dicts and dataclasses of these.
+
+    Args:
+        f: takes the arguments as tensors and returns a 0-dim tensor.
+        argnums: position of the argument to differentiate by, or a tuple of them.
+        has_aux: f returns (output, aux); the result is then (gradient, aux).
+
+    Returns:
+        A function of f's arguments: the gradient in the structure of the argument, a tuple of them for a tuple of argnums.
+
+    Raises:
+        RuntimeError: if f does not return a real tensor of one number, or for argnums out of range.
+        ValueError: for an argument that is no number, array or tensor.
+    """
+
+    @functools.wraps(f, updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        g, _, aux = differentiate(f, argnums, has_aux, args, kwargs, False)
+        return (g, aux) if has_aux else g
+
+    return gradient
+
+
+def grad_and_value(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Like `grad`, for (gradient, value); with has_aux (gradient, (value, aux))."""
+
+    @functools.wraps(f, updated=())
+    def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
+        g, value, aux = differentiate(f, argnums, has_aux, args, kwargs, True)
+        return (g, (value, aux)) if has_aux else (g, value)
+
+    return gradient_and_value
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """Like `grad`, for (value, gradient); with has_aux ((value, aux), gradient)."""
+
+    @functools.wraps(f, updated=())
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        g, value, aux = differentiate(f, argnums, has_aux, args, kwargs, True)
+        return ((value, aux), g) if has_aux else (value, g)
+
+    return value_and_gradient
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """f at the primals, and the function that takes cotangents of its outputs to those of the primals.
+
+    Args:
+        f: takes the primals as tensors and returns a tensor or nested tensors.
+        primals: tensors, ndarrays, numbers, or nested containers of them.
+        has_aux: f returns (output, aux).
+
+    Returns:
+        (output, pull) or (output, pull, aux). pull(cotangents), of the output's structure and shapes, gives a tuple with
+        one entry a primal, of its structure and kind; it may be called any number of times.
+
+    Raises:
+        RuntimeError: if an output is no floating-point tensor, or cotangents do not fit the outputs.
+        ValueError: for a primal that is no number, array or tensor.
+    """
+    parts = [tree.flatten(p) for p in primals]
+    inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
+    result, aux = split_aux(run(f, regrouped(parts, inputs.tensors), {}), has_aux, VJP)
+    outputs, spec = tree.flatten(result)
+    if not outputs:
+        raise RuntimeError(f"{VJP}: Expected f to be a function that has non-empty output (got output = {result})")
+    for y in outputs:
+        if not isinstance(y, Box):
+            raise RuntimeError(f"{VJP}: expected f(*primals) to return only tensors, got unsupported type {type(y)}")
+        if synced(y)._d.dtype.kind not in "fc":
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                f"{y._d.dtype}"
+            )
+    value = tree.unflatten(spec, [inputs.output(y) for y in outputs])
+    outputs = [wrap(y._d, y._s) for y in outputs]  # later writes into an output do not change what was differentiated
+
+    def pull(cotangents: Any) -> tuple[Any, ...]:
+        gs = checked_cotangents(outputs, spec, cotangents)
+        return tuple(regrouped(parts, inputs.pull(outputs, gs, True)))
+
+    return (value, pull, tree.mapped(inputs.surfaced, aux)) if has_aux else (value, pull)
+
+
+def checked_cotangents(outputs: list[Any], spec: tree.Spec, cotangents: Any) -> list[Any]:
+    """The cotangents as tensors, checked against the outputs' structure and shapes."""
+    given, got = tree.flatten(cotangents)
+    if got != spec:
+        raise RuntimeError(
+            "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+            f"cotangents: {got}, primal output: {spec}"
+        )
+    result = []
+    for i, (y, g) in enumerate(zip(outputs, given, strict=True)):
+        g = synced(g) if isinstance(g, Box) else wrap(create.from_data(g))
+        if g._d.shape != y._d.shape:
+            raise errors.cotangent_shape(i, g._d.shape, y._d.shape)
+        result.append(g)
+    return result

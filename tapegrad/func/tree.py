@@ -1,0 +1,117 @@
+"""Nested arguments: tuples, named tuples, lists, dicts and dataclasses, to a flat list of leaves and back.
+
+None is a node without leaves. Of a dataclass, only fields that hold a leaf or a node of these kinds take part; the others
+are kept as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.record import Box
+
+LEAF_TYPES = (Box, np.ndarray, np.generic, float, complex)
+
+
+class Spec:
+    """The structure of a tree: the container's type, keys and children; a leaf has no children and no type."""
+
+    __slots__ = ("children", "keys", "kind", "like")
+
+    def __init__(self, kind: Any, keys: Any, children: list[Spec], like: Any) -> None:
+        self.kind, self.keys, self.children, self.like = kind, keys, children, like
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Spec):
+            return NotImplemented
+        return (self.kind, self.keys, self.children) == (other.kind, other.keys, other.children)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, len(self.children)))
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return "*"
+        parts = [str(c) for c in self.children]
+        if self.kind is tuple:
+            return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+        if self.kind is list:
+            return f"[{', '.join(parts)}]"
+        if self.kind is dict:
+            return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(self.keys, parts, strict=True)) + "}"
+        return f"{self.kind.__name__}({', '.join(parts)})"
+
+
+LEAF = Spec(None, (), [], None)
+
+
+def children_of(node: Any) -> tuple[Any, list[Any]] | None:
+    """Keys and children of a container; None for a leaf."""
+    if node is None:
+        return (), []
+    if isinstance(node, tuple | list):
+        return len(node), list(node)
+    if isinstance(node, dict):
+        return tuple(node), list(node.values())
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        names = [f.name for f in dataclasses.fields(node) if takes_part(getattr(node, f.name))]
+        return tuple(names), [getattr(node, name) for name in names]
+    return None
+
+
+def takes_part(value: Any) -> bool:
+    """Whether a dataclass field's value is a leaf or a container."""
+    return isinstance(value, LEAF_TYPES) or (value is not None and children_of(value) is not None)
+
+
+def flatten(tree: Any) -> tuple[list[Any], Spec]:
+    """Leaves, in order, and structure of a tree."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves)
+
+
+def _flatten(tree: Any, leaves: list[Any]) -> Spec:
+    found = None if isinstance(tree, LEAF_TYPES) else children_of(tree)
+    if found is None:
+        leaves.append(tree)
+        return LEAF
+    keys, children = found
+    return Spec(type(tree), keys, [_flatten(c, leaves) for c in children], tree)
+
+
+def unflatten(spec: Spec, leaves: list[Any]) -> Any:
+    """The tree of a structure with the given leaves."""
+    return leaves[0] if spec is LEAF else _unflatten(spec, iter(leaves))
+
+
+def _unflatten(spec: Spec, leaves: Iterator[Any]) -> Any:
+    if spec.kind is None:
+        return next(leaves)
+    children = [_unflatten(c, leaves) for c in spec.children]
+    kind, like = spec.kind, spec.like
+    if like is None:
+        return None
+    if isinstance(like, tuple):
+        return kind(*children) if hasattr(kind, "_fields") else kind(children)
+    if isinstance(like, list):
+        return kind(children)
+    if isinstance(like, dict) and kind is dict:
+        return dict(zip(spec.keys, children, strict=True))
+    result = copy.copy(like)
+    for key, child in zip(spec.keys, children, strict=True):
+        if isinstance(like, dict):
+            result[key] = child
+        else:
+            object.__setattr__(result, key, child)
+    return result
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The tree with function applied to every leaf."""
+    leaves, spec = flatten(tree)
+    return unflatten(spec, [function(leaf) for leaf in leaves])

@@ -1,0 +1,744 @@
+"""Views, writes in place and aliased memory: values, first and second gradients, refusals, and what they cost."""
+
+import contextlib
+import gc
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.core import alias
+from view_programs import CONSTANTS, PROGRAMS, W, X, error, finite_differences, run
+
+# Loss, its gradient by w, and the gradient by w of half the squared gradient.
+EXPECTED = {
+    "row_mul": (12.7244, [0.00405, -0.0351232, 0.33275, 0.377914], [0.000462915, -0.0268757, 2.25069, 1.90425]),
+    "view_then_read_view": (29.8338, [3.8416, -9.17504, 23.0947, 28.8], [149.988, -856.846, 6279.47, 6893.57]),
+    "sibling_views": (14.5427, [1.5481, -5.83265, 30.4458, 22.0263], [16.8519, -186.866, 4014.94, 2161.37]),
+    "view_of_view": (12.0195, [0.897669, -4.09045, 30.683, 20.2038], [6.33146, -105.974, 4725.14, 2131.46]),
+    "transpose_view": (108.354, [1.7123, -284.498, 7.86434, 8.94816], [13.4237, -349831, 285.109, 289.032]),
+    "reshape_view": (203.566, [0, 0, 0, 0], [0, 0, 0, 0]),
+    "fill_rows": (9.2047, [0.85615, -3.44207, 19.0317, 14.496], [5.34293, -67.918, 1658.05, 962.974]),
+    "fill_elements": (2.47968, [0.0647104, 0.527848, 1.59642, 4.055], [-7.69537, 43.3018, 56.852, 149.427]),
+    "setitem_mask": (126.541, [0, -4.46205, 0, 0], [0, -160.031, 0, 0]),
+    "setitem_integers": (7.00127, [0.24505, -1.87964, 34.6726, 10.5688], [0.664172, -30.6761, 7276.14, 762.406]),
+    "setitem_broadcast": (5.0714, [1, -2.744, 10.648, 5.832], [6, -32.2694, 309.218, 113.374]),
+    "self_mul": (25.9132, [2.2013, -6.25554, 18.9017, 28.3944], [70.56, -621.525, 7071.81, 11358]),
+    "saved_then_mutated": (190.642, [24.6969, -34.4234, 357.696, 285.738], [3582.61, -8470.78, 517522, 327348]),
+    "exp_then_mutated": (1091.17, [191.595, -379.513, 847.042, 987.92], [141586, -591155, 3.75196e+06, 4.62303e+06]),
+    "exp_inplace": (581.496, [53.2512, 1.02944, 1792.4, 1032.24], [13580.4, 3.13834, 2.73012e+07, 7.82382e+06]),
+    "sin_inplace_view": (9.56277, [1.69317, -3.39973, 7.08973, 8.12201], [13.0863, -50.05, 247.234, 242.841]),
+    "view_saved_then_base_mutated": (32.9941, [3.0972, 1.64028, 24.2965, 26.8183], [89.6064, -7.20156, 7220.85, 5822.87]),
+    "detach_shares": (6.20796, [0.85, -2.85376, 13.31, 8.63136], [4.58575, -38.0908, 569.154, 276.021]),
+    "detach_write_after_save": (9.29661, [0.321056, -2.52992, 34.5425, 17.6127], [1.11936, -51.8915, 6895.48, 1981.73]),
+    "detach_copy_snapshot": (147.275, [6.8492, -27.5366, 152.254, 115.968], [124.062, -1631.76, 42520.8, 23343.7]),
+    "no_grad_update_between": (24.6323, [5.66057, -8.85022, 5.56291, 11.0491], [54.7224, -22.7761, -164.214, -327.761]),
+    "copy_into_view": (25.4503, [3.50605, -6.72757, 17.7447, 14.472], [46.7329, -143.821, 906.091, 649.236]),
+    "zero_view": (27.2703, [6.4021, -1.49175, 43.449, 33.9037], [142.922, -5.84759, 5468.69, 3515.95]),
+    "iadd_view": (18.1569, [0.280076, -1.25282, 82.3361, 38.9986], [0.878087, -14.7262, 50163.7, 12235.8]),
+    "chunk_update": (2.42641, [4.03299, -10.9845, 1.44402, 5.8663], [149.403, -986.462, 66.1066, 650.143]),
+    "numpy_alias_after_save": (9.95394, [0.0535094, -0.826442, 27.8643, 9.51084], [0.0208708, -3.91534, 3554.18, 414.529]),
+    "buffer_reused": (19.709, [1.60205, -6.88415, 40.2627, 32.1413], [18.2671, -262.346, 7014.89, 4563.74]),
+    "running_state": (733.832, [0, 153.673, 126.501, 42.8141], [0, 140988, 214110, 67153.6]),
+    "overlap_shift": (2.09643, [0.12815, -0.632218, 4.15858, 3.67183], [0.158817, -3.18103, 121.24, 81.2648]),
+    "write_through_transpose_and_reshape": (
+        85.6925, [105.699, -366.636, 39.7914, 120.046], [91231.5, -852153, 28620, 343129],
+    ),
+    "interleaved_row_views": (
+        1.56253, [4.47804e-07, -0.00122966, 21.2319, 5.4151], [8.20141e-12, -4.81415e-05, 12040.7, 753.13],
+    ),
+    "data_rebind": (75.1988, [0.0629297, -1.62706, 116.718, 23.1522], [0.0101327, -5.43645, 23283.3, 886.202]),
+    "scalar_view_write": (0.192208, [-0.352893, -1.41929, 0.158422, 0.179925], [-15.2078, -72.5135, 3.871, 4.24863]),
+    "detached_view_written": (9.92062, [0.1017, -1.32107, 31.8237, 18.5353], [0.102187, -13.0927, 5933.54, 2035.16]),
+    "view_before_and_after_write": (
+        5.01901, [0.0211594, -0.483229, 42.365, 6.89863], [0.00804979, -3.10933, 16814.4, 492.75],
+    ),
+    "setitem_from_own_view": (31.8844, [0.754081, -3.45936, 279.111, 74.5178], [4.4727, -88.0373, 1.51095e+06, 94131.8]),
+    "write_under_no_grad": (27.4169, [2.685, -9.21984, 43.923, 29.0434], [32.0231, -273.443, 4100.1, 2119.61]),
+    "expand_read": (6.8624, [0.866875, -3.01511, 15.7258, 9.90682], [4.7809, -43.1675, 838.593, 380.593]),
+    "view_of_leaf_read": (12.3991, [0, 0, 0, 0], [0, 0, 0, 0]),
+    "dead_base": (2.10059, [0, -1.64186, 10.2284, 3.82638], [0, -14.2441, 949.923, 140.23]),
+    "iterative_solver": (16.5546, [0, 30.6168, 256.478, 0], [0, 724545, 6.80087e+06, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name):
+    loss, first, second = EXPECTED[name]
+    got = [run(tg, PROGRAMS[name], X, W, order)[1] for order in (0, 1, 2)]
+    for a, b in zip(got, (loss, first, second), strict=True):
+        assert np.allclose(a, b, rtol=2e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - CONSTANTS))
+@pytest.mark.parametrize("order", [1, 2])
+def test_program_by_finite_differences(name, order):
+    function = PROGRAMS[name]
+    assert error(run(tg, function, X, W, order), finite_differences(tg, function, order)) < 1e-6
+
+
+def leaf(*values, dtype=tg.float64):
+    return tg.tensor(values, dtype=dtype, requires_grad=True)
+
+
+# ----------------------------------------------------------------------------------------- memory layouts of the base
+
+
+@pytest.mark.parametrize("write", [lambda v: v.mul_(2.0), lambda v: v.copy_(v * 2.0), lambda v: v.zero_()])
+def test_write_into_a_view_that_only_this_layout_allows(write):
+    """The base lies column by column: reshaping its transpose is a view, reshaping a row-major array so would copy."""
+    x = tg.tensor(X, requires_grad=True)
+    a = x.T * 1.0
+    v = a.T.reshape(12)
+    write(v[1:7])
+    (g,) = tg.autograd.grad((a * a).sum(), x, create_graph=True)
+    factor = 0.0 if a.detach()[1, 0].item() == 0 else 2.0
+    expected = 2 * X.copy()
+    expected.reshape(12)[1:7] *= factor**2
+    assert np.allclose(g.detach().numpy(), expected)
+    (h,) = tg.autograd.grad((g * g).sum() / 2, x)
+    assert np.allclose(h.numpy(), expected * np.where(expected == 0, 0, expected / X))
+
+
+def test_diagonal_view_is_written():
+    x = tg.tensor(X[:, :3], requires_grad=True)
+    a = x * 1.0
+    a.diagonal().mul_(3.0)
+    (g,) = tg.autograd.grad((a * a).sum(), x)
+    assert np.allclose(g.numpy(), 2 * X[:, :3] * np.where(np.eye(3), 9, 1))
+
+
+# --------------------------------------------------------------------- memory that NumPy code can write to: each alias
+
+
+def square_gradient(make):
+    """Gradient of sum(w * c**2) by w and (c tracked) by c, written to between forward and backward, and not."""
+    results = []
+    for write in (False, True):
+        w = leaf(1.0, 2.0, 3.0)
+        c, array = make()
+        loss = (w * c * c).sum()
+        if write:
+            array[...] = 100.0
+        results.append(tg.autograd.grad(loss, w)[0].tolist())
+    return results
+
+
+VALUES = [0.5, -1.0, 2.0]
+
+
+def ndarray_operand():
+    a = np.array(VALUES)
+    return a, a
+
+
+def from_numpy():
+    a = np.array(VALUES)
+    return tg.from_numpy(a), a
+
+
+def numpy_method():
+    t = tg.tensor(VALUES, dtype=tg.float64)
+    return t, t.numpy()
+
+
+def detached_numpy():
+    t = leaf(*VALUES)
+    return t, t.detach().numpy()
+
+
+def asarray():
+    t = tg.tensor(VALUES, dtype=tg.float64)
+    return t, np.asarray(t)
+
+
+def memory_view():
+    t = tg.tensor(VALUES, dtype=tg.float64)
+    return t, np.asarray(memoryview(t.numpy()))
+
+
+def derived_view():
+    t = tg.tensor(VALUES, dtype=tg.float64)
+    return t, t.numpy()[:]
+
+
+def view_of_the_tensor():
+    t = tg.tensor([*VALUES, 7.0], dtype=tg.float64)
+    return t[:3], t.numpy()
+
+
+def base_of_the_tensor():
+    t = tg.tensor([*VALUES, 7.0], dtype=tg.float64)
+    return t[:3], t[:3].numpy()
+
+
+def tensor_of_a_tensor_on_an_array():
+    a = np.array(VALUES)
+    return tg.as_tensor(tg.from_numpy(a)).detach(), a
+
+
+ALIASES = [
+    ndarray_operand, from_numpy, numpy_method, detached_numpy, asarray, memory_view, derived_view, view_of_the_tensor,
+    base_of_the_tensor, tensor_of_a_tensor_on_an_array,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", ALIASES, ids=lambda f: f.__name__)
+def test_writes_of_numpy_code_do_not_reach_the_tape(make):
+    assert square_gradient(make) == [[0.25, 1.0, 4.0]] * 2
+
+
+def test_alias_taken_while_the_graph_holds_the_array():
+    w, c = leaf(1.0, 2.0, 3.0), tg.tensor(VALUES, dtype=tg.float64)
+    loss = (w * c * c).sum()
+    n = c.numpy()
+    n[:] = 100.0
+    assert c.tolist() == [100.0] * 3
+    assert tg.autograd.grad(loss, w)[0].tolist() == [0.25, 1.0, 4.0]
+
+
+@pytest.mark.parametrize("make", ALIASES[1:], ids=lambda f: f.__name__)
+def test_aliases_share_memory(make):
+    t, array = make()
+    array[...] = 5.0
+    assert t.tolist() == [5.0] * 3
+    with tg.no_grad():
+        t.mul_(2.0)
+    assert np.all(array[:3] == 10.0)
+
+
+def test_alias_of_a_bfloat16_tensor_is_known_by_what_is_derived_from_it():
+    pytest.importorskip("ml_dtypes")
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    t = tg.tensor([3.0, 4.0]).to(tg.bfloat16)
+    part = t.numpy()[:]
+    loss = (w * t).sum()
+    part[:] = 0
+    assert t.tolist() == [0.0, 0.0]
+    assert tg.autograd.grad(loss, w)[0].tolist() == [3.0, 4.0]
+
+
+def test_array_that_numpy_made_of_a_gradient():
+    a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    (a + b).sum().backward()
+    a.grad.numpy()[:] = 7.0
+    assert a.grad.tolist() == [7.0, 7.0]
+    assert b.grad.tolist() == [1.0, 1.0]
+
+
+def test_view_op_inside_a_rule_keeps_shared_memory_in_the_graph():
+    def second(write):
+        w, x = (tg.tensor(v, dtype=tg.float64, requires_grad=True) for v in ([[1.0, 2], [3, 4]], [[0.5, 1], [2, 3]]))
+        y = (w * 1).reshape(2, 2)
+        y[0]
+        z = ((x @ y) ** 2).sum()
+        (g,) = tg.autograd.grad(z, x, create_graph=True)
+        del z
+        tg.tape().sweep()
+        if write:
+            with tg.no_grad():
+                y.mul_(0.0)
+        return [h.tolist() for h in tg.autograd.grad((g * g).sum(), [x, w])]
+
+    assert second(True) == second(False)
+
+
+def test_expanding_shared_memory_follows_its_writes():
+    a = tg.zeros(3)
+    rows = a[0:1].expand(2)
+    a[0] = 7.0
+    assert rows.tolist() == [7.0, 7.0]
+
+
+# ------------------------------------------------------------------------------------------------------------- refusals
+
+
+def expect_refusal(text, call, *unchanged, kind=RuntimeError):
+    before = [(t.tolist(), t.requires_grad, t.is_leaf) for t in unchanged]
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value).startswith(text)
+    assert [(t.tolist(), t.requires_grad, t.is_leaf) for t in unchanged] == before
+
+
+LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
+LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+NO_GRAD_VIEW = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+EXPANDED = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+    "clone() the tensor before performing the operation."
+)
+WRITES = {
+    "add_": lambda t: t.add_(1.0), "iadd": lambda t: t.__iadd__(1.0), "copy_": lambda t: t.copy_(tg.zeros(1)),
+    "zero_": lambda t: t.zero_(), "fill_": lambda t: t.fill_(2.0), "clamp_": lambda t: t.clamp_(0, 1),
+    "exp_": lambda t: t.exp_(), "setitem": lambda t: t.__setitem__(0, 1.0), "masked": lambda t: t.__setitem__(t > 0, 1.0),
+    "ellipsis": lambda t: t.__setitem__(..., 1.0), "out": lambda t: tg.add(tg.zeros(2), 1.0, out=t),
+}  # fmt: skip
+writes = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+
+
+@writes
+def test_refused_on_a_leaf(write):
+    x = leaf(1.0, 2.0)
+    expect_refusal(LEAF, lambda: write(x), x)
+    with tg.no_grad():
+        write(x)
+    assert x.requires_grad and x.is_leaf
+
+
+@writes
+def test_refused_on_a_view_of_a_leaf(write):
+    x = leaf(1.0, 2.0, 3.0)
+    expect_refusal(LEAF_VIEW, lambda: write(x[:2]), x)
+
+
+@writes
+def test_refused_on_an_expanded_tensor(write):
+    t = tg.ones(1, dtype=tg.float64)
+    expect_refusal(EXPANDED, lambda: write(t.expand(2)), t)
+
+
+@writes
+def test_refused_on_a_view_made_under_no_grad(write):
+    x = leaf(1.0, 2.0, 3.0)
+    a = x * 1.0
+    with tg.no_grad():
+        v = a[:2]
+    expect_refusal(NO_GRAD_VIEW, lambda: (v.mul_(x[0]), write(v)), a)
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("output with shape [2] doesn't match the broadcast shape [3, 2]", lambda t: t.add_(tg.ones(3, 2))),
+        ("result type Float can't be cast to the desired output type Long", lambda t: t.long().add_(1.5)),
+        ("result type Float can't be cast to the desired output type Long", lambda t: t.long().mul_(tg.ones(2))),
+        ("fill_ only supports 0-dimension value tensor but got tensor with 1 dimensions.", lambda t: t.fill_(tg.ones(2))),
+        ("Variable data has to be a tensor, but got int", lambda t: setattr(t, "data", 3)),
+    ],
+)
+def test_refused_writes(text, call):
+    t = tg.tensor([1.0, 2.0])
+    expect_refusal(text, lambda: call(t), t, kind=(RuntimeError, TypeError))
+
+
+def test_refused_data_of_a_leaf():
+    x = leaf(1.0, 2.0)
+    text = "data set to a tensor that requires gradients must be floating point or complex dtype"
+    expect_refusal(text, lambda: setattr(x, "data", tg.tensor([1, 2])), x)
+
+
+def test_refused_numpy_of_a_tracked_tensor():
+    x = leaf(1.0, 2.0)
+    text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+    for call in (x.numpy, (x * 2).numpy, lambda: np.asarray(x)):
+        expect_refusal(text, call, x)
+
+
+def test_refused_detach_of_a_view_in_place():
+    a = leaf(1.0, 2.0) * 1.0
+    expect_refusal("Can't detach views in-place. Use detach() instead.", a[:1].detach_, a)
+
+
+def test_refused_write_to_a_read_only_array():
+    a = np.ones(2)
+    a.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        t = tg.from_numpy(a)
+    for write in WRITES.values():
+        with pytest.raises(RuntimeError, match="read-only NumPy array"):
+            write(t)
+    assert a.tolist() == [1.0, 1.0]
+    assert t.clone().add_(1.0).tolist() == [2.0, 2.0]
+
+
+def test_a_refused_write_leaves_the_history_usable():
+    x = leaf(1.0, 2.0)
+    a = x * 3.0
+    with pytest.raises(RuntimeError):
+        a.add_(tg.ones(3, 2))
+    with pytest.raises((RuntimeError, IndexError)):
+        a[5] = 1.0
+    with pytest.raises(RuntimeError):
+        a[0] = tg.ones(3)
+    (a * a).sum().backward()
+    assert x.grad.tolist() == [18.0, 36.0]
+
+
+# ------------------------------------------------------------------------------------------- semantics of the operations
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (lambda a, w: a.add_(w), ([3.0, 5.0], [1, 1], [1, 1])),
+        (lambda a, w: a.sub_(w, alpha=2), ([-3.0, -4.0], [1, 1], [-2, -2])),
+        (lambda a, w: a.mul_(w), ([2.0, 6.0], [2, 3], [1, 2])),
+        (lambda a, w: a.div_(w), ([0.5, 2 / 3], [1 / 2, 1 / 3], [-1 / 4, -2 / 9])),
+        (lambda a, w: a.copy_(w), ([2.0, 3.0], [0, 0], [1, 1])),
+        (lambda a, w: a.zero_(), ([0.0, 0.0], [0, 0], [0, 0])),
+        (lambda a, w: a.zeros_(), ([0.0, 0.0], [0, 0], [0, 0])),
+        (lambda a, w: a.fill_(4.0), ([4.0, 4.0], [0, 0], [0, 0])),
+        (lambda a, w: a.fill_(w[0]), ([2.0, 2.0], [0, 0], [2, 0])),
+        (lambda a, w: a.clamp_(max=1.5), ([1.0, 1.5], [1, 0], [0, 0])),
+        (lambda a, w: a.neg_(), ([-1.0, -2.0], [-1, -1], [0, 0])),
+        (lambda a, w: a.pow_(3), ([1.0, 8.0], [3, 12], [0, 0])),
+        (lambda a, w: a.masked_fill_(tg.tensor([True, False]), 9.0), ([9.0, 2.0], [0, 1], [0, 0])),
+        (lambda a, w: a.__setitem__(0, w[1]), ([3.0, 2.0], [0, 1], [0, 1])),
+        (lambda a, w: a.__setitem__(tg.tensor([False, True]), w[0]), ([1.0, 2.0], [1, 0], [1, 0])),
+        (lambda a, w: a.__setitem__([1, 0], w), ([3.0, 2.0], [0, 0], [1, 1])),
+        (lambda a, w: a.__setitem__([0, 0], w), ([3.0, 2.0], [0, 1], [0, 1])),
+        (lambda a, w: a.__setitem__([0], a[[0]] + w[0]), ([3.0, 2.0], [1, 1], [1, 0])),
+        (lambda a, w: a.index_add_(0, tg.tensor([0, 0]), w), ([6.0, 2.0], [1, 1], [1, 1])),
+    ],
+)
+def test_written_in_place(write, expected):
+    x, w = leaf(1.0, 2.0), leaf(2.0, 3.0)
+    a = x * 1.0
+    view = a[:]
+    for target in (a, None):
+        if target is None:  # the same write through a view
+            a = x * 1.0
+            target = view = a[:]
+        write(target, w)
+        values, by_x, by_w = expected
+        assert a.requires_grad and view.requires_grad
+        assert np.allclose(a.tolist(), values) and view.tolist() == a.tolist()
+        gx, gw = tg.autograd.grad(a.sum(), [x, w], materialize_grads=True)
+        assert np.allclose(gx.tolist(), by_x) and np.allclose(gw.tolist(), by_w)
+
+
+def test_augmented_item_assignment():
+    x, w = leaf(1.0, 2.0, 3.0), leaf(10.0, 20.0)
+    a = x * 1.0
+    a[[0, 2]] += w
+    a[1] *= w[0]
+    a[a > 15.0] -= 1.0
+    assert a.tolist() == [11.0, 19.0, 22.0]
+    gx, gw = tg.autograd.grad(a.sum(), [x, w])
+    assert gx.tolist() == [1.0, 10.0, 1.0] and gw.tolist() == [3.0, 1.0]
+
+
+def test_overwritten_by_a_constant_still_requires_grad():
+    x = leaf(1.0, 2.0)
+    a = x * 1.0
+    a.zero_()
+    assert a.requires_grad and not a.is_leaf
+    a.sum().backward()
+    assert x.grad is None
+
+
+def test_out_takes_the_history_of_the_result():
+    x = leaf(1.0, 2.0)
+    out = tg.zeros(2, dtype=tg.float64)
+    assert tg.mul(x, 3.0, out=out) is out
+    assert tg.autograd.grad(out.sum(), x)[0].tolist() == [3.0, 3.0]
+
+
+def test_assigning_data():
+    p = leaf(1.0, 2.0)
+    loss = (p * p).sum()
+    p.data = tg.tensor([5.0, 6.0], dtype=tg.float64)
+    assert p.is_leaf and p.requires_grad and p.tolist() == [5.0, 6.0]
+    p.data -= 1.0
+    p.data.mul_(2.0)
+    assert p.tolist() == [8.0, 10.0]
+    loss.backward()
+    assert p.grad.tolist() == [2.0, 4.0]
+
+
+def test_assigning_data_of_a_named_tensor_shares_its_memory():
+    p, t = leaf(1.0, 2.0), tg.zeros(2, dtype=tg.float64)
+    p.data = t
+    t.add_(3.0)
+    assert p.tolist() == [3.0, 3.0]
+
+
+def test_assigning_data_of_a_stale_view_keeps_the_present_history():
+    x = leaf(1.0, 2.0)
+    a = x * 1.0
+    v = a[:1]
+    a.mul_(3.0)
+    v.data = tg.tensor([7.0], dtype=tg.float64)
+    assert tg.autograd.grad(v.sum(), x)[0].tolist() == [3.0, 0.0]
+
+
+def test_detach_in_place_leaves_views_tracked():
+    x = leaf(1.0, 2.0)
+    a = x * 2.0
+    v = a[:1]
+    a.detach_()
+    assert not a.requires_grad and a.is_leaf and v.requires_grad
+    assert tg.autograd.grad(v.sum(), x)[0].tolist() == [2.0, 0.0]
+
+
+def test_view_of_an_untracked_tensor_becomes_a_leaf_of_its_own():
+    base = tg.zeros(3)
+    v = base[:2]
+    v.requires_grad_()
+    assert v.is_leaf and v.requires_grad and not base.requires_grad
+    (v * 2).sum().backward()
+    assert v.grad.tolist() == [2.0, 2.0]
+
+
+def test_views_follow_a_base_that_becomes_a_leaf():
+    base = tg.zeros(3)
+    v = base[:2]
+    base.requires_grad_()
+    assert v.requires_grad and not v.is_leaf
+    v.sum().backward()
+    assert base.grad.tolist() == [1.0, 1.0, 0.0]
+
+
+def test_requires_grad_off_between_forward_and_backward():
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    loss = (x * w).sum()
+    x.requires_grad_(False)
+    loss.backward()
+    assert x.grad is None and w.grad.tolist() == [1.0, 2.0]
+    x.requires_grad_()
+    (x * 2.0).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_stale_view_as_operand_of_an_unrecorded_write():
+    x = leaf(1.0, 2.0)
+    a = x * 1.0
+    v = a[:1]
+    kept = a * a
+    with tg.no_grad():
+        a.mul_(5.0)
+        b = tg.zeros(1, dtype=tg.float64)
+        b.add_(v)
+    assert b.tolist() == [5.0] and kept.tolist() == [1.0, 4.0]
+
+
+def test_retained_gradient_is_that_of_the_present_value():
+    x = leaf(1.0, 1.0)
+    a = x * 2.0
+    a.retain_grad()
+    a.mul_(3.0)
+    (a * 5.0).sum().backward()
+    assert a.retains_grad and a.grad.tolist() == [5.0, 5.0] and x.grad.tolist() == [30.0, 30.0]
+
+
+def test_hooks_stay_with_the_value_they_were_registered_on():
+    x, log = leaf(1.0, 1.0), []
+    a = x * 2.0
+    a.register_hook(lambda g: log.append(("before", g.tolist())))
+    a.mul_(3.0)
+    a.register_hook(lambda g: log.append(("after", g.tolist())))
+    (a * 5.0).sum().backward()
+    assert log == [("after", [5.0, 5.0]), ("before", [15.0, 15.0])]
+
+
+def test_gradients_that_two_leaves_share():
+    a, b, g = leaf(1.0, 1.0), leaf(1.0, 1.0), tg.zeros(2, dtype=tg.float64)
+    a.grad = b.grad = g
+    (a * 2.0 + b * 3.0).sum().backward()
+    assert a.grad is g and b.grad is g and g.tolist() == [5.0, 5.0]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_of_two_leaves_are_written_independently(create_graph):
+    a, b, seed = leaf(1.0, 1.0), leaf(1.0, 1.0), tg.ones(2, dtype=tg.float64)
+    (a + b).backward(seed, create_graph=create_graph)
+    with tg.no_grad():
+        a.grad.zero_()
+    assert b.grad.tolist() == seed.tolist() == [1.0, 1.0]
+    ga, gb = tg.autograd.grad(a + b, (a, b), seed, create_graph=create_graph)
+    with tg.no_grad():
+        ga.zero_()
+    assert gb.tolist() == seed.tolist() == [1.0, 1.0]
+
+
+def test_accumulation_is_in_place_and_none_starts_anew():
+    x = leaf(1.0, 2.0)
+    (x * 2.0).sum().backward()
+    g = x.grad
+    (x * 2.0).sum().backward()
+    assert x.grad is g and g.tolist() == [4.0, 4.0]
+    x.grad = None
+    (x * 2.0).sum().backward()
+    assert x.grad is not g and x.grad.tolist() == [2.0, 2.0] and g.tolist() == [4.0, 4.0]
+
+
+def test_accumulation_does_not_reach_a_graph_that_saved_the_gradient():
+    x = tg.tensor(2.0, dtype=tg.float64, requires_grad=True)
+    (x * 3.0).backward()
+    y = x * x.grad
+    (x * 3.0).backward()
+    assert isinstance(x.grad.detach().numpy(), np.ndarray) and x.grad.item() == 6.0
+    assert tg.autograd.grad(y, x)[0].item() == 3.0
+
+
+# ----------------------------------------------------------------------------------------------------- what it costs
+
+
+@contextlib.contextmanager
+def counted(monkeypatch):
+    """Counts moves of shared blocks and copies of private arrays."""
+    moves = []
+    unshare, target = alias.Store.unshare, alias.target
+
+    def counting_unshare(self):
+        moves.append(self.root.nbytes)
+        unshare(self)
+
+    def counting_target(t):
+        result = target(t)
+        if result is None:
+            moves.append(t._d.nbytes)
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(alias.Store, "unshare", counting_unshare)
+        patch.setattr(alias, "target", counting_target)
+        yield moves
+
+
+FILLS = {
+    "setitem": lambda b, i, row: b.__setitem__(i, row),
+    "view": lambda b, i, row: b[i].copy_(row),
+    "augmented": lambda b, i, row: b[i].add_(row),
+}
+
+
+def fill(rows, put, recurrence=False):
+    w = tg.ones(64, dtype=tg.float64, requires_grad=True)
+    buffer = tg.zeros(rows + 1, 64, dtype=tg.float64)
+    for i in range(rows):
+        put(buffer, i + 1, tg.tanh(buffer[i] * w) if recurrence else w * float(i))
+    return w, buffer
+
+
+@pytest.mark.parametrize("put", FILLS.values(), ids=FILLS.keys())
+def test_filling_rows_copies_nothing(put, monkeypatch):
+    with counted(monkeypatch) as moves:
+        w, buffer = fill(1000, put)
+    assert moves == []
+    assert tg.autograd.grad(buffer.sum(), w)[0].tolist() == [499500.0] * 64
+
+
+@pytest.mark.parametrize("recurrence", [False, True])
+@pytest.mark.parametrize("put", FILLS.values(), ids=FILLS.keys())
+def test_backward_through_a_filled_buffer_is_linear(put, recurrence):
+    """The memory that a backward pass allocates in all: a buffer a row would be 512 MB."""
+    w, buffer = fill(1000, put, recurrence)
+    loss = buffer.sum()
+    allocated = AllocatedBytes()
+    with allocated:
+        loss.backward()
+    assert allocated.large < 10 * buffer.nbytes
+
+
+class AllocatedBytes:
+    """Bytes of buffer-sized arrays that are made while it is entered, by counting calls that make them."""
+
+    def __enter__(self):
+        self.large = 0
+        self.patch = pytest.MonkeyPatch()
+        zeros, copies = np.zeros, alias.TABLE["overwrite"].forward
+        from tapegrad.core import replay
+
+        def counting(shape, dtype=float):
+            result = zeros(shape, dtype)
+            self.large += result.nbytes if result.nbytes > 100_000 else 0
+            return result
+
+        self.patch.setattr(replay.arrays, "zeros", counting)
+        self.before = copies
+        tracemalloc.start()
+        return self
+
+    def __exit__(self, *_):
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        self.patch.undo()
+        self.large += peak
+
+
+def test_optimiser_steps_copy_nothing_and_leave_parameters_private(monkeypatch):
+    steps = {
+        "sub_": lambda p: p.sub_(p.grad * 0.1),
+        "data_sub": lambda p: p.data.sub_(p.grad * 0.1),
+        "data_augmented": lambda p: setattr(p, "data", p.data.__isub__(p.grad * 0.1)),
+        "data_rebind": lambda p: setattr(p, "data", p.data - p.grad * 0.1),
+    }
+    for name, step in steps.items():
+        p = tg.ones(100, 100, requires_grad=True)
+        with counted(monkeypatch) as moves:
+            for _ in range(50):
+                p.grad = None
+                (p @ p.t()).sum().backward()
+                with tg.no_grad():
+                    step(p)
+        (p * 1.0).detach()
+        assert moves == [], name
+        assert p._st is None, name
+
+
+def test_live_row_views_are_written_without_copies(monkeypatch):
+    x = tg.ones(200, 8, requires_grad=True)
+    a = x * 2.0
+    rows = [a[i] for i in range(200)]
+    with counted(monkeypatch) as moves:
+        for i, row in enumerate(rows):
+            row.mul_(float(i))
+    assert moves == []
+    assert tg.autograd.grad(a.sum(), x)[0][:, 0].tolist() == [2.0 * i for i in range(200)]
+
+
+def test_a_shared_tensor_that_is_read_for_ever_does_not_grow():
+    w = leaf(1.0, 2.0)
+    t = tg.tensor([3.0, 4.0], dtype=tg.float64)
+    view = t[:1]
+    for _ in range(2000):
+        w * t
+        t.numpy()
+    store = t._st.store
+    tg.tape().sweep()
+    assert len(store.saved.refs) < 2 * (256 + 64) and len(store.exports.refs) <= 64
+    assert view.item() == 3.0
+
+
+def test_a_tensor_is_private_again_when_its_views_are_gone():
+    x = leaf(1.0, 2.0)
+    a = x * 1.0
+    v, d = a[:1], a.detach()
+    a * a
+    assert a._st is not None
+    del v, d
+    a * a
+    assert a._st is None
+
+
+def test_parameter_shares_the_memory_of_its_data():
+    t = tg.zeros(2)
+    p = tg.nn.Parameter(t)
+    with tg.no_grad():
+        t.add_(1.0)
+    assert p.tolist() == [1.0, 1.0]
+    del t
+    p * 1.0
+    assert p._st is None
+
+
+def test_views_are_not_garbage_for_the_cyclic_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        import weakref
+
+        x = leaf(1.0, 2.0)
+        a = x * 1.0
+        v = a[:1]
+        v.mul_(2.0)
+        refs = [weakref.ref(a), weakref.ref(v), weakref.ref(a.detach())]
+        del a, v
+        assert [r() for r in refs] == [None] * 3
+    finally:
+        gc.enable()
