@@ -262,6 +262,18 @@ def grad_dtype(got: str, expected: str) -> RuntimeError:
     )
 
 
+def data_dtype() -> RuntimeError:
+    return RuntimeError(
+        "data set to a tensor that requires gradients must be floating point or complex dtype. Call .requires_grad_(False) first."
+    )
+
+
+def fill_value(rank: int) -> RuntimeError:
+    return RuntimeError(
+        f"fill_ only supports 0-dimension value tensor but got tensor with {rank} dimensions. Use copy_() to broadcast one."
+    )
+
+
 def numpy_of_tracked() -> RuntimeError:
     return RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
 

@@ -275,10 +275,7 @@ class Tensor(Box, TableMethods):
         if type(a) is alias.Alias:
             if a.hchain:
                 raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-            alias.sync_only(self)
-            a.hist.slot = 0
-            a.hist.ver += 1
-        self._s = 0
+        alias.restart(self, 0)
         return self
 
     @property
@@ -290,6 +287,8 @@ class Tensor(Box, TableMethods):
     def data(self, value: Any) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self.requires_grad and raw(value).dtype.kind not in "fc":
+            raise errors.data_dtype()
         alias.rebind(self, value)
 
     def clone(self, *, memory_format: Any = None) -> Any:
@@ -329,7 +328,7 @@ class Tensor(Box, TableMethods):
         a = raw(self)
         if dtype is not None and dtype != a.dtype:
             return a.astype(dtype)
-        return a.copy() if copy or copy is None else alias.export(self)
+        return a.copy() if copy else alias.export(self)
 
     def __bool__(self) -> bool:
         a = raw(self)
@@ -374,8 +373,7 @@ class Tensor(Box, TableMethods):
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__
 
     def __getitem__(self, key: Any) -> Any:
         return index.getitem(self, key)
@@ -456,6 +454,7 @@ class Tensor(Box, TableMethods):
 
     def resize_as_result_(self, result: Any) -> Any:
         """Take a result given by `out=`: its values, and its shape if that differs."""
+        alias.check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
         if raw(self).shape != raw(result).shape:
             alias.rebind(self, result.to(self.dtype).detach())
             return self
@@ -476,6 +475,8 @@ class Tensor(Box, TableMethods):
 
     def fill_(self, value: Any) -> Any:
         """Overwrite every element with a number or a 0-dim tensor."""
+        if getattr(value, "ndim", 0):
+            raise errors.fill_value(value.ndim)
         return self.copy_(value)
 
     def zero_(self) -> Any:
@@ -696,7 +697,8 @@ def overwrite(t: Any, source: Any) -> Any:
     else:
         dst[...] = source._d
     if recorded:
-        alias.write_history(t, TABLE["clone"].call(source)._s if source._s else 0)
+        slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
+        alias.write_history(t, slot, None if source._st is None else source._st.cells)
     return t
 
 

@@ -82,16 +82,17 @@ def test_attributes_are_replaced_and_deleted():
     [
         (lambda m: setattr(m, "weight", tg.ones(2, 2)),
          TypeError, "cannot assign 'torch.FloatTensor' as parameter 'weight' (torch.nn.Parameter or None expected)"),
-        (lambda m: setattr(m, "weight", 3), TypeError, "cannot assign 'int' as parameter 'weight' (torch.nn.Parameter or None"),
+        (lambda m: setattr(m, "weight", 3), TypeError, "cannot assign 'int' as parameter 'weight' (torch.nn.Parameter"),
         (lambda m: setattr(nn.Sequential(m), "0", tg.ones(2)),
          TypeError, "cannot assign 'torch.FloatTensor' as child module '0' (torch.nn.Module or None expected)"),
         (lambda m: setattr(nn.BatchNorm1d(2), "running_mean", 1),
          TypeError, "cannot assign 'int' as buffer 'running_mean' (torch.nn.Buffer, torch.Tensor or None expected)"),
-        (lambda m: m.register_buffer("a.b", None), KeyError, 'buffer name can\\\'t contain "."'),
+        (lambda m: m.register_buffer("a.b", None), KeyError, 'contain "."'),
         (lambda m: m.register_parameter("training", None), KeyError, "attribute 'training' already exists"),
         (lambda m: m.register_parameter("q", tg.ones(2)),
          TypeError, "cannot assign 'torch.FloatTensor' object to parameter 'q' (torch.nn.Parameter or None required)"),
-        (lambda m: m.register_buffer("q", 3), TypeError, "cannot assign 'int' object to buffer 'q' (torch Tensor or None required)"),
+        (lambda m: m.register_buffer("q", 3), TypeError,
+         "cannot assign 'int' object to buffer 'q' (torch Tensor or None required)"),
         (lambda m: m.add_module("x", 3), TypeError, "int is not a Module subclass"),
         (lambda m: m.foo, AttributeError, "'Linear' object has no attribute 'foo'"),
         (lambda m: nn.Sequential(m).get_submodule("0.w"), AttributeError, "Linear has no attribute `w`"),
@@ -177,9 +178,9 @@ def test_load_state_dict_errors():
     with pytest.raises(RuntimeError) as caught:
         nn.Linear(2, 2).load_state_dict({"weight": tg.ones(3, 2), "foo": tg.ones(1)})
     assert str(caught.value) == (
-        'Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: "bias". \n\tUnexpected key(s) in '
-        'state_dict: "foo". \n\tsize mismatch for weight: copying a param with shape torch.Size([3, 2]) from checkpoint, the '
-        "shape in current model is torch.Size([2, 2])."
+        'Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: "bias". \n\tUnexpected key(s) '
+        'in state_dict: "foo". \n\tsize mismatch for weight: copying a param with shape torch.Size([3, 2]) from checkpoint, '
+        "the shape in current model is torch.Size([2, 2])."
     )
     result = nn.Linear(2, 2).load_state_dict({"weight": tg.ones(2, 2)}, strict=False)
     assert repr(result) == "_IncompatibleKeys(missing_keys=['bias'], unexpected_keys=[])"
@@ -237,8 +238,8 @@ def test_forward_hooks():
     first = layer.register_forward_pre_hook(lambda m, args: log.append(float(args[0])), prepend=True)
     post = layer.register_forward_hook(lambda m, args, out: out * 10)
     assert float(layer(x)) == 40.0 and log == [1.0]
-    last = layer.register_forward_hook(lambda m, args, kwargs, out: log.append((sorted(kwargs), float(out))), with_kwargs=True)
-    layer(input=x) if False else layer(x)
+    last = layer.register_forward_hook(lambda m, args, kw, out: log.append((sorted(kw), float(out))), with_kwargs=True)
+    layer(x)
     assert log[-1] == ([], 40.0)
     for handle in (pre, first, post, last):
         handle.remove()
@@ -256,7 +257,7 @@ def test_forward_hooks_with_keywords_and_after_errors():
     assert m(2, k=3) == 6
     with (
         m.register_forward_pre_hook(lambda m, args, kwargs: 1, with_kwargs=True),
-        pytest.raises(RuntimeError, match=r"forward pre-hook must return None or a tuple of \(new_args, new_kwargs\), but got 1."),
+        pytest.raises(RuntimeError, match=r"must return None or a tuple of \(new_args, new_kwargs\), but got 1."),
     ):
         m(2)
     called = []
@@ -314,7 +315,8 @@ def test_printed_form():
     )
     assert repr(nn.LayerNorm((3, 2), bias=False)) == "LayerNorm((3, 2), eps=1e-05, elementwise_affine=True, bias=False)"
     assert repr(nn.ReLU(inplace=True)) == "ReLU(inplace=True)" and repr(nn.ELU()) == "ELU(alpha=1.0)"
-    assert repr(nn.Softplus(beta=100)) == "Softplus(beta=100, threshold=20.0)" and repr(nn.GELU()) == "GELU(approximate='none')"
+    assert repr(nn.Softplus(beta=100)) == "Softplus(beta=100, threshold=20.0)"
+    assert repr(nn.GELU()) == "GELU(approximate='none')"
 
 
 # --------------------------------------------------------------------------------------------------------- containers
@@ -342,7 +344,7 @@ def test_module_list_and_dict():
     items += [nn.Tanh()]
     items.extend([nn.Sigmoid()])
     assert [type(m).__name__ for m in items] == ["ReLU", "Tanh", "Sigmoid"] and len(items[1:]) == 2
-    with pytest.raises(TypeError, match="ModuleList.extend should be called with an iterable, but got int"):
+    with pytest.raises(TypeError, match=r"ModuleList\.extend should be called with an iterable, but got int"):
         items.extend(3)
     table = nn.ModuleDict({"a": nn.ReLU()})
     table["b"] = nn.Tanh()
@@ -396,7 +398,7 @@ def test_init_helpers():
     assert (nn.init.ones_(w) == 1).all() and (nn.init.zeros_(w) == 0).all() and (nn.init.constant_(w, 3) == 3).all()
     nn.init.normal_(w, 5.0, 0.1)
     nn.init.uniform_(w, 2.0, 3.0)
-    assert 2.0 <= float(w.min()) and float(w.max()) < 3.0
+    assert float(w.min()) >= 2.0 and float(w.max()) < 3.0
     assert nn.init.calculate_gain("tanh") == 5 / 3 and nn.init.calculate_gain("leaky_relu", 1) == 1.0
     with pytest.raises(ValueError, match="Unsupported nonlinearity foo"):
         nn.init.calculate_gain("foo")
@@ -411,7 +413,8 @@ def test_init_helpers():
 def test_random_in_place_methods():
     x = tg.empty(1000)
     for draw in (
-        lambda: x.uniform_(2, 3), lambda: x.normal_(1, 2), lambda: x.random_(), lambda: x.random_(5), lambda: x.random_(3, 9),
+        lambda: x.uniform_(2, 3), lambda: x.normal_(1, 2), lambda: x.random_(), lambda: x.random_(5),
+        lambda: x.random_(3, 9),
         lambda: x.bernoulli_(0.25), lambda: x.bernoulli_(tg.full((1000,), 0.5)), lambda: x.exponential_(2.0),
         lambda: x.log_normal_(), lambda: x.cauchy_(), lambda: x.geometric_(0.5),
     ):  # fmt: skip
@@ -426,7 +429,7 @@ def test_random_in_place_methods():
         w.normal_()
     y = w * 2
     y.uniform_(generator=tg.Generator().manual_seed(1))
-    assert not y.requires_grad or tg.autograd.grad(y.sum(), w, allow_unused=True)[0] is None or True
+    assert not y.requires_grad
     view = x[:10]
     view.zero_()
     view.uniform_(1, 2)
@@ -439,7 +442,8 @@ def test_random_in_place_methods():
 def test_linear_shapes():
     layer = nn.Linear(3, 5)
     assert layer(tg.ones(3)).shape == (5,) and layer(tg.ones(2, 4, 3)).shape == (2, 4, 5)
-    assert nn.Linear(3, 5, bias=False)(tg.ones(2, 3)).shape == (2, 5) and nn.Linear(3, 5, dtype=tg.float64).bias.dtype is tg.float64
+    assert nn.Linear(3, 5, bias=False)(tg.ones(2, 3)).shape == (2, 5)
+    assert nn.Linear(3, 5, dtype=tg.float64).bias.dtype is tg.float64
     with pytest.raises(RuntimeError, match=r"mat1 and mat2 shapes cannot be multiplied \(2x4 and 3x5\)"):
         layer(tg.ones(2, 4))
     assert nn.Flatten()(tg.ones(2, 3, 4)).shape == (2, 12) and nn.Identity(1, a=2)(layer) is layer
@@ -509,8 +513,10 @@ def test_batch_norm():
     close(b.running_var, [1.3395832777023315, 1.191666603088379, 1.191666603088379])
     (y**3).sum().backward()
     close(x.grad, [
-        [-1.5782585144042969, 1.8544923067092896, 1.3246468305587769], [-1.1258015632629395, 1.3246468305587769, 1.8544923067092896],
-        [0.9690481424331665, -2.119424343109131, -2.119424343109131], [1.7350116968154907, -1.0597145557403564, -1.0597145557403564],
+        [-1.5782585144042969, 1.8544923067092896, 1.3246468305587769],
+        [-1.1258015632629395, 1.3246468305587769, 1.8544923067092896],
+        [0.9690481424331665, -2.119424343109131, -2.119424343109131],
+        [1.7350116968154907, -1.0597145557403564, -1.0597145557403564],
     ], 1e-5)  # fmt: skip
     assert int(b.num_batches_tracked) == 1
     close(b.eval()(x)[0], [0.7667995691299438, 1.8092055320739746, -1.0305601358413696])
@@ -549,7 +555,7 @@ def test_normalize_and_one_hot():
     assert not F.normalize(tg.zeros(2, 3)).any()
     assert F.one_hot(tg.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
     assert F.one_hot(tg.tensor([[1]]), 4).shape == (1, 1, 4)
-    for values, classes, text in (([-1], -1, "Class values must be non-negative"), ([3], 2, "must be smaller than num_classes")):
+    for values, classes, text in (([-1], -1, "Class values must be non-negative"), ([3], 2, "must be smaller than")):
         with pytest.raises(RuntimeError, match=text):
             F.one_hot(tg.tensor(values), classes)
 
@@ -616,7 +622,7 @@ def test_clip_grad_norm():
     nn.utils.clip_grad_value_([a, b], 0.5)
     close(b.grad, [0.5])
     b.grad.fill_(float("nan"))
-    with pytest.raises(RuntimeError, match="The total norm of order 2.0 for gradients from `parameters` is non-finite"):
+    with pytest.raises(RuntimeError, match=r"The total norm of order 2\.0 for gradients from `parameters` is non-finite"):
         nn.utils.clip_grad_norm_([a, b], 1.0, error_if_nonfinite=True)
     assert float(nn.utils.clip_grad_norm_([], 1.0)) == 0.0
 

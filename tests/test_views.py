@@ -663,10 +663,10 @@ class AllocatedBytes:
 
 def test_optimiser_steps_copy_nothing_and_leave_parameters_private(monkeypatch):
     steps = {
-        "sub_": lambda p: p.sub_(p.grad * 0.1),
-        "data_sub": lambda p: p.data.sub_(p.grad * 0.1),
-        "data_augmented": lambda p: setattr(p, "data", p.data.__isub__(p.grad * 0.1)),
-        "data_rebind": lambda p: setattr(p, "data", p.data - p.grad * 0.1),
+        "sub_": lambda p: p.sub_(p.grad * 1e-5),
+        "data_sub": lambda p: p.data.sub_(p.grad * 1e-5),
+        "data_augmented": lambda p: setattr(p, "data", p.data.__isub__(p.grad * 1e-5)),
+        "data_rebind": lambda p: setattr(p, "data", p.data - p.grad * 1e-5),
     }
     for name, step in steps.items():
         p = tg.ones(100, 100, requires_grad=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,18 @@ def finite(x: Array) -> bool:
     return kind != "c" or bool(np.isfinite(x).all())
 
 
+def all_finite(xs: Iterable[Array]) -> bool:
+    """`finite` of several arrays, which nearly always holds: their products are added up before the one test."""
+    total = 0.0
+    for x in xs:
+        if type(x) is np.ndarray and x.dtype.kind == "f":
+            flat = x if x.ndim == 1 else x.reshape(-1)
+            total = total + flat.dot(flat)
+        elif not finite(x):
+            return False
+    return math.isfinite(total) or all([finite(x) for x in xs])
+
+
 def ones_like(x: Array) -> Array:
     """Ones of x's shape; the 0-d one is shared, since nobody writes into a cotangent he did not allocate."""
     if x.ndim:
@@ -74,6 +86,8 @@ _ONE: dict[Any, Array] = {}
 def unbroadcast(g: Array, shape: tuple[int, ...]) -> Array:
     """Sum a broadcast result back to `shape`."""
     lead = g.ndim - len(shape)
+    if g.shape[lead:] == shape:
+        return wide_sum(g, 0 if lead == 1 else tuple(range(lead)), False)
     axes = tuple(range(lead)) + tuple(
         i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1
     )
@@ -81,7 +95,7 @@ def unbroadcast(g: Array, shape: tuple[int, ...]) -> Array:
     return g.reshape(shape)
 
 
-def wide_sum(x: Array, axes: tuple[int, ...] | None, keepdims: bool) -> Array:
+def wide_sum(x: Array, axes: tuple[int, ...] | int | None, keepdims: bool) -> Array:
     """Sum in at least float32."""
     if x.dtype == np.float16:
         return add_reduce(x, axis=axes, dtype=np.float32, keepdims=keepdims).astype(np.float16)
@@ -155,7 +169,7 @@ def install() -> None:
     record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
     record.services.quiet = quiet
     a = replay.arrays
-    a.finite, a.unbroadcast, a.guard_rows = finite, unbroadcast, guard_rows
+    a.all_finite, a.finite, a.unbroadcast, a.guard_rows = all_finite, finite, unbroadcast, guard_rows
     a.dead, a.without_dead, a.owns, a.fits, a.multiply, a.type = dead, without_dead, owns, fits, np.multiply, np.ndarray
     a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence
     alias.over_memory, alias.may_share, alias.can_store, alias.ufunc = over_memory, np.may_share_memory, can_store, np.ufunc

@@ -29,7 +29,7 @@ from .. import errors
 from .op import TABLE, Op
 from .record import Box, Extra, getframe, services, user_place, wrap
 from .state import current_tape, is_recording
-from .tape import getrefcount, next_slot
+from .tape import HEAVY, getrefcount, next_slot
 
 Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
 
@@ -78,11 +78,12 @@ class Store:
 
 
 class Hist:
-    """One gradient history: the slot of its base, and a version that counts rewrites of it."""
+    """One gradient history: the slot of its base, a version that counts rewrites of it, hooks of what was written."""
 
-    __slots__ = ("slot", "ver", "why")
+    __slots__ = ("cells", "slot", "ver", "why")
 
     def __init__(self, slot: int, why: str | None = None) -> None:
+        self.cells: Any = None
         self.slot = slot
         self.ver = 0
         self.why = why
@@ -102,6 +103,10 @@ class Alias(Extra):
 def KEPT() -> bool:
     """Stands in `Store.saved` for a holder that was there before: one copy at the next write, exact from then on."""
     return True
+
+
+def union(cells: Any, more: Any) -> Any:
+    return cells if more is None else more if cells is None else cells | more
 
 
 def apply(chain: Chain, x: Any) -> Any:
@@ -134,6 +139,7 @@ def sync(t: Any) -> None:
                 x = y
         t._s = s
         a.hver = hist.ver
+        a.cells = union(a.cells, hist.cells)
     if getrefcount(store) <= LONE and getrefcount(hist) <= LONE and not store.exported():
         t._st = None if a.cells is None else Extra(a.cells)  # what the tape saved shows in the array's reference count
 
@@ -203,6 +209,7 @@ def save(t: Any) -> Any:
     if type(a) is not Alias:
         return t._d
     if a.store.exported():
+        count_copy(t._d)
         return t._d.copy(order="K")
     kept, anchor = over_memory(t._d)
     a.store.saved.add(weakref.ref(anchor))
@@ -282,13 +289,26 @@ def target(t: Any) -> Any:
     store = a.store
     if store.saved.alive() and not store.exported():
         store.unshare()
+        count_copy(store.root)
         sync_only(t)
     return t._d
 
 
-def write_history(t: Any, slot: int) -> None:
-    """Give a tensor that was just overwritten the slot of its new value; a view's base is told."""
+def count_copy(array: Any) -> None:
+    """The tape has an array to itself from now on."""
+    if array.nbytes >= HEAVY and is_recording():
+        current_tape().heavy(array.nbytes)
+
+
+def write_history(t: Any, slot: int, cells: Any = None) -> None:
+    """Give a tensor that was just overwritten the slot (and hooks) of its new value; a view's base is told."""
     a = t._st
+    if cells is not None:
+        if a is None:
+            a = t._st = Extra(cells)
+        a.cells = union(a.cells, cells)
+        if type(a) is Alias:
+            a.hist.cells = union(a.hist.cells, cells)
     if type(a) is not Alias:
         t._s = slot or record_constant(t._d)
     elif not a.hchain:
@@ -390,12 +410,9 @@ def assign(t: Any, result: Any, name: str) -> Any:
     if type(t._st) is Alias:
         target(t)[...] = r
     else:
-        cells = result._st.cells if type(result._st) is Extra else None
         t._d = r
-        if cells is not None:
-            t._st = Extra(cells)
     if recorded:
-        write_history(t, result._s)
+        write_history(t, result._s, None if result._st is None else result._st.cells)
     return t
 
 
@@ -408,6 +425,7 @@ def put(t: Any, index: Any, value: Any, accumulate: bool = False) -> Any:
     dst = target(t)
     if dst is None:
         dst = t._d = t._d.copy(order="K")
+        count_copy(dst)
     op = TABLE["index_add" if accumulate else "index_put"]
     try:
         op.into(dst, v, index)  # type: ignore[misc]
@@ -419,15 +437,7 @@ def put(t: Any, index: Any, value: Any, accumulate: bool = False) -> Any:
     code, at = user_place(getframe(1), tape)
     s = next_slot()
     tape[s] = (op.id, t._s, value_slot, code, at, None, None, None, dst.dtype, dst.shape, v.shape, (index,), dst.shape)
-    cells = value._st.cells if value._st is not None else None
-    if cells is not None:
-        mine = t._st.cells if t._st is not None else None
-        merged = cells if mine is None else cells | mine
-        if t._st is None:
-            t._st = Extra(merged)
-        else:
-            t._st.cells = merged
-    write_history(t, s)
+    write_history(t, s, None if value._st is None else value._st.cells)
     if s > tape.limit:
         tape.due(s)
     return t

@@ -28,21 +28,26 @@ KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
 META = {"shape", "ndim"}
 
 
-def values_read(rule: Rule) -> set[str]:
-    """Names of the parameters whose values a rule reads; `x.shape` and `x.ndim` are not a reading."""
+def parameters_read(rule: Rule) -> tuple[frozenset[str], frozenset[str]]:
+    """Parameters whose values a rule's code loads, and those of which it loads only shape, ndim or dtype."""
     if not callable(rule):
-        return set()
+        return frozenset(), frozenset()
     code = rule.__code__
     parameters = code.co_varnames[: code.co_argcount]
-    read = {name for name in parameters if name in code.co_cellvars}
-    loads: list[tuple[str, str, Any]] = []
-    for i in dis.get_instructions(code):
-        names = i.argval if isinstance(i.argval, tuple) else (i.argval,)
-        loads += [(i.opname, name, None) for name in names]
-    for (opname, name, _), after in zip(loads, loads[1:] + [("", "", None)], strict=True):
-        if opname.startswith("LOAD_FAST") and name in parameters and after[1] not in META:
-            read.add(name)
-    return read
+    values = {name for name in parameters if name in code.co_cellvars}
+    shapes: set[str] = set()
+    pending: str | None = None  # a parameter that the last instruction loaded
+    for instruction in dis.get_instructions(code):
+        loaded = instruction.argval
+        if pending is not None:
+            (shapes if loaded in META else values).add(pending)
+            pending = None
+        if instruction.opname.startswith("LOAD_FAST"):
+            *first, pending = loaded if isinstance(loaded, tuple) else (loaded,)
+            values.update(first)
+    parameter_set = set(parameters)
+    values &= parameter_set
+    return frozenset(values), frozenset((shapes & parameter_set) - values)
 
 
 class Op:
@@ -98,33 +103,27 @@ class Op:
         self.raw_backward = raw_backward
         self.into, self.row, self.integers, self.samples = into, row, integers, samples
         self.display = display or "".join(part.capitalize() for part in name.split("_"))
-        self.save_for = tuple(self._reads(rule) for rule in self.rules)
-        self.shape_of = tuple(self._names_shape(rule) for rule in self.rules)
+        reads = [self._reads(rule) for rule in self.rules]
+        self.save_for = tuple([(values, ans) for values, ans, _ in reads])
+        self.shape_of = tuple([shapes for _, _, shapes in reads])
         self.saves_nothing = not any(args or ans for args, ans in self.save_for)
         self.call: Callable[..., Any] = forward
         self.id = self.general = -1
         register(self)
 
-    def _reads(self, rule: Rule) -> tuple[frozenset[int], bool]:
+    def _reads(self, rule: Rule) -> tuple[frozenset[int], bool, frozenset[int]]:
+        """Arguments whose values a rule reads, whether it reads the answer, arguments of which it reads the shape."""
         if not callable(rule):
-            return frozenset(), False
+            return frozenset(), False, frozenset()
+        values, shapes = parameters_read(rule)
         names = rule.__code__.co_varnames
         first = 2 if self.kind == "elementwise" else 3
-        read = values_read(rule)
         arguments = names[first : first + abs(self.arity)]
-        return frozenset(i for i, n in enumerate(arguments) if n in read), names[first - 1] in read
-
-    def _names_shape(self, rule: Rule) -> frozenset[int]:
-        """Arguments of which a rule reads only the shape."""
-        if not callable(rule):
-            return frozenset()
-        code = rule.__code__
-        first = 2 if self.kind == "elementwise" else 3
-        arguments = code.co_varnames[first : first + abs(self.arity)]
-        loaded = {n for i in dis.get_instructions(code) if i.opname.startswith("LOAD_FAST")
-                  for n in (i.argval if isinstance(i.argval, tuple) else (i.argval,))}
-        read = self._reads(rule)[0]
-        return frozenset(i for i, n in enumerate(arguments) if n in loaded and i not in read)
+        return (
+            frozenset([i for i, n in enumerate(arguments) if n in values]),
+            names[first - 1] in values,
+            frozenset([i for i, n in enumerate(arguments) if n in shapes]),
+        )
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.kind}>"

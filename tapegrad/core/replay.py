@@ -58,6 +58,7 @@ class Arrays:
     """Array functions that `arrays` hands in: see `arrays.numpy`."""
 
     finite: Callable[[Any], bool]
+    all_finite: Callable[[Iterable[Any]], bool]
     unbroadcast: Callable[[Any, tuple[int, ...]], Any]
     dead: Callable[[Any, Any], Any]  # mask of the elements where g is 0 and the local derivative is not finite, or None
     without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
@@ -164,7 +165,7 @@ def product_recorded(g: Any, d: Any) -> Any:
 
 def attach(value: Any, slot: int) -> Any:
     """A saved value as an operand of a recorded rule."""
-    return wrap(value, slot) if hasattr(value, "dtype") and not isinstance(value, Box) else value
+    return box(value, slot) if type(value) is arrays.type else value
 
 
 def make_backward(mode: Mode, number: int) -> Backward:
@@ -317,18 +318,24 @@ def backward_plain(mode: Mode, op: Op) -> Backward:
     record = mode.record
     accumulate = add_recorded if record else add
     terms = [term(mode, op, i) for i in range(op.arity)]
+    two = op.arity == 2
+    shapes_read = any(op.shape_of)
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         _, sa, sb, _, _, x, y, ans, dt, xs, ys, params, _ = e
         if record:
             x, y, ans = attach(x, sa), attach(y, sb), attach(ans, s)
-        args: tuple[Any, ...] = (Like(xs, dt) if x is None else x,)
-        if op.arity == 2:
-            args = (args[0], Like(xs if ys is None else ys, dt) if y is None else y)
+        if shapes_read:
+            x = Like(xs, dt) if x is None else x
+            y = Like(ys, dt) if y is None and two else y
+        args = (x, y) if two else (x,)
         if sa and (need is None or sa in need):
             t = terms[0](g, ans, args, params, xs)
             if t is not None:
-                accumulate(cot, sa, t, owned)
+                if sa in cot:
+                    accumulate(cot, sa, t, owned)
+                else:
+                    cot[sa] = t
         if sb and (need is None or sb in need):
             t = terms[1](g, ans, args, params, ys)
             if t is not None:
@@ -343,6 +350,7 @@ def backward_general(mode: Mode, op: Op) -> Backward:
     accumulate = add_recorded if record else add
     variadic = op.arity < 0
     terms = [term(mode, op, i) for i in range(1 if variadic else op.arity)]
+    shapes_read = variadic or any(op.shape_of)
 
     def zeros(shape: tuple[int, ...], dtype: Any) -> Any:
         array = arrays.zeros(shape, dtype)
@@ -358,7 +366,9 @@ def backward_general(mode: Mode, op: Op) -> Backward:
                 ans = ans and [reattach_output(v, s, i, code, at) for i, v in enumerate(ans)]
             else:
                 ans = attach(ans, s)
-        args = [Like(shape, dt) if v is None else v for v, shape in zip(saved, shapes, strict=True)]
+        args = saved
+        if shapes_read:
+            args = [Like(shape, dt) if v is None else v for v, shape in zip(saved, shapes, strict=True)]
         if variadic:
             wanted = [bool(sl) and (need is None or sl in need) for sl in slots]
             ts = terms[0](g, ans, (args,), (*params, wanted), None)
@@ -368,8 +378,12 @@ def backward_general(mode: Mode, op: Op) -> Backward:
             if not sl or (need is not None and sl not in need):
                 continue
             t = ts[i] if ts is not None else terms[i](g, ans, args, params, shapes[i])
-            if t is not None:
+            if t is None:
+                continue
+            if sl in cot:
                 accumulate(cot, sl, t, owned)
+            else:
+                cot[sl] = t
 
     return backward
 
@@ -555,11 +569,8 @@ class Pass:
                     self._check_used(touched | {s for s, _ in self.roots})
                 return self._guarded(watched)
             result = self._plain(PLAIN_RECORDED if self.record else PLAIN)
-            finite = arrays.finite
-            for v in result.values():
-                if not finite(v._d if self.record else v):
-                    result = self._plain(GUARDED_RECORDED if self.record else GUARDED)
-                    break
+            if not arrays.all_finite([v._d for v in result.values()] if self.record else result.values()):
+                result = self._plain(GUARDED_RECORDED if self.record else GUARDED)
         finally:
             arrays.unsilence(warnings)
             self.tape.place = None
@@ -622,7 +633,7 @@ class Pass:
             return {s: g for s, g in cot.items() if s < 0}
         for s in self.inputs:
             if s in cot:
-                got[s] = cot[s]
+                got[s] = run_cell(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
         return got
 
     def _release_all(self) -> None:
@@ -800,35 +811,31 @@ def twin(t: Any) -> Any:
     return out
 
 
-def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, Any]:
-    """What t.grad += g needs: (the new gradient, None), or (the old one, its memory to add into).
+def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
+    """What becomes of t.grad by t.grad += g, and whether g has yet to be added into its memory.
 
     In place into a gradient that is not itself tracked, else a recorded sum. Whatever can fail has been done then.
     """
     old = getattr(t, "_g", None)
     if record:
-        return (twin(g) if old is None else old + g), None
+        return (twin(g) if old is None else old + g), False
     if old is None:
-        return wrap(arrays.own(g)), None
+        return wrap(arrays.own(g)), False
     if old._s:
-        return old + wrap(g), None
-    memory = alias.target(old)
-    if memory is None:
-        memory = old._d = old._d.copy(order="K")
-    elif not memory.flags.writeable:
-        return wrap(memory + g), None
-    return old, memory
+        return old + wrap(g), False
+    if alias.target(old) is None:
+        old._d = old._d.copy(order="K")
+    return (old, True) if old._d.flags.writeable else (wrap(old._d + g), False)
 
 
 def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
     """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
     with ACCUMULATING:
         parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
-        for t, g, gradient, memory in parts:
-            if memory is None:
-                t._g = gradient
-            else:
-                memory += g
+        for t, g, gradient, in_place in parts:
+            t._g = gradient
+            if in_place:
+                gradient._d += g
 
 
 ACCUMULATING = threading.RLock()

@@ -55,7 +55,11 @@ def behind_fresh_slot(t: Any, recorded: bool) -> Any:
     array = alias.save(t)
     if not (t._s and recorded):
         return wrap(array, -next_slot())
-    fresh = wrap(array, alias.link(TABLE["alias"], t._s, array, array, ()))
+    return with_hooks_of(t, wrap(array, alias.link(TABLE["alias"], t._s, array, array, ())))
+
+
+def with_hooks_of(t: Any, fresh: Any) -> Any:
+    """The fresh tensor, which keeps t's hooks alive too."""
     if t._st is not None and t._st.cells is not None:
         fresh._st = Extra(t._st.cells)
     return fresh
@@ -79,10 +83,9 @@ class Inputs:
         self.slots = {t._s for t in self.tensors}
 
     def plain(self) -> type | None:
-        """What results are converted to: float if all leaves are numbers, ndarray if none is a tensor, else None."""
-        if any(isinstance(x, Box) for x in self.leaves):
-            return None
-        return np.ndarray if any(isinstance(x, np.ndarray | np.generic) for x in self.leaves) else float
+        """What outputs are converted to: None if a leaf is a tensor, float if all are numbers, else generic."""
+        kinds = {kind_of(x) for x in self.leaves}
+        return None if None in kinds else float if kinds == {float} else np.generic
 
     def is_outside(self, slot: int) -> bool:
         """Whether a slot belongs to something older than the transform, or to a leaf that is still alive."""
@@ -123,10 +126,12 @@ class Inputs:
             or self.go_outside(walk.found.values())
         )
         walk.roots = [(y._s, seed_of(y, g, walk.record)) for y, g in pairs]
+        hooks = [y._st.cells for y, _ in pairs if y._st is not None]
         del pairs
         if not retain:
             outputs.clear()  # so that their entries can go
         got = walk.run()
+        del hooks
         seen: set[int] = set()
         return [self._gradient(x, t, got.get(t._s), seen) for x, t in zip(self.leaves, self.tensors, strict=True)]
 
@@ -140,16 +145,24 @@ class Inputs:
             seen.add(id(array))
         elif g._s and not self.depends_outside(g):
             g = wrap(g._d)
-        return converted(g, None if isinstance(x, Box) else np.ndarray if isinstance(x, np.ndarray) else float)
+        return converted(g, kind_of(x))
+
+
+def kind_of(x: Any) -> type | None:
+    """What a leaf's gradient is converted to: None for a tensor, else ndarray, generic (a NumPy scalar) or float."""
+    if isinstance(x, Box):
+        return None
+    return np.ndarray if isinstance(x, np.ndarray) else np.generic if isinstance(x, np.generic) else float
 
 
 def converted(t: Any, kind: type | None) -> Any:
-    """An untracked tensor as an ndarray or a number; others as they are."""
+    """An untracked tensor as an ndarray, a NumPy scalar or a Python number; others as they are."""
     if kind is None or not isinstance(t, Box) or t._s:
         return t
     if kind is float and not t._d.ndim:
         return t._d.item()
-    return np.array(t._d)
+    array = np.array(t._d)
+    return array if kind is np.ndarray else array[()]
 
 
 def seed_of(y: Any, g: Any, record: bool) -> Any:
@@ -206,8 +219,8 @@ def scalar_output(y: Any) -> Any:
         raise RuntimeError(f"{GRAD}: Expected f(*args) to return a Tensor, got {type(y)}")
     if synced(y)._d.ndim:
         raise RuntimeError(
-            f"{GRAD}: Expected f(*args) to return a scalar Tensor, got tensor with {y._d.ndim} dims. Maybe you wanted to use "
-            "the vjp or jacrev APIs instead?"
+            f"{GRAD}: Expected f(*args) to return a scalar Tensor, got tensor with {y._d.ndim} dims. Maybe you wanted to "
+            "use the vjp or jacrev APIs instead?"
         )
     if y._d.dtype.kind == "c":
         raise errors.not_real(y._d.dtype)
@@ -270,9 +283,7 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: boo
     return gradient
 
 
-def grad_and_value(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+def grad_and_value(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Like `grad`, for (gradient, value); with has_aux (gradient, (value, aux))."""
 
     @functools.wraps(f, updated=())
@@ -283,9 +294,7 @@ def grad_and_value(
     return gradient_and_value
 
 
-def value_and_grad(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Like `grad`, for (value, gradient); with has_aux ((value, aux), gradient)."""
 
     @functools.wraps(f, updated=())
@@ -327,7 +336,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
                 f"{y._d.dtype}"
             )
     value = tree.unflatten(spec, [inputs.output(y) for y in outputs])
-    outputs = [wrap(y._d, y._s) for y in outputs]  # later writes into an output do not change what was differentiated
+    # later writes into an output do not change what was differentiated
+    outputs = [with_hooks_of(y, wrap(y._d, y._s)) for y in outputs]
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
         gs = checked_cotangents(outputs, spec, cotangents)

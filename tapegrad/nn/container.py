@@ -12,10 +12,10 @@ from .module import Module, indented
 
 def position(index: Any, size: int) -> int:
     """An index counted from the front; IndexError if out of range."""
-    index = operator.index(index)
-    if not -size <= index < size:
-        raise IndexError(f"index {index} is out of range")
-    return index % size
+    at: int = operator.index(index)
+    if not -size <= at < size:
+        raise IndexError(f"index {at} is out of range")
+    return at % size
 
 
 class Ordered(Module):

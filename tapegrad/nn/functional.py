@@ -167,7 +167,8 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     if shape[len(shape) - len(sizes) :] != sizes:
         expected = ", ".join(["*", *map(str, sizes)])
         raise RuntimeError(
-            f"Given normalized_shape={list(sizes)}, expected input with shape [{expected}], but got input of size{list(shape)}"
+            f"Given normalized_shape={list(sizes)}, expected input with shape [{expected}], but got input of "
+            f"size{list(shape)}"
         )
     dims = tuple(range(-len(sizes), 0))
     centred = x - reduce.mean(x, dims, True)
@@ -214,9 +215,7 @@ def legacy_reduction(size_average: Any, reduce: Any) -> str:
     """The reduction that PyTorch's old arguments stand for, with its warning."""
     averaged, reduced = (True if v is None else bool(v) for v in (size_average, reduce))
     name = "none" if not reduced else "mean" if averaged else "sum"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=4
-    )
+    warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=4)
     return name
 
 
@@ -285,7 +284,8 @@ def binary_cross_entropy_with_logits(
     """
     x, y = tensor(input), tensor(target)
     if shape_of(x) != shape_of(y):
-        raise ValueError(f"Target size ({errors.size(shape_of(y))}) must be the same as input size ({errors.size(shape_of(x))})")
+        got, expected = errors.size(shape_of(y)), errors.size(shape_of(x))
+        raise ValueError(f"Target size ({got}) must be the same as input size ({expected})")
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
     positive = logsigmoid(x) if pos_weight is None else logsigmoid(x) * ((pos_weight - 1) * y + 1)
@@ -317,9 +317,7 @@ def nll_loss(
     x, labels = tensor(input), tensor(target)
     dim = _class_dim(len(shape_of(x)))
     if len(shape_of(x)) > 1 and shape_of(x)[:1] != shape_of(labels)[:1]:
-        raise ValueError(
-            f"Expected input batch_size ({shape_of(x)[0]}) to match target batch_size ({shape_of(labels)[0]})."
-        )
+        raise ValueError(f"Expected input batch_size ({shape_of(x)[0]}) to match target batch_size ({shape_of(labels)[0]}).")
     counted = elementwise.ne(labels, ignore_index)
     labels = elementwise.where(counted, labels, 0)
     outside = (labels._d < 0) | (labels._d >= shape_of(x)[dim])

@@ -24,9 +24,7 @@ class Loss(Module):
         super().__init__()
         if any(isinstance(a, Tensor) for a in (size_average, reduce, reduction)):
             name = type(self).__name__
-            raise TypeError(
-                f"{name}() takes settings, not tensors: the loss of two tensors is nn.{name}()(input, target)"
-            )
+            raise TypeError(f"{name}() takes settings, not tensors: the loss of two tensors is nn.{name}()(input, target)")
         if size_average is not None or reduce is not None:
             reduction = F.legacy_reduction(size_average, reduce)
         self.reduction = reduction
@@ -65,8 +63,9 @@ class BCEWithLogitsLoss(WeightedLoss):
     """
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean", pos_weight: Any = None
-    ) -> None:
+        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+        pos_weight: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
@@ -86,8 +85,9 @@ class NLLLoss(WeightedLoss):
     """
 
     def __init__(
-        self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None, reduction: str = "mean"
-    ) -> None:
+        self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 

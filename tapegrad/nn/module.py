@@ -293,9 +293,7 @@ class Module:
         for _, module in self.named_modules():
             yield module
 
-    def _named_members(
-        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
-    ) -> Iterator[tuple[str, Any]]:
+    def _named_members(self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
         seen: set[Any] = set()
         owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in owners:
@@ -314,8 +312,20 @@ class Module:
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
         """The parameters of this module and, with recurse, of all below it."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        seen: set[int] = set()
+        todo: list[Module] = [self]
+        visited: set[int] = set()
+        while todo:
+            module = todo.pop()
+            if id(module) in visited:
+                continue
+            visited.add(id(module))
+            for param in module._parameters.values():
+                if param is not None and id(param) not in seen:
+                    seen.add(id(param))
+                    yield param
+            if recurse and module._modules:
+                todo += [child for child in reversed(module._modules.values()) if child is not None]
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -426,9 +436,7 @@ class Module:
             return self
         target = dtypes.of(dtypes.to_numpy(dtype))
         if not (target.is_floating_point or target.is_complex):
-            raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}"
-            )
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}")
         return self._apply(lambda t: t.to(target) if raw(t).dtype.kind in "fc" else t)
 
     def type(self: M, dst_type: Any) -> M:

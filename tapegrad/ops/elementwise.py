@@ -390,6 +390,14 @@ hypot, _ = binary(
     integers="float",
     samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
 )
+logaddexp, _ = binary(
+    "logaddexp",
+    np.logaddexp,
+    (lambda xp, ans, x, y: xp.sigmoid(x - y), lambda xp, ans, x, y: xp.sigmoid(y - x)),
+    "Elementwise log(exp(input) + exp(other)), without overflow.",
+    integers="float",
+    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (800.0, -800.0), (-800.0, -800.0), (0.0, -math.inf), numbers=False),
+)
 erf = unary(
     "erf", kernels.erf, lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)), "Elementwise error function.", samples=REAL
 )
@@ -660,3 +668,51 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     """input + weight * (end - input) with broadcasting."""
     return _lerp(tensor(input), tensor(end), weight)
 
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """input + value * tensor1 * tensor2 with broadcasting."""
+    return add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """input + value * tensor1 / tensor2 with broadcasting."""
+    return add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value)
+
+
+_nan_to_num = define(
+    "nan_to_num",
+    "elementwise",
+    lambda x, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
+    (lambda xp, ans, x, nan, posinf, neginf: xp.isfinite(x),),
+    params=("nan", "posinf", "neginf"),
+    samples=joined(
+        domain(-2.0, 2.0, params=((0.0, None, None),)),
+        of_values([math.nan, math.inf, -math.inf, 1.0], params=(0.0, 3.0, None)),
+    ),
+)
+
+
+def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
+    return _nan_to_num(tensor(input), nan, posinf, neginf)
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    """Elementwise |input - other| <= atol + rtol * |other|."""
+    x, y = _values(input, other)
+    return tensor(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan))
+
+
+def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether isclose holds for every element."""
+    x, y = _values(input, other)
+    return bool(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
+
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether both tensors have one shape and the same elements."""
+    return bool(np.array_equal(*_values(input, other)))
+
+
+def _values(*operands: Any) -> list[Any]:
+    return [tensor(x)._d for x in operands]

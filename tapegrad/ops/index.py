@@ -387,6 +387,31 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     return _written_out("index_add" if accumulate else "index_put", input, key, values)
 
 
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
+    x, v = tensor(input), tensor(value)
+    if shape_of(v):
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(shape_of(v))} dimension(s)."
+        )
+    d = dim_of(dim, len(shape_of(x)))
+    i = _in_range("index_fill", _int_index("index_fill", index), shape_of(x)[d], d).reshape(-1)
+    return _written_out("index_put", x, (slice(None),) * d + (i,), v)
+
+
+def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
+    """Each slice along `dim` repeated in place: all equally often, or by a tensor of counts; without dim of the flat tensor."""
+    x = tensor(input)
+    if dim is None:
+        x, dim = TABLE["reshape"].call(x, (x._d.size,)), 0
+    d = dim_of(dim, len(shape_of(x)))
+    n = shape_of(x)[d]
+    counts = np.broadcast_to(_int_index("repeat_interleave", repeats).reshape(-1), (n,))
+    if counts.size and counts.min() < 0:
+        raise RuntimeError("repeats can not be negative")
+    return TABLE["index_select"].call(x, (slice(None),) * d + (np.repeat(np.arange(n), counts),))
+
+
 def _mask_index(x: Any, mask: Any, name: str) -> Index:
     m = tensor(mask)
     if m._d.dtype.kind != "b":

@@ -9,9 +9,10 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from .define import define
-from .operands import operand, tensor
+from .operands import operand, promoted, tensor
 from .samples import cases
-from .shape import reshape, shape_of
+from .elementwise import mul, sub
+from .shape import dim_of, reshape, shape_of
 
 
 
@@ -58,7 +59,7 @@ _linear = define(
     (
         lambda xp, g, ans, x, w, b: xp.matmul(g, xp.conj(w)),
         lambda xp, g, ans, x, w, b: xp.matmul(xp.mT(_flat(xp, g)), xp.conj(_flat(xp, x))),
-        lambda xp, g, ans, x, w, b: xp.sum_to(g, b.shape),
+        lambda xp, g, ans, x, w, b: g,
     ),
     arity=3,
     display="Addmm",
@@ -148,6 +149,8 @@ def outer(input: Any, vec2: Any) -> Any:
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
+    if bias is None:
+        return _checked_linear(input, weight, None)
     try:
         return _linear(input, weight, bias)
     except (ValueError, AttributeError, TypeError, RuntimeError):
@@ -173,3 +176,38 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
     product = mm(mat1, mat2)
     scaled = product if alpha == 1 else product * alpha
     return scaled + (input if beta == 1 else tensor(input) * beta)
+
+
+def kron(input: Any, other: Any) -> Any:
+    """Kronecker product: blocks input[i, j, ..] * other."""
+    x, y = promoted([tensor(input), tensor(other)])
+    rank = max(len(shape_of(x)), len(shape_of(y)))
+    a, b = ((1,) * (rank - len(shape_of(t))) + shape_of(t) for t in (x, y))
+    x = TABLE["reshape"].call(x, tuple([k for n in a for k in (n, 1)]))
+    y = TABLE["reshape"].call(y, tuple([k for n in b for k in (1, n)]))
+    return TABLE["reshape"].call(mul(x, y), tuple([n * m for n, m in zip(a, b, strict=True)]))
+
+
+def trace(input: Any) -> Any:
+    """Sum of a matrix's diagonal."""
+    x = tensor(input)
+    if len(shape_of(x)) != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got a tensor with {len(shape_of(x))} dimensions")
+    return TABLE["sum"].call(TABLE["diagonal"].call(x, 0, 0, 1), None, False)
+
+
+def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+    """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
+    x, y = promoted([tensor(input), tensor(other)])
+    a, b = shape_of(x), shape_of(y)
+    if len(a) != len(b):
+        raise RuntimeError(f"inconsistent tensors dimensions input: {len(a)} other: {len(b)}. In cross().")
+    if dim is None:
+        dim = next((d for d, n in enumerate(a) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    d = dim_of(dim, len(a))
+    if a[d] != 3 or b[d] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {a[d]} and {b[d]}")
+    (x1, x2), (y1, y2) = ([TABLE["roll"].call(t, (k,), (d,)) for k in (-1, 1)] for t in (x, y))  # one and two places on
+    return sub(mul(x1, y2), mul(x2, y1))

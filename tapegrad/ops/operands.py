@@ -19,7 +19,11 @@ SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.flo
 def constant(a: Any, copy: bool = True) -> Any:
     """A tensor around a NumPy array; a copy where the tape may keep it, since NumPy code can write to the array."""
     dtypes.of(a.dtype)
-    return wrap(np.array(a, order="K", subok=False) if copy else a)
+    if not copy:
+        return wrap(a)
+    a = np.array(a, order="K", subok=False)
+    alias.count_copy(a)
+    return wrap(a)
 
 
 def operand(a: Any, copy: bool) -> Any:

@@ -158,20 +158,20 @@ define(
 )  # fmt: skip
 
 
-def _d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
+def d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
     return xp.spread(g, x.shape, dims, keepdim) * xp.tie_share(x, ans, dims, keepdim)
 
 
 EXTREMES = joined(cases(((2, 3), (None, False)), ((2, 3, 4), ((0, 2), True)), ((), (None, False))), TIES)
-_amax = define("amax", "general", lambda x, dims, keepdim: np.max(x, axis=dims, keepdims=keepdim), (_d_extreme,),
+_amax = define("amax", "general", lambda x, dims, keepdim: np.max(x, axis=dims, keepdims=keepdim), (d_extreme,),
                params=("dims", "keepdim"), row=(0, 1), samples=EXTREMES)  # fmt: skip
-_amin = define("amin", "general", lambda x, dims, keepdim: np.min(x, axis=dims, keepdims=keepdim), (_d_extreme,),
+_amin = define("amin", "general", lambda x, dims, keepdim: np.min(x, axis=dims, keepdims=keepdim), (d_extreme,),
                params=("dims", "keepdim"), row=(0, 1), samples=EXTREMES)  # fmt: skip
 
 # Extremes with their index: the gradient follows the index.
 
 
-def _pick(arg: Any) -> Any:
+def pick(arg: Any) -> Any:
     def forward(x: Any, dim: int, keepdim: bool) -> Any:
         i = np.expand_dims(arg(x, axis=dim), dim)
         values = np.take_along_axis(x, i, dim)
@@ -180,7 +180,7 @@ def _pick(arg: Any) -> Any:
     return forward
 
 
-def _d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
+def d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
     g, i = gs[0], ans[1]
     if not keepdim:
         shape = (*i.shape[:dim], 1, *i.shape[dim:])
@@ -193,10 +193,10 @@ PICKED = joined(
     of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], params=(1, False)),
 )
 _max_dim = define(
-    "max_dim", "general", _pick(np.argmax), (_d_pick,), outputs=2, params=("dim", "keepdim"), display="Max", samples=PICKED
+    "max_dim", "general", pick(np.argmax), (d_pick,), outputs=2, params=("dim", "keepdim"), display="Max", samples=PICKED
 )
 _min_dim = define(
-    "min_dim", "general", _pick(np.argmin), (_d_pick,), outputs=2, params=("dim", "keepdim"), display="Min", samples=PICKED
+    "min_dim", "general", pick(np.argmin), (d_pick,), outputs=2, params=("dim", "keepdim"), display="Min", samples=PICKED
 )
 
 
@@ -495,6 +495,20 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
     x = tensor(input)
     return _logsumexp_op(x, reduced_dims(x, dim, None), keepdim)
+
+
+def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1) -> Any:
+    """(variance, mean) over the given dimensions, or all."""
+    return var(input, dim, unbiased, keepdim, correction=correction), mean(input, _no_flag(dim), keepdim)
+
+
+def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1) -> Any:
+    """(standard deviation, mean) over the given dimensions, or all."""
+    return std(input, dim, unbiased, keepdim, correction=correction), mean(input, _no_flag(dim), keepdim)
+
+
+def _no_flag(dim: Any) -> Any:
+    return None if isinstance(dim, bool) else dim  # var(x, True) means unbiased=True
 
 
 def _normaliser(op: Any, input: Any, dim: int, dtype: Any) -> Any:

@@ -419,6 +419,22 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     return tuple([expand(x, shape) for x in xs])
 
 
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    xs = [tensor(x) for x in given]
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if any(len(shape_of(x)) > 1 for x in xs):
+        raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensors")
+    places = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        places[:2] = 1, 0
+    sizes_of = [x._d.size for x in xs]
+    full = tuple([sizes_of[places.index(d)] for d in range(len(xs))])
+    return tuple([expand(reshape(x, [-1 if d == p else 1 for d in range(len(xs))]), full) for x, p in zip(xs, places, strict=True)])
+
+
 def repeat(input: Any, *repeats: Any) -> Any:
     """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
     x = tensor(input)

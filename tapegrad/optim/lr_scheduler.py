@@ -12,7 +12,6 @@ from ..tensor import Tensor
 from .optimizer import Optimizer
 
 
-
 class LRScheduler:
     """Base of schedulers: sets the learning rate of every group of an optimizer; a subclass defines `get_lr`.
 

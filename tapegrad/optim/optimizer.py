@@ -61,8 +61,7 @@ class Optimizer:
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                f"{params.type()}"
+                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}"
             )
         if defaults.get("differentiable"):
             raise NotImplementedError("differentiable=True: differentiate through updates written with tensors instead")
@@ -212,10 +211,8 @@ class Optimizer:
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(self.param_groups, saved, strict=True)):
-            raise ValueError(
-                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
-            )
-        owners = {}
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        owners: dict[Any, Any] = {}
         for group, new in zip(self.param_groups, saved, strict=True):
             owners.update(zip(new["params"], group["params"], strict=True))
             new["params"] = group["params"]

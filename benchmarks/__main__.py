@@ -1,0 +1,116 @@
+"""`python -m benchmarks [tiny mlp eikonal memory scaling tape startup]`: the figures of docs/performance.md.
+
+Needs PyTorch beside tapegrad. Tiny operations alternate in one process, in random order; larger work runs in alternating
+processes, since idle thread pools of one library disturb the other and tapegrad's allocator setting would help both.
+Each figure is the median of several rounds; ratios are tapegrad's time over PyTorch's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import workloads
+
+EIKONAL = ((64, 64, 400), (1024, 128, 60), (4096, 256, 10))
+
+
+def seconds(task: Callable[[], Any], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        task()
+    return (time.perf_counter() - start) / calls
+
+
+def libraries() -> tuple[Any, Any]:
+    import tapegrad
+    import torch
+
+    torch.set_num_threads(1)
+    return torch, tapegrad
+
+
+def alternate(make: Callable[[Any], dict[str, Callable[[], Any]]], calls: int, rounds: int = 31) -> None:
+    """Rounds of both libraries' tasks in random order, in this process, PyTorch on one thread."""
+    tasks = [make(library) for library in libraries()]
+    for name in tasks[0]:
+        ratios, ours, theirs = [], [], []
+        for task in tasks:
+            seconds(task[name], calls)
+        for _ in range(rounds):
+            times = {}
+            for i in random.sample((0, 1), 2):
+                times[i] = seconds(tasks[i][name], calls)
+            ratios.append(times[1] / times[0])
+            theirs.append(times[0] * 1e6)
+            ours.append(times[1] * 1e6)
+        print(f"{name:20s} torch {statistics.median(theirs):9.2f} us   tapegrad {statistics.median(ours):9.2f} us   "
+              f"ratio {statistics.median(ratios):.3f}")  # fmt: skip
+
+
+def tiny() -> None:
+    alternate(workloads.tiny, 40)
+
+
+def mlp() -> None:
+    alternate(workloads.mlp, 40)
+
+
+def child(library: str, what: str, *args: Any) -> Any:
+    """Run `what` on one library in a process of its own; returns what it printed as JSON."""
+    command = [sys.executable, "-m", "benchmarks.child", library, what, *map(str, args)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def eikonal(rounds: int = 5) -> None:
+    for points, width, calls in EIKONAL:
+        results: dict[str, list[float]] = {"torch": [], "tapegrad": []}
+        for _ in range(rounds):
+            for library, times in results.items():
+                times.append(child(library, "eikonal", points, width, calls))
+        torch, ours = (statistics.median(results[k]) * 1e3 for k in ("torch", "tapegrad"))
+        ratio = statistics.median(b / a for a, b in zip(results["torch"], results["tapegrad"], strict=True))
+        print(f"eikonal {points}x{width}: torch {torch:.2f} ms   tapegrad {ours:.2f} ms   ratio {ratio:.3f}")
+
+
+def memory() -> None:
+    for points, width, _ in EIKONAL:
+        torch, ours = (statistics.median(child(k, "memory", points, width) for _ in range(3)) for k in ("torch", "tapegrad"))
+        print(f"eikonal {points}x{width} peak: torch {torch:.1f} MB   tapegrad {ours:.1f} MB   ratio {ours / torch:.3f}")
+
+
+def scaling() -> None:
+    for name, value in child("tapegrad", "scaling").items():
+        print(f"{name}: {value}")
+
+
+def startup(rounds: int = 15) -> None:
+    """Import time over `import numpy`: medians of processes in turn."""
+    times: dict[str, list[float]] = {"numpy": [], "tapegrad": []}
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, "-c", "import tapegrad"], check=True, env=environment)
+    for _ in range(rounds):
+        for module, found in times.items():
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", f"import {module}"], check=True, env=environment)
+            found.append((time.perf_counter() - start) * 1e3)
+    numpy, ours = (statistics.median(times[k]) for k in ("numpy", "tapegrad"))
+    print(f"import numpy {numpy:.0f} ms   import tapegrad {ours:.0f} ms   over numpy {ours - numpy:.0f} ms")
+
+
+ALL = {f.__name__: f for f in (tiny, mlp, eikonal, memory, scaling, startup)}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(ALL), choices=[*ALL, []])
+    for name in parser.parse_args().names:
+        print(f"-- {name}")
+        ALL[name]()

@@ -1,0 +1,112 @@
+"""One library in a process of its own: `python -m benchmarks.child LIBRARY WHAT ARGS`, prints JSON."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import resource
+import statistics
+import sys
+import time
+from typing import Any
+
+from . import workloads
+
+
+def eikonal(L: Any, points: str, width: str, calls: str) -> float:
+    """Median seconds of a step."""
+    step = workloads.eikonal(L, int(points), int(width))
+    step()
+    times = []
+    for _ in range(7):
+        start = time.perf_counter()
+        for _ in range(int(calls)):
+            step()
+        times.append((time.perf_counter() - start) / int(calls))
+    return statistics.median(times)
+
+
+def resident() -> int:
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * resource.getpagesize()
+
+
+def memory(L: Any, points: str, width: str) -> float:
+    """Highest resident size during ten steps over the size before the first, in MB."""
+    warm = workloads.eikonal(L, 8, 8)
+    warm()
+    step = workloads.eikonal(L, int(points), int(width))
+    before = resident()
+    step()
+    for _ in range(9):
+        step()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return (peak - before) / 2**20
+
+
+def scaling(L: Any) -> dict[str, str]:
+    """Chains of 50,000 and 400,000 ops; a small gradient beside 100,000 live entries; a buffer filled row by row."""
+    out: dict[str, str] = {}
+    per_op, freed = {}, {}
+    for n in (50_000, 400_000):
+        best, best_free = 1e9, 1e9
+        for _ in range(3):
+            x = y = L.tensor([1.0, 2.0, 3.0], requires_grad=True)
+            start = time.perf_counter()
+            for _ in range(n // 2):
+                y = y * 0.999
+                y = y + 0.001
+            y.sum().backward()
+            best = min(best, time.perf_counter() - start)
+            y = x
+            for _ in range(n // 2):
+                y = y * 0.999
+                y = y + 0.001
+            start = time.perf_counter()
+            del y
+            L.tape().sweep()
+            best_free = min(best_free, time.perf_counter() - start)
+        per_op[n], freed[n] = best / n * 1e6, best_free / n * 1e6
+    out["chain, us an op at 50,000 and 400,000"] = f"{per_op[50_000]:.2f} {per_op[400_000]:.2f} ratio {per_op[400_000] / per_op[50_000]:.2f}"
+    out["freeing, us an op"] = f"{freed[50_000]:.3f} {freed[400_000]:.3f} ratio {freed[400_000] / freed[50_000]:.2f}"
+    y = L.tensor([1.0], requires_grad=True)
+    for _ in range(100_000):
+        y = y * 1.0
+    a = L.tensor([1.0], requires_grad=True)
+    times = []
+    for _ in range(50):
+        start = time.perf_counter()
+        L.autograd.grad((a * 2.0).sum(), a)
+        times.append(time.perf_counter() - start)
+    out["2-op gradient beside 100,000 live entries, us"] = f"{statistics.median(times) * 1e6:.0f}, longest {max(times) * 1e6:.0f}"
+    del y
+    for rows in (1000, 4000):
+        out[f"filling ({rows}, 64) by rows and back, us a row"] = f"{fill(L, rows) / rows * 1e6:.1f}"
+        out[f"recurrence of {rows} steps through a buffer and back, us a step"] = f"{recur(L, rows) / rows * 1e6:.1f}"
+    return out
+
+
+def fill(L: Any, rows: int) -> float:
+    w = L.ones(64, requires_grad=True)
+    start = time.perf_counter()
+    buffer = L.zeros(rows, 64)
+    for i in range(rows):
+        buffer[i] = w * float(i)
+    (buffer * buffer).sum().backward()
+    return time.perf_counter() - start
+
+
+def recur(L: Any, steps: int) -> float:
+    W = (L.eye(8) * 0.5).requires_grad_()
+    start = time.perf_counter()
+    h = L.zeros(steps + 1, 8)
+    h[0] = L.ones(8)
+    for t in range(steps):
+        h[t + 1] = (h[t] @ W).tanh()
+    h[steps].sum().backward()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    library, what, *args = sys.argv[1:]
+    print(json.dumps(globals()[what](importlib.import_module(library), *args)))

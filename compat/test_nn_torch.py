@@ -1,0 +1,250 @@
+"""Layers against PyTorch: from one seed the same parameters, outputs, first and second derivatives, printed form and state."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+torch = pytest.importorskip("torch")
+BOTH = (torch, tg)
+
+
+def array(t):
+    return np.array(t.detach().numpy())
+
+
+def close(a, b, tol=5e-6):
+    a, b = array(a), array(b)
+    np.testing.assert_allclose(b, a, rtol=tol, atol=tol * max(1.0, float(np.abs(a).max(initial=0))))
+
+
+# A model, its input shape; drawn after manual_seed(0).
+MODELS = {
+    "linear": (lambda nn: nn.Linear(3, 4), (5, 3)),
+    "linear without bias": (lambda nn: nn.Linear(3, 4, bias=False), (2, 5, 3)),
+    "linear of a vector": (lambda nn: nn.Linear(3, 4), (3,)),
+    "large linear": (lambda nn: nn.Linear(100, 70), (9, 100)),
+    "sdf": (lambda nn: nn.Sequential(nn.Linear(3, 16), nn.Softplus(beta=100), nn.Linear(16, 1)), (8, 3)),
+    "tanh": (lambda nn: nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.Sigmoid(), nn.Linear(8, 2)), (4, 3)),
+    "smooth": (lambda nn: nn.Sequential(nn.Linear(3, 8), nn.SiLU(), nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 2)), (4, 3)),
+    "gelu tanh": (lambda nn: nn.GELU("tanh"), (4, 3)),
+    "kinks": (lambda nn: nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.1), nn.Linear(8, 8), nn.ELU(), nn.ReLU()), (4, 3)),
+    "batch norm": (lambda nn: nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5)), (6, 3)),
+    "batch norm of sequences": (lambda nn: nn.BatchNorm1d(3, momentum=None), (4, 3, 5)),
+    "batch norm without affine": (lambda nn: nn.BatchNorm1d(3, affine=False, track_running_stats=False), (4, 3)),
+    "batch norm in eval": (lambda nn: nn.BatchNorm1d(3).eval(), (4, 3)),
+    "layer norm": (lambda nn: nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5)), (6, 3)),
+    "layer norm of two": (lambda nn: nn.LayerNorm((2, 3), bias=False), (4, 2, 3)),
+    "dropout": (lambda nn: nn.Sequential(nn.Linear(3, 50), nn.Dropout(0.3)), (6, 3)),
+    "softmax": (lambda nn: nn.Sequential(nn.Linear(3, 5), nn.Softmax(dim=-1)), (6, 3)),
+    "log softmax": (lambda nn: nn.Sequential(nn.Flatten(), nn.LogSoftmax(dim=1)), (6, 3, 2)),
+}
+
+
+def derivatives(m, name):
+    """Everything that a model gives: parameters, output, gradients, and gradients of a norm of the gradient."""
+    make, shape = MODELS[name]
+    m.manual_seed(0)
+    net = make(m.nn)
+    x = m.randn(*shape, requires_grad=True)
+    y = net(x)
+    weight = m.randn(*y.shape)
+    (g,) = m.autograd.grad((y * weight).sum(), x, create_graph=True)
+    loss = (g * g).sum() + (y * y).mean()
+    loss.backward()
+    params = list(net.parameters())
+    return [*params, y, g, loss, x.grad, *[p.grad for p in params], *net.buffers()], net
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name):
+    theirs, their_net = derivatives(torch, name)
+    ours, our_net = derivatives(tg, name)
+    for a, b in zip(theirs, ours, strict=True):
+        if a is None:
+            assert b is None or not b.any()
+        else:
+            assert tuple(a.shape) == tuple(b.shape) and str(a.dtype) == str(b.dtype)
+            close(a, b, 2e-5)
+    assert repr(their_net) == repr(our_net)
+    assert list(their_net.state_dict()) == list(our_net.state_dict())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_initial_parameters_bit_for_bit(name):
+    nets = []
+    for m in BOTH:
+        m.manual_seed(12)
+        nets.append(MODELS[name][0](m.nn))
+    for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        assert (array(a) == array(b)).all()
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (3, 4, 5), (40, 30)])
+@pytest.mark.parametrize(
+    "init",
+    [
+        lambda i, w: i.xavier_uniform_(w, gain=2.0), lambda i, w: i.xavier_normal_(w), lambda i, w: i.kaiming_uniform_(w, a=0.5),
+        lambda i, w: i.kaiming_normal_(w, mode="fan_out", nonlinearity="relu"), lambda i, w: i.uniform_(w, -2, 3),
+        lambda i, w: i.normal_(w, 1, 2), lambda i, w: i.constant_(w, 4),
+    ],
+)  # fmt: skip
+def test_initialisers(shape, init):
+    drawn = []
+    for m in BOTH:
+        m.manual_seed(4)
+        drawn.append(array(init(m.nn.init, m.empty(*shape))))
+    np.testing.assert_allclose(drawn[1], drawn[0], rtol=2e-7)
+
+
+@pytest.mark.parametrize("name", ["tanh", "relu", "leaky_relu", "selu", "linear", "sigmoid", "conv2d"])
+def test_gains(name):
+    assert torch.nn.init.calculate_gain(name) == tg.nn.init.calculate_gain(name)
+
+
+DRAWS = {
+    "uniform": lambda t: t.uniform_(-1, 2), "normal": lambda t: t.normal_(1, 2), "random": lambda t: t.random_(),
+    "random to": lambda t: t.random_(7), "random range": lambda t: t.random_(3, 9), "bernoulli": lambda t: t.bernoulli_(0.3),
+    "exponential": lambda t: t.exponential_(2), "log normal": lambda t: t.log_normal_(0.5, 0.3), "cauchy": lambda t: t.cauchy_(1, 2),
+    "geometric": lambda t: t.geometric_(0.3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_random_methods(name, dtype):
+    drawn = []
+    for m in BOTH:
+        m.manual_seed(9)
+        drawn.append(array(DRAWS[name](m.empty(33, dtype=getattr(m, dtype)))))
+    np.testing.assert_allclose(drawn[1], drawn[0], rtol=1e-6)
+
+
+def test_a_transposed_tensor_is_filled_as_pytorch_does():
+    drawn = []
+    for m in BOTH:
+        m.manual_seed(9)
+        drawn.append(m.empty(4, 5).bernoulli_(m.full((4, 5), 0.5)))
+    assert (array(drawn[0]) == array(drawn[1])).all()
+
+
+LOSSES = {
+    "l1": (lambda m, x, t: m.nn.L1Loss()(x, t), "real"),
+    "l1 none": (lambda m, x, t: m.nn.L1Loss(reduction="none")(x, t), "real"),
+    "mse": (lambda m, x, t: m.nn.MSELoss(reduction="sum")(x, t), "real"),
+    "mse weight": (lambda m, x, t: m.nn.functional.mse_loss(x, t, weight=t * t), "real"),
+    "bce": (lambda m, x, t: m.nn.BCEWithLogitsLoss()(x, t.sigmoid()), "real"),
+    "bce weight": (lambda m, x, t: m.nn.BCEWithLogitsLoss(weight=t.exp(), pos_weight=t[0].exp())(x, t.sigmoid()), "real"),
+    "ce": (lambda m, x, t: m.nn.CrossEntropyLoss()(x, t), "class"),
+    "ce weight": (lambda m, x, t: m.nn.CrossEntropyLoss(weight=m.arange(1.0, 5.0), label_smoothing=0.2)(x, t), "class"),
+    "ce none": (lambda m, x, t: m.nn.CrossEntropyLoss(reduction="none", label_smoothing=0.2)(x, t), "class"),
+    "ce sum ignoring": (lambda m, x, t: m.nn.CrossEntropyLoss(reduction="sum", ignore_index=1)(x, t), "class"),
+    "ce mean ignoring": (lambda m, x, t: m.nn.CrossEntropyLoss(ignore_index=2, label_smoothing=0.3)(x, t), "class"),
+    "ce probabilities": (
+        lambda m, x, t: m.nn.CrossEntropyLoss(weight=m.arange(1.0, 5.0), label_smoothing=0.1)(x, t.softmax(1)), "real",
+    ),
+    "nll": (lambda m, x, t: m.nn.NLLLoss(weight=m.arange(1.0, 5.0))(x.log_softmax(1), t), "class"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("shape", [(6, 4), (3, 4, 2)])
+def test_losses(name, shape):
+    make, kind = LOSSES[name]
+    if name == "bce weight" and len(shape) == 3:
+        shape = (6, 4)
+    values = []
+    for m in BOTH:
+        m.manual_seed(1)
+        x = m.randn(*shape, requires_grad=True)
+        t = m.randn(*shape) if kind == "real" else m.randint(0, 4, (shape[0], *shape[2:]))
+        loss = make(m, x, t)
+        (g,) = m.autograd.grad((loss * loss).sum(), x, create_graph=True)
+        (g * g).sum().backward()
+        values.append([loss, g, x.grad])
+    for a, b in zip(*values, strict=True):
+        close(a, b, 2e-5)
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0, 3.0, float("inf")])
+def test_clipping(norm):
+    results = []
+    for m in BOTH:
+        m.manual_seed(0)
+        ps = [m.randn(3, 4, requires_grad=True), m.randn(5, requires_grad=True)]
+        for p in ps:
+            p.grad = m.randn(*p.shape)
+        total = m.nn.utils.clip_grad_norm_(ps, 1.0, norm)
+        results.append([total, *[p.grad for p in ps]])
+    for a, b in zip(*results, strict=True):
+        close(a, b)
+
+
+def test_normalize():
+    for kwargs in ({}, {"p": 1.0, "dim": 0}, {"p": 3, "dim": -1}):
+        values = []
+        for m in BOTH:
+            m.manual_seed(3)
+            x = m.randn(4, 3, requires_grad=True)
+            y = m.nn.functional.normalize(x, **kwargs)
+            (y**3).sum().backward()
+            values.append((y, x.grad))
+        for a, b in zip(*values, strict=True):
+            close(a, b)
+
+
+ERRORS = [
+    lambda m: m.nn.Linear(2, 2).load_state_dict({"weight": m.ones(3, 2), "foo": m.ones(1)}),
+    lambda m: m.nn.Sequential(m.nn.Linear(2, 2)).load_state_dict(
+        {"0.weight": m.ones(2, 2), "0.x.y": m.ones(1), "1.b": m.ones(1)}
+    ),
+    lambda m: m.nn.Linear(2, 2).load_state_dict({"weight": 3, "bias": m.ones(2)}),
+    lambda m: setattr(m.nn.Linear(2, 2), "weight", m.ones(2, 2)),
+    lambda m: setattr(m.nn.Linear(2, 2), "bias", 3.0),
+    lambda m: setattr(m.nn.Sequential(m.nn.ReLU()), "0", m.ones(2)),
+    lambda m: setattr(m.nn.BatchNorm1d(2), "running_mean", "x"),
+    lambda m: m.nn.ReLU().register_buffer("a.b", None),
+    lambda m: m.nn.ReLU().register_buffer("", None),
+    lambda m: m.nn.ReLU().register_buffer("training", None),
+    lambda m: m.nn.ReLU().register_buffer(3, None),
+    lambda m: m.nn.ReLU().register_parameter("a", m.ones(2)),
+    lambda m: m.nn.ReLU().register_parameter("a.b", None),
+    lambda m: m.nn.ReLU().add_module("a", 3),
+    lambda m: m.nn.ReLU().add_module("a.b", None),
+    lambda m: m.nn.ReLU().foo,
+    lambda m: m.nn.ReLU().get_submodule("a.b"),
+    lambda m: m.nn.ReLU().get_parameter("w"),
+    lambda m: m.nn.BatchNorm1d(3).get_buffer("weight"),
+    lambda m: m.nn.Module()(1),
+    lambda m: m.nn.ReLU().train(1),
+    lambda m: m.nn.Module(3),
+    lambda m: m.nn.Module(a=3),
+    lambda m: m.nn.ReLU().to(m.int64),
+    lambda m: m.nn.BatchNorm1d(3)(m.ones(1, 3)),
+    lambda m: m.nn.BatchNorm1d(3)(m.ones(3)),
+    lambda m: m.nn.Dropout(2),
+    lambda m: m.nn.LayerNorm(3)(m.ones(2, 4)),
+    lambda m: m.nn.CrossEntropyLoss()(m.ones(2, 3), m.tensor([0, 5])),
+    lambda m: m.nn.CrossEntropyLoss()(m.ones(2, 3), m.tensor([0])),
+    lambda m: m.nn.BCEWithLogitsLoss()(m.ones(2, 3), m.ones(2)),
+    lambda m: m.nn.MSELoss(reduction="x")(m.ones(2), m.ones(2)),
+    lambda m: m.nn.Sequential(m.nn.ReLU())[3],
+    lambda m: m.nn.ModuleList(3),
+    lambda m: m.nn.ModuleList([m.nn.ReLU()]).extend(3),
+    lambda m: m.nn.ParameterList(3),
+    lambda m: m.nn.ParameterList()(1),
+    lambda m: m.nn.Sequential() + 3,
+    lambda m: m.nn.init.calculate_gain("x"),
+    lambda m: m.nn.init.xavier_uniform_(m.empty(2)),
+    lambda m: m.nn.init.kaiming_uniform_(m.empty(2, 2), mode="x"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ERRORS)))
+def test_error_texts(number):
+    caught = []
+    for m in BOTH:
+        with pytest.raises(Exception) as info:
+            ERRORS[number](m)
+        caught.append((type(info.value).__name__, str(info.value).replace("tapegrad.nn.container", "").split(". ")[0]))
+    assert caught[1] == caught[0]

@@ -1,0 +1,366 @@
+"""Hooks on tensors and leaves: order, what they may return, how long they live; retained gradients; anomaly mode."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+SIZES = [2, 10_000]  # large graphs take another way through the pass
+sizes = pytest.mark.parametrize("n", SIZES)
+
+
+def leaf(n=2, value=1.0):
+    return tg.full((n,), value, dtype=tg.float64).requires_grad_()
+
+
+@sizes
+def test_order(n):
+    log = []
+    t = leaf(n)
+    y = t * 3.0
+    y.register_hook(lambda g: log.append("y"))
+    t.register_hook(lambda g: log.append("t"))
+    t.register_post_accumulate_grad_hook(lambda p: log.append(("after", p.grad[0].item())))
+    y.sum().backward()
+    assert log == ["y", "t", ("after", 3.0)]
+
+
+@sizes
+def test_each_hook_sees_what_the_one_before_returned(n):
+    seen = []
+    t = leaf(n)
+    y = t * 3.0
+    for x in (y, t):
+        x.register_hook(lambda g: seen.append(g[0].item()))
+        x.register_hook(lambda g: g * 2.0)
+        x.register_hook(lambda g: seen.append(g[0].item()))
+    y.sum().backward()
+    assert seen == [1.0, 2.0, 6.0, 12.0] and t.grad[0].item() == 12.0
+
+
+@sizes
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_what_a_hook_writes_in_place_counts(n, create_graph):
+    a, b = leaf(n), leaf(n)
+    a.register_hook(lambda g: (g.mul_(10.0), None)[1])
+    y = a + b
+    y.register_hook(lambda g: (g.mul_(2.0), None)[1])
+    y.sum().backward(create_graph=create_graph)
+    assert a.grad[0].item() == 20.0 and b.grad[0].item() == 2.0
+
+
+@sizes
+def test_what_a_hook_keeps_does_not_change_afterwards(n):
+    kept = []
+    x = leaf(n)
+    a = x * 1.0
+    a.register_hook(kept.append)
+    b = a * 2.0
+    b.register_hook(kept.append)
+    x.register_hook(kept.append)
+    (a[: n // 2].sum() + b.sum() + a.sum() + x.sum() * 5.0).backward()
+    x.grad.add_(100.0)
+    assert [g[0].item() for g in kept] == [1.0, 4.0, 9.0]
+
+
+@sizes
+def test_handles(n):
+    calls = []
+    t = leaf(n)
+    y = t * 2.0
+    first = y.register_hook(lambda g: calls.append(1))
+    with y.register_hook(lambda g: calls.append(2)):
+        y.sum().backward(retain_graph=True)
+    assert calls == [1, 2]
+    y.sum().backward(retain_graph=True)
+    first.remove()
+    first.remove()
+    y.sum().backward()
+    assert calls == [1, 2, 1]
+
+
+@sizes
+def test_a_hook_that_removes_itself(n):
+    calls = []
+    for make in (lambda t: t * 2.0, lambda t: t):
+        t = leaf(n)
+        y = make(t)
+
+        def hook(g):
+            calls.append(1)
+            handle.remove()  # noqa: B023
+
+        handle = y.register_hook(hook)
+        z = (y * 3.0).sum()
+        z.backward(retain_graph=True)
+        z.backward()
+    assert calls == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("result", "kind", "text"),
+    [
+        (lambda g: 3, TypeError, "expected Variable, but hook returned 'int'"),
+        (lambda g: np.ones(2), TypeError, "expected Variable, but hook returned 'ndarray'"),
+        (lambda g: tg.ones(3, dtype=tg.float64), RuntimeError, "hook '<lambda>' has changed the size of value"),
+        (lambda g: g.sum(), RuntimeError, "hook '<lambda>' has changed the size of value"),
+        (
+            lambda g: g.float(), RuntimeError,
+            "hook '<lambda>' has changed the type of value (was torch.DoubleTensor got torch.FloatTensor)",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["leaf", "inner"])
+def test_wrong_results(result, kind, text, where):
+    x, w = leaf(), leaf()
+    y = x * w
+    (x if where == "leaf" else y).register_hook(result)
+    with pytest.raises(kind) as caught:
+        (y.sum() + w.sum()).backward()
+    assert str(caught.value).startswith(text)
+    assert x.grad is None and w.grad is None
+
+
+def test_registering_is_refused():
+    t, y = tg.ones(2), leaf() * 2.0
+    with pytest.raises(RuntimeError, match="^cannot register a hook on a tensor that doesn't require gradient"):
+        t.register_hook(print)
+    with pytest.raises(RuntimeError, match="^post accumulate grad hooks cannot be registered on non-leaf tensors"):
+        y.register_post_accumulate_grad_hook(print)
+    with pytest.raises(RuntimeError, match="^can't retain_grad on Tensor that has requires_grad=False"):
+        t.retain_grad()
+
+
+@sizes
+def test_recording_inside_hooks_is_that_of_the_pass(n):
+    modes = []
+    x = leaf(n)
+    y = x * 2.0
+    for t in (y, x):
+        t.register_hook(lambda g: modes.append(tg.is_grad_enabled()))
+    x.register_post_accumulate_grad_hook(lambda p: modes.append(tg.is_grad_enabled()))
+    y.sum().backward(retain_graph=True)
+    y.sum().backward(create_graph=True)
+    assert modes == [False] * 3 + [True] * 3 and tg.is_grad_enabled()
+
+
+@sizes
+def test_an_optimiser_step_in_a_hook(n):
+    x, w = leaf(n), leaf(n, 2.0)
+    for p in (x, w):
+        p.register_post_accumulate_grad_hook(lambda p: (p.sub_(p.grad), setattr(p, "grad", None)))
+    (x * w).sum().backward()
+    assert x[0].item() == -1.0 and w[0].item() == 1.0 and x.grad is None
+
+
+@sizes
+def test_backward_inside_a_hook(n):
+    x = leaf(n)
+    inner = []
+
+    def hook(g):
+        with tg.enable_grad():
+            z = x.detach().requires_grad_()
+            (z * z).sum().backward()
+            inner.append(z.grad[0].item())
+
+    y = x * 2.0
+    y.register_hook(hook)
+    (y * 3.0).sum().backward()
+    assert inner == [2.0] and x.grad[0].item() == 6.0 and tg.is_grad_enabled()
+
+
+@sizes
+def test_gradients_of_gradients_go_through_hooks(n):
+    x = leaf(n, 3.0)
+    y = x * x
+    y.register_hook(lambda g: g * x)
+    (g,) = tg.autograd.grad(y.sum(), x, create_graph=True)
+    assert g[0].item() == 18.0
+    assert tg.autograd.grad(g.sum(), x)[0][0].item() == 12.0
+
+
+@sizes
+def test_leaf_hooks_act_in_grad_and_in_backward_to_inputs(n):
+    x, after = leaf(n), []
+    x.register_hook(lambda g: g * 10.0)
+    x.register_post_accumulate_grad_hook(after.append)
+    assert tg.autograd.grad((x * 2.0).sum(), x)[0][0].item() == 20.0
+    assert not after
+    (x * 2.0).sum().backward(inputs=[x])
+    assert x.grad[0].item() == 20.0 and after == [x]
+    y = x * 2.0
+    y.register_hook(lambda g: g * 10.0)
+    assert tg.autograd.grad((y * 2.0).sum(), y)[0][0].item() == 20.0
+
+
+# ------------------------------------------------------------------------------------------------------ how long they live
+
+
+@sizes
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_hook_runs_though_its_tensor_is_gone(n, when):
+    x, calls = leaf(n), []
+
+    def forward():
+        h = x * 2.0
+        if when == "before":
+            h.register_hook(lambda g: calls.append(g[0].item()))
+        y = (h * 3.0).sum()
+        if when == "after":
+            h.register_hook(lambda g: calls.append(g[0].item()))
+        return y
+
+    y = forward()
+    gc.collect()
+    tg.tape().sweep()
+    y.backward()
+    assert calls == [3.0]
+
+
+@pytest.mark.parametrize("write", [
+    lambda b, h: b.__setitem__(0, h), lambda b, h: b[0].copy_(h), lambda b, h: b[0].add_(h), lambda b, h: b.add_(h),
+    lambda b, h: (b[:1], b.copy_(h.expand(2, 2))),
+])  # fmt: skip
+@pytest.mark.parametrize("viewed", [False, True])
+def test_a_hook_runs_though_its_tensor_was_written_into_another(write, viewed):
+    x, calls = leaf(), []
+    buffer = tg.zeros(2, 2, dtype=tg.float64)
+    view = buffer[:] if viewed else None
+
+    def forward():
+        h = x * 2.0
+        h.register_hook(lambda g: calls.append(1))
+        write(buffer, h)
+
+    forward()
+    buffer.sum().backward()
+    assert calls == [1] and (view is None or view.requires_grad)
+
+
+@sizes
+def test_hooks_of_an_entry_that_stays_usable_run_in_every_pass(n):
+    x, calls = leaf(n), []
+    h = x + 1.0
+    h.register_hook(lambda g: calls.append(1))
+    (h * h).sum().backward()
+    (h * h).sum().backward()
+    assert calls == [1, 1]
+
+
+def test_a_hook_that_captures_its_own_tensor_is_ordinary_garbage():
+    x = leaf()
+    y = x * 2.0
+    y.register_hook(lambda g: y)
+    r = weakref.ref(y)
+    del y
+    gc.collect()
+    assert r() is None
+    tg.tape().sweep()
+    assert len(tg.tape()) == 0
+
+
+@sizes
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_pass_frees_hooks(n, when):
+    x = leaf(n)
+    y = x.exp()
+    z = y.sum() if when == "after" else None
+    y.register_hook(lambda g: (y, None)[1])
+    r = weakref.ref(y)
+    (z if z is not None else y.sum()).backward()
+    gc.disable()
+    try:
+        del y
+        gc.collect()
+        assert r() is None
+    finally:
+        gc.enable()
+
+
+def test_hooks_of_a_leaf_die_with_it():
+    x = leaf()
+    x.register_hook(lambda g: x)
+    r = weakref.ref(x)
+    del x
+    gc.collect()
+    assert r() is None
+
+
+# ------------------------------------------------------------------------------------------------------ retained gradients
+
+
+@sizes
+def test_a_retained_gradient_is_the_one_after_the_hooks(n):
+    x = leaf(n)
+    y = x * 3.0
+    y.retain_grad()
+    y.register_hook(lambda g: g * 2.0)
+    y.sum().backward()
+    assert y.retains_grad and y.grad[0].item() == 2.0 and x.grad[0].item() == 6.0
+
+
+@sizes
+def test_retained_gradients_accumulate(n):
+    x = leaf(n)
+    y = x * 3.0
+    y.retain_grad()
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    assert y.grad[0].item() == 2.0
+
+
+def test_gradient_of_a_computed_tensor_is_not_kept_and_says_so():
+    y = leaf() * 2.0
+    y.sum().backward(retain_graph=True)
+    with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf Tensor is being accessed."):
+        assert y.grad is None
+    assert not y.retains_grad
+
+
+# ------------------------------------------------------------------------------------------------------------- anomaly mode
+
+
+@sizes
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_anomaly_mode_names_the_recording_line(n, create_graph):
+    x = leaf(n, -1.0)
+    with tg.autograd.detect_anomaly():
+        y = x.sqrt().sum()
+        line = test_anomaly_mode_names_the_recording_line.__code__.co_firstlineno + 5
+        with pytest.raises(RuntimeError, match=rf"^Function 'SqrtBackward0' returned nan .* at .*test_hooks.py:{line}\."):
+            y.backward(create_graph=create_graph)
+    assert x.grad is None
+
+
+@sizes
+def test_anomaly_in_a_second_pass_names_the_forward_line(n):
+    x = leaf(n, -1.0)
+    y = x.sqrt().sum()
+    line = test_anomaly_in_a_second_pass_names_the_forward_line.__code__.co_firstlineno + 3
+    (g,) = tg.autograd.grad(y, x, create_graph=True)
+    with tg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match=rf"returned nan .* at .*test_hooks.py:{line}\."):
+        g.sum().backward()
+
+
+def test_anomaly_mode_without_nan_changes_nothing():
+    x = leaf()
+    with tg.autograd.set_detect_anomaly(True):
+        (x * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    with tg.autograd.detect_anomaly(check_nan=False):
+        y = leaf(2, -1.0)
+        y.sqrt().sum().backward()
+    assert np.isnan(y.grad.tolist()).all()
+
+
+def test_recorded_lines_of_a_recorded_pass_are_those_of_the_forward_operations():
+    x = leaf()
+    y = x * x
+    (g,) = tg.autograd.grad(y.sum(), x, create_graph=True)
+    line = test_recorded_lines_of_a_recorded_pass_are_those_of_the_forward_operations.__code__.co_firstlineno + 2
+    assert g.grad_fn.recorded_at[1] == line

@@ -1,0 +1,38 @@
+"""Every law of `tapegrad.testing` on every sample of every record of the op table."""
+
+import pytest
+
+import tapegrad  # noqa: F401  (fills the table)
+from tapegrad import testing
+from tapegrad.core.op import TABLE
+
+RECORDS = sorted(TABLE)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_record_has_samples(name):
+    samples = testing.samples_of(name)
+    assert samples
+    op = TABLE[name]
+    if op.kind != "constant" and any(rule is not None for rule in op.rules):
+        assert any(testing.differentiable(op, s.arrays) and s.smooth for s in samples)
+
+
+@pytest.mark.parametrize("law", testing.LAWS)
+@pytest.mark.parametrize("name", RECORDS)
+def test_law(name, law):
+    testing.check(name, [law])
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_saves_are_necessary(name):
+    testing.saves_necessary(name)
+
+
+@pytest.mark.parametrize("name", [n for n in RECORDS if TABLE[n].arity < 0 or TABLE[n].arity > 1])
+def test_samples_of_several_arrays_differ_between_arguments(name):
+    """Swapped arguments must not go unnoticed."""
+    for sample in testing.samples_of(name):
+        arrays = [a for a in sample.arrays if testing.is_inexact(a) and a.size]
+        for a, b in zip(arrays, arrays[1:], strict=False):
+            assert a.shape != b.shape or (a != b).any() or not sample.smooth
