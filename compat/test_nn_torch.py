@@ -1,4 +1,4 @@
-"""Layers against PyTorch: from one seed the same parameters, outputs, first and second derivatives, printed form and state."""
+"""Layers against PyTorch: from one seed the same parameters, outputs, two orders of derivatives, printed form and state."""
 
 import numpy as np
 import pytest
@@ -42,13 +42,13 @@ MODELS = {
 
 
 def derivatives(m, name):
-    """Everything that a model gives: parameters, output, gradients, and gradients of a norm of the gradient."""
+    """Everything that a model gives in float64: output, gradients, and gradients of a norm of the gradient."""
     make, shape = MODELS[name]
     m.manual_seed(0)
-    net = make(m.nn)
-    x = m.randn(*shape, requires_grad=True)
+    net = make(m.nn).double()
+    x = m.randn(*shape, dtype=m.float64, requires_grad=True)
     y = net(x)
-    weight = m.randn(*y.shape)
+    weight = m.randn(*y.shape, dtype=m.float64)
     (g,) = m.autograd.grad((y * weight).sum(), x, create_graph=True)
     loss = (g * g).sum() + (y * y).mean()
     loss.backward()
@@ -65,7 +65,7 @@ def test_models(name):
             assert b is None or not b.any()
         else:
             assert tuple(a.shape) == tuple(b.shape) and str(a.dtype) == str(b.dtype)
-            close(a, b, 2e-5)
+            close(a, b, 1e-10)
     assert repr(their_net) == repr(our_net)
     assert list(their_net.state_dict()) == list(our_net.state_dict())
 
@@ -84,7 +84,8 @@ def test_initial_parameters_bit_for_bit(name):
 @pytest.mark.parametrize(
     "init",
     [
-        lambda i, w: i.xavier_uniform_(w, gain=2.0), lambda i, w: i.xavier_normal_(w), lambda i, w: i.kaiming_uniform_(w, a=0.5),
+        lambda i, w: i.xavier_uniform_(w, gain=2.0), lambda i, w: i.xavier_normal_(w),
+        lambda i, w: i.kaiming_uniform_(w, a=0.5),
         lambda i, w: i.kaiming_normal_(w, mode="fan_out", nonlinearity="relu"), lambda i, w: i.uniform_(w, -2, 3),
         lambda i, w: i.normal_(w, 1, 2), lambda i, w: i.constant_(w, 4),
     ],
@@ -105,8 +106,8 @@ def test_gains(name):
 DRAWS = {
     "uniform": lambda t: t.uniform_(-1, 2), "normal": lambda t: t.normal_(1, 2), "random": lambda t: t.random_(),
     "random to": lambda t: t.random_(7), "random range": lambda t: t.random_(3, 9), "bernoulli": lambda t: t.bernoulli_(0.3),
-    "exponential": lambda t: t.exponential_(2), "log normal": lambda t: t.log_normal_(0.5, 0.3), "cauchy": lambda t: t.cauchy_(1, 2),
-    "geometric": lambda t: t.geometric_(0.3),
+    "exponential": lambda t: t.exponential_(2), "log normal": lambda t: t.log_normal_(0.5, 0.3),
+    "cauchy": lambda t: t.cauchy_(1, 2), "geometric": lambda t: t.geometric_(0.3),
 }  # fmt: skip
 
 

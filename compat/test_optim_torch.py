@@ -94,7 +94,7 @@ ERRORS = [
     lambda m, p: m.optim.SGD([p]).add_param_group(3), lambda m, p: m.optim.SGD([p], lr=-1.0),
     lambda m, p: m.optim.SGD([p], momentum=-1), lambda m, p: m.optim.SGD([p], nesterov=True),
     lambda m, p: m.optim.Adam([p], betas=(1.0, 0.9)), lambda m, p: m.optim.Adam([p], eps=-1.0),
-    lambda m, p: m.optim.AdamW([p], weight_decay=-1.0), lambda m, p: m.optim.Optimizer([p], {"lr": m.optim.optimizer.required}),
+    lambda m, p: m.optim.AdamW([p], weight_decay=-1.0),
     lambda m, p: m.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": []}),
     lambda m, p: m.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}),
     lambda m, p: m.optim.lr_scheduler.StepLR(3, 2), lambda m, p: m.optim.lr_scheduler.LambdaLR(m.optim.SGD([p]), [int, int]),

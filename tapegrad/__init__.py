@@ -22,8 +22,6 @@ from .arrays.dtypes import int as int
 from .arrays.dtypes import int16, int32, int64, long, short, uint8
 from .arrays.dtypes import promote_types as promote_types
 from .arrays.dtypes import set_default_dtype as set_default_dtype
-from .arrays.random import Generator as Generator
-from .arrays.random import default_generator as default_generator
 from .arrays.random import initial_seed as initial_seed
 from .arrays.random import seed as seed
 from .core.record import mark_package as _mark_package
@@ -35,29 +33,33 @@ from .core.modes import no_grad as no_grad
 from .core.modes import set_grad_enabled as set_grad_enabled
 from .core.modes import tape as tape
 from .ops.create import (
-    arange, as_tensor, asarray, bernoulli, empty, empty_like, eye, from_numpy, full, full_like, get_rng_state, linspace,
-    manual_seed, multinomial, normal, ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm,
+    Generator, arange, as_tensor, asarray, bernoulli, default_generator, empty, empty_like, eye, from_numpy, full,
+    full_like, get_rng_state, linspace, manual_seed, multinomial, normal, ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm,
     set_rng_state, tensor, zeros, zeros_like,
 )  # fmt: skip
+from .ops.einsum import einsum, tensordot
 from .ops.elementwise import (
-    abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, ceil, clamp,
-    clamp_max, clamp_min, cos, cosh, div, eq, erf, erfc, exp, exp2, expm1, floor, floor_divide, fmod, ge, gt, hypot, isfinite,
-    isinf, isnan, le, lerp, log, log1p, log2, log10, logical_and, logical_not, logical_or, logical_xor, lt, maximum, minimum,
-    mul, ne, neg, pow, reciprocal, relu, remainder, round, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, square, sub, tan, tanh,
-    trunc, where,
+    abs, acos, acosh, add, addcdiv, addcmul, allclose, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_not, bitwise_or,
+    bitwise_xor, ceil, clamp, clamp_max, clamp_min, conj, cos, cosh, div, eq, equal, erf, erfc, exp, exp2, expm1, floor,
+    floor_divide, fmod, ge, gt, hypot, isclose, isfinite, isinf, isnan, le, lerp, log, log1p, log2, log10, logaddexp,
+    logical_and, logical_not, logical_or, logical_xor, lt, maximum, minimum, mul, nan_to_num, ne, neg, pow, reciprocal, relu,
+    remainder, round, rsqrt, sgn, sigmoid, sign, sin, sinh, sqrt, square, sub, tan, tanh, trunc, where,
 )  # fmt: skip
 from .ops.index import (
-    gather, index_add, index_put, index_select, masked_fill, masked_select, nonzero, scatter, scatter_add, take_along_dim,
+    gather, index_add, index_fill, index_put, index_select, masked_fill, masked_select, nonzero, repeat_interleave, scatter,
+    scatter_add, take_along_dim,
 )  # fmt: skip
-from .ops.linalg import addmm, bmm, dot, matmul, mm, mv, outer
+from .ops.linalg import addmm, bmm, cross, dot, kron, matmul, mm, mv, outer, trace
 from .ops.reduce import (
     all, amax, amin, any, argmax, argmin, count_nonzero, cumprod, cumsum, log_softmax, logsumexp, max, mean, min, norm, prod,
-    softmax, std, sum, var,
+    softmax, std, std_mean, sum, var, var_mean,
 )  # fmt: skip
 from .ops.shape import (
-    broadcast_tensors, broadcast_to, cat, chunk, diag, diag_embed, diagonal, flatten, flip, movedim, narrow, permute, ravel,
-    reshape, roll, select, split, squeeze, stack, t, tile, transpose, tril, triu, unbind, unflatten, unsqueeze,
+    broadcast_tensors, broadcast_to, cat, chunk, diag, diag_embed, diagonal, flatten, flip, meshgrid, movedim, narrow,
+    permute, ravel, reshape, roll, select, split, squeeze, stack, t, tile, transpose, tril, triu, unbind, unflatten,
+    unsqueeze,
 )  # fmt: skip
+from .ops.sort import argsort, cummax, cummin, median, sort, topk
 from .printing import set_printoptions as set_printoptions
 from .tensor import Tensor as Tensor
 

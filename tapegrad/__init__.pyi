@@ -8,7 +8,7 @@ from . import func as func
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
-from .arrays.random import Generator as Generator
+from .ops.create import Generator as Generator
 from .arrays.dtypes import Size as Size
 from .tensor import Tensor as Tensor
 from .arrays.dtypes import device as device
@@ -58,11 +58,20 @@ def acosh(input: Any, *, out: Any = None) -> Tensor:
 def add(input: Any, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """Elementwise `input + alpha * other` with broadcasting."""
 
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+    """input + value * tensor1 / tensor2 with broadcasting."""
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+    """input + value * tensor1 * tensor2 with broadcasting."""
+
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2)."""
 
 def all(input: Any, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
     """Whether all elements are true (nonzero)."""
+
+def allclose(input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
+    """Whether isclose holds for every element."""
 
 def amax(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Tensor:
     """Largest value over the given dimensions, or all; ties share the gradient evenly."""
@@ -102,6 +111,9 @@ def argmax(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool =
 
 def argmin(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
     """Index of the smallest element along `dim`, or in the flattened tensor."""
+
+def argsort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Tensor:
+    """Indices that sort input along `dim`; nan counts as the largest. Always stable."""
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
@@ -175,6 +187,9 @@ def concat(tensors: Any, dim: builtins.int = 0, *, axis: builtins.int | None = N
 def concatenate(tensors: Any, dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Any = None) -> Tensor:
     """Tensors joined along an existing dimension, in their common dtype."""
 
+def conj(input: Any) -> Tensor:
+    """Elementwise complex conjugate; a real tensor is given back as it is."""
+
 def cos(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise cosine."""
 
@@ -183,6 +198,15 @@ def cosh(input: Any, *, out: Any = None) -> Tensor:
 
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:
     """Number of elements that are not zero."""
+
+def cross(input: Any, other: Any, dim: builtins.int | None = None) -> Tensor:
+    """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
+
+def cummax(input: Any, dim: builtins.int) -> Any:
+    """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
+
+def cummin(input: Any, dim: builtins.int) -> Any:
+    """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
 def cumprod(input: Any, dim: builtins.int, *, dtype: Any = None) -> Tensor:
     """Running product along `dim`; no division, so zeros are harmless at any order."""
@@ -208,6 +232,18 @@ def divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = None,
 def dot(input: Any, tensor: Any) -> Tensor:
     """Inner product of two vectors, without conjugation."""
 
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sum of products of the operands' elements over the labels that the output does not name.
+
+    Args:
+        equation: "ij,jk->ik"; a repeated label within an operand takes the diagonal, "..." stands for any leading
+            dimensions and broadcasts, and without "->" the output has the labels that occur once, in order. Or the
+            first operand, followed by its labels as a list of ints, and so on, and at last the output's labels.
+        operands: the tensors, singly or as one sequence.
+
+    Raises:
+        RuntimeError: for labels that do not fit the operands' dimensions or each other's sizes."""
+
 def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uninitialised memory of the given sizes."""
 
@@ -216,6 +252,9 @@ def empty_like(input: Any, *, dtype: Any = None, device: Any = None, requires_gr
 
 def eq(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input == other`, as a bool tensor of the broadcast shape."""
+
+def equal(input: Any, other: Any) -> builtins.bool:
+    """Whether both tensors have one shape and the same elements."""
 
 def erf(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise error function."""
@@ -286,6 +325,9 @@ def hypot(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def index_add(input: Any, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
     """input with alpha * source's slices added at a 1-D index along `dim`."""
 
+def index_fill(input: Any, dim: builtins.int, index: Any, value: Any) -> Tensor:
+    """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
+
 def index_put(input: Any, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
     """input with values written (or added) at the advanced index."""
 
@@ -304,6 +346,9 @@ def is_inference_mode_enabled() -> builtins.bool:
 def is_tensor(obj: object) -> builtins.bool:
     """Whether obj is a Tensor."""
 
+def isclose(input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
+    """Elementwise |input - other| <= atol + rtol * |other|."""
+
 def isfinite(input: Any, *, out: Any = None) -> Tensor:
     """Whether each element is finite."""
 
@@ -312,6 +357,9 @@ def isinf(input: Any, *, out: Any = None) -> Tensor:
 
 def isnan(input: Any, *, out: Any = None) -> Tensor:
     """Whether each element is nan."""
+
+def kron(input: Any, other: Any) -> Tensor:
+    """Kronecker product: blocks input[i, j, ..] * other."""
 
 def le(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
@@ -342,6 +390,9 @@ def log2(input: Any, *, out: Any = None) -> Tensor:
 
 def log_softmax(input: Any, dim: builtins.int, dtype: Any = None) -> Tensor:
     """log(softmax(input)) along `dim`, without cancellation."""
+
+def logaddexp(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise log(exp(input) + exp(other)), without overflow."""
 
 def logical_and(input: Any, other: Any) -> Tensor:
     """Elementwise logical and."""
@@ -382,6 +433,12 @@ def maximum(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def mean(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
     """Mean over the given dimensions, or all; floating point only."""
 
+def median(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
+
+def meshgrid(*tensors: Any, indexing: builtins.str | None = None) -> tuple[Tensor, ...]:
+    """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
+
 def min(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Any:
     """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
 
@@ -408,6 +465,9 @@ def multiply(input: Any, other: Any, *, out: Any = None) -> Tensor:
 
 def mv(input: Any, vec: Any) -> Tensor:
     """Product of a matrix and a vector."""
+
+def nan_to_num(input: Any, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
 
 def narrow(input: Any, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
     """A view of `length` elements along `dim` from `start`."""
@@ -487,6 +547,9 @@ def relu(input: Any, *, out: Any = None) -> Tensor:
 def remainder(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise remainder with the divisor's sign (Python's %)."""
 
+def repeat_interleave(input: Any, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
+    """Each slice along `dim` repeated in place: all equally often, or by a tensor of counts; without dim of the flat tensor."""
+
 def reshape(input: Any, *shape: Any) -> Tensor:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
@@ -529,7 +592,8 @@ def set_printoptions(precision: builtins.int | None = None, threshold: builtins.
 def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""
 
-def sgn(input: Any, *params: Any) -> Tensor: ...
+def sgn(input: Any) -> Tensor:
+    """Elementwise sign; for complex input z / |z|, and 0 at 0."""
 
 def sigmoid(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logistic function, exact in both tails."""
@@ -545,6 +609,9 @@ def sinh(input: Any, *, out: Any = None) -> Tensor:
 
 def softmax(input: Any, dim: builtins.int, dtype: Any = None) -> Tensor:
     """exp(input) / sum(exp(input)) along `dim`."""
+
+def sort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
+    """(values, indices) of the elements in order along `dim`; nan counts as the largest. Always stable."""
 
 def split(tensor: Any, split_size_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
@@ -563,6 +630,9 @@ def stack(tensors: Any, dim: builtins.int = 0, *, out: Any = None) -> Tensor:
 
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None) -> Tensor:
     """Standard deviation; its derivative is 0 where it is 0."""
+
+def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1) -> Any:
+    """(standard deviation, mean) over the given dimensions, or all."""
 
 def sub(input: Any, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """Elementwise `input - alpha * other` with broadcasting."""
@@ -600,8 +670,24 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     Python floats give the default dtype, ints int64, bools bool; arrays keep their dtype.
     Raises TypeError for arrays of unsupported dtypes and ValueError for ragged sequences."""
 
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
+    """Sum of products over pairs of dimensions.
+
+    Args:
+        a, b: the operands.
+        dims: the number of last dimensions of a and first of b to sum over, or two sequences of dimensions.
+
+    Raises:
+        RuntimeError: if the sizes of a pair differ, or the sequences differ in length."""
+
 def tile(input: Any, *dims: Any) -> Tensor:
     """repeat with missing counts taken as 1 (NumPy's tile)."""
+
+def topk(input: Any, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> Any:
+    """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
+
+def trace(input: Any) -> Tensor:
+    """Sum of a matrix's diagonal."""
 
 def transpose(input: Any, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Dimensions dim0 and dim1 exchanged."""
@@ -629,6 +715,9 @@ def unsqueeze(input: Any, dim: builtins.int) -> Tensor:
 
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None) -> Tensor:
     """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
+
+def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1) -> Any:
+    """(variance, mean) over the given dimensions, or all."""
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """input where condition is true, else other, with broadcasting; the branch not taken has gradient 0.

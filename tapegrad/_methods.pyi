@@ -132,9 +132,6 @@ class TableMethods:
     def abs_(self) -> Tensor:
         """abs() written into this tensor; returns it."""
 
-    def absolute_real(self, *, out: Any = None) -> Tensor:
-        """Elementwise absolute value; its derivative at 0 is 0."""
-
     def acos(self, *, out: Any = None) -> Tensor:
         """Elementwise arc cosine."""
 
@@ -150,6 +147,18 @@ class TableMethods:
     def add_(self, other: Any, *, alpha: builtins.float = 1) -> Tensor:
         """add() written into this tensor; returns it."""
 
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+        """input + value * tensor1 / tensor2 with broadcasting."""
+
+    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+        """addcdiv() written into this tensor; returns it."""
+
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+        """input + value * tensor1 * tensor2 with broadcasting."""
+
+    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+        """addcmul() written into this tensor; returns it."""
+
     def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2)."""
 
@@ -158,6 +167,9 @@ class TableMethods:
 
     def all(self, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
         """Whether all elements are true (nonzero)."""
+
+    def allclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
+        """Whether isclose holds for every element."""
 
     def amax(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Tensor:
         """Largest value over the given dimensions, or all; ties share the gradient evenly."""
@@ -173,6 +185,9 @@ class TableMethods:
 
     def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
         """Index of the smallest element along `dim`, or in the flattened tensor."""
+
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Tensor:
+        """Indices that sort input along `dim`; nan counts as the largest. Always stable."""
 
     def asin(self, *, out: Any = None) -> Tensor:
         """Elementwise arc sine."""
@@ -255,6 +270,9 @@ class TableMethods:
     def clamp_min_(self, min: Any) -> Tensor:
         """clamp_min() written into this tensor; returns it."""
 
+    def conj(self) -> Tensor:
+        """Elementwise complex conjugate; a real tensor is given back as it is."""
+
     def cos(self, *, out: Any = None) -> Tensor:
         """Elementwise cosine."""
 
@@ -269,6 +287,15 @@ class TableMethods:
 
     def count_nonzero(self, dim: Any = None) -> Tensor:
         """Number of elements that are not zero."""
+
+    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
+        """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
+
+    def cummax(self, dim: builtins.int) -> Any:
+        """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
+
+    def cummin(self, dim: builtins.int) -> Any:
+        """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
     def cumprod(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
         """Running product along `dim`; no division, so zeros are harmless at any order."""
@@ -311,6 +338,9 @@ class TableMethods:
 
     def eq_(self, other: Any) -> Tensor:
         """eq() written into this tensor; returns it."""
+
+    def equal(self, other: Any) -> builtins.bool:
+        """Whether both tensors have one shape and the same elements."""
 
     def erf(self, *, out: Any = None) -> Tensor:
         """Elementwise error function."""
@@ -402,6 +432,12 @@ class TableMethods:
     def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
         """index_add() written into this tensor; returns it."""
 
+    def index_fill(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+        """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
+
+    def index_fill_(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+        """index_fill() written into this tensor; returns it."""
+
     def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
         """input with values written (or added) at the advanced index."""
 
@@ -411,6 +447,9 @@ class TableMethods:
     def index_select(self, dim: builtins.int, index: Any) -> Tensor:
         """Slices of input along `dim` in the order of a 1-D index."""
 
+    def isclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
+        """Elementwise |input - other| <= atol + rtol * |other|."""
+
     def isfinite(self, *, out: Any = None) -> Tensor:
         """Whether each element is finite."""
 
@@ -419,6 +458,9 @@ class TableMethods:
 
     def isnan(self, *, out: Any = None) -> Tensor:
         """Whether each element is nan."""
+
+    def kron(self, other: Any) -> Tensor:
+        """Kronecker product: blocks input[i, j, ..] * other."""
 
     def le(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
@@ -464,6 +506,9 @@ class TableMethods:
 
     def log_softmax(self, dim: builtins.int, dtype: Any = None) -> Tensor:
         """log(softmax(input)) along `dim`, without cancellation."""
+
+    def logaddexp(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise log(exp(input) + exp(other)), without overflow."""
 
     def logical_and(self, other: Any) -> Tensor:
         """Elementwise logical and."""
@@ -525,6 +570,9 @@ class TableMethods:
     def mean(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
         """Mean over the given dimensions, or all; floating point only."""
 
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
+
     def min(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Any:
         """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
 
@@ -548,6 +596,12 @@ class TableMethods:
 
     def mv(self, vec: Any) -> Tensor:
         """Product of a matrix and a vector."""
+
+    def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+        """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
+
+    def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+        """nan_to_num() written into this tensor; returns it."""
 
     def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
         """A view of `length` elements along `dim` from `start`."""
@@ -614,6 +668,9 @@ class TableMethods:
     def repeat(self, *repeats: Any) -> Tensor:
         """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
 
+    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
+        """Each slice along `dim` repeated in place: all equally often, or by a tensor of counts; without dim of the flat tensor."""
+
     def reshape(self, *shape: Any) -> Tensor:
         """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
@@ -656,6 +713,12 @@ class TableMethods:
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """A view of one slice along `dim`, without that dimension."""
 
+    def sgn(self) -> Tensor:
+        """Elementwise sign; for complex input z / |z|, and 0 at 0."""
+
+    def sgn_(self) -> Tensor:
+        """sgn() written into this tensor; returns it."""
+
     def sigmoid(self, *, out: Any = None) -> Tensor:
         """Elementwise logistic function, exact in both tails."""
 
@@ -688,6 +751,9 @@ class TableMethods:
 
     def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
         """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
+
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
+        """(values, indices) of the elements in order along `dim`; nan counts as the largest. Always stable."""
 
     def split(self, split_size_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
@@ -739,6 +805,12 @@ class TableMethods:
 
     def tile(self, *dims: Any) -> Tensor:
         """repeat with missing counts taken as 1 (NumPy's tile)."""
+
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> Any:
+        """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
+
+    def trace(self) -> Tensor:
+        """Sum of a matrix's diagonal."""
 
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Dimensions dim0 and dim1 exchanged."""

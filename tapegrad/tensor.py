@@ -20,7 +20,7 @@ from .core.op import TABLE
 from .core.record import Box
 from .core.state import is_recording
 from .core.tape import next_slot
-from .ops import create, elementwise, index, linalg, reduce, shape
+from .ops import create, einsum, elementwise, index, linalg, reduce, shape, sort
 
 if TYPE_CHECKING:
     from ._methods import TableMethods
@@ -450,6 +450,28 @@ class Tensor(Box, TableMethods):
         create.check_device("cuda")
         return self
 
+    # -------------------------------------------------------------------------------------------- new tensors like this
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+        """A new leaf of the data, in this dtype."""
+        return create.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+        """Zeros of the given sizes, in this dtype."""
+        return create.zeros(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+        """Ones of the given sizes, in this dtype."""
+        return create.ones(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+        """Uninitialised memory of the given sizes, in this dtype."""
+        return create.empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+        """The value repeated to the given sizes, in this dtype."""
+        return create.full(size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
     # ------------------------------------------------------------------------------------------------------- in place
 
     def resize_as_result_(self, result: Any) -> Any:
@@ -722,7 +744,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def _collect() -> None:
-    for module in (elementwise, reduce, shape, index, linalg):
+    for module in (elementwise, reduce, shape, index, linalg, sort, einsum):
         for name, value in vars(module).items():
             if name.startswith("_") or not callable(value) or inspect.isclass(value):
                 continue
@@ -734,12 +756,12 @@ def _collect() -> None:
                 FUNCTIONS[name] = value
 
 
-NOT_METHODS = {"tensor"}
+NOT_METHODS = {"tensor", "std_mean", "var_mean"}
 INPLACE = (
     "add sub mul div pow neg exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh sqrt rsqrt square "
     "reciprocal sigmoid abs sign floor ceil round trunc clamp clamp_min clamp_max relu lerp remainder fmod floor_divide erf "
     "erfc logical_not logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not eq ne lt le gt ge "
-    "masked_fill scatter scatter_add index_add index_put tril triu cumsum cumprod atan2 hypot maximum minimum"
+    "masked_fill scatter scatter_add index_add index_fill index_put addcmul addcdiv nan_to_num sgn tril triu cumsum cumprod atan2 hypot maximum minimum"
 ).split()
 
 

@@ -160,7 +160,7 @@ def test_unsupported_numpy_dtypes(np_dtype, found):
 
 def test_foreign_byte_order():
     foreign = np.dtype(np.float64).newbyteorder()
-    with pytest.raises(TypeError, match="byte order different from the native byte order"):
+    with pytest.raises(ValueError, match="byte order different from the native byte order"):
         dtypes.of(foreign)
 
 

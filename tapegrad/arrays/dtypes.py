@@ -154,7 +154,7 @@ def _of_unregistered(np_dtype: NumpyDType) -> dtype:
     if np_dtype.name == "bfloat16" and np_dtype == bfloat16.numpy:
         return bfloat16
     if np_dtype.newbyteorder("=") in _BY_NUMPY:
-        raise TypeError(
+        raise ValueError(
             "given numpy array has byte order different from the native byte order. "
             "Convert it first: a.astype(a.dtype.newbyteorder('='))"
         )

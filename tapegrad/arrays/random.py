@@ -262,8 +262,15 @@ class Generator:
         _check(str(device) == "cpu", f"Generator supports only the device 'cpu', but got '{device}'")
         self.device = "cpu"
         self._lock = threading.RLock()
-        self._stream = np.random.RandomState(0)
+        self._twister: np.random.RandomState | None = None
         self.manual_seed(_DEFAULT_SEED)
+
+    @property
+    def _stream(self) -> np.random.RandomState:
+        """Made at the first draw: importing numpy.random costs a sixth of importing the package."""
+        if self._twister is None:
+            self._twister = np.random.RandomState(self._seed & 0xFFFFFFFF)
+        return self._twister
 
     def __getstate__(self) -> Array:
         return self.get_state()
@@ -285,7 +292,8 @@ class Generator:
             raise ValueError(f"seed must be in [-2**63, 2**64), but got {value}")
         with self._lock:
             self._seed = value % (1 << 64)
-            self._stream.seed(self._seed & 0xFFFFFFFF)
+            if self._twister is not None:
+                self._twister.seed(self._seed & 0xFFFFFFFF)
             self._fresh = True
             self._cached_normal: float | None = None
         return self

@@ -40,7 +40,7 @@ def seed(i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
     if (cotangent._d.dtype.kind == "c") != (y.dtype.kind == "c"):
         raise errors.cotangent_complex(i, cotangent._d.dtype, y.dtype)
     if record:
-        return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)
+        return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)  # type: ignore[attr-defined]
     return output._s, save(cotangent).astype(y.dtype, copy=False)
 
 
@@ -81,11 +81,11 @@ def backward(
     accumulate([(t, finals[t._s]) for t in inner.values()], create_graph)
 
 
-def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
+def input_of(function: str, i: int, t: Any) -> Any:
     if not isinstance(t, Box):
         raise errors.bad_input(function, type(t).__name__)
     sync_only(t) if type(t._st) is Alias else None
-    if not t._s and not allow_untracked:
+    if not t._s:
         raise errors.input_untracked(i)
     return t
 
@@ -129,7 +129,7 @@ def grad(
     wanted = as_list(inputs)
     if not wanted:
         raise errors.empty_inputs("grad")
-    wanted = [input_of("grad", i, t, unused_ok) for i, t in enumerate(wanted)]
+    wanted = [input_of("grad", i, t) for i, t in enumerate(wanted)]
     retain = create_graph if retain_graph is None else retain_graph
     create_graph = create_graph or TRANSFORMING.get()
     ys, gs = as_list(outputs), as_list(grad_outputs)
@@ -169,9 +169,11 @@ def _batched(
         if g.shape[1:] != y.shape or not g.dim() or n not in (None, g.shape[0]):  # type: ignore[attr-defined]
             raise errors.batched_cotangent_shape(i, g.shape, y.shape)  # type: ignore[attr-defined]
         n = g.shape[0]  # type: ignore[attr-defined]
+    if not n:
+        return tuple([wrap(arrays.zeros((0, *t._d.shape), t._d.dtype)) for t in wanted])
     rows = []
-    for b in range(n or 0):
-        last = b == (n or 0) - 1
+    for b in range(n):
+        last = b == n - 1
         rows.append(_grad(ys, wanted, [g[b] for g in gs], retain or not last, record, unused_ok, materialize))
     return tuple([None if column[0] is None else arrays.stack(list(column)) for column in zip(*rows, strict=True)])
 

@@ -16,7 +16,7 @@ class Mode:
     """A context manager that decorates functions, generators, coroutines and async generators.
 
     A mode is left by restoring what was found on entry, so that it may be entered in one task and left in another.
-    Generators have it only while their own body runs.
+    Generators and coroutines have it only while their own body runs.
     """
 
     def __init__(self) -> None:
@@ -66,58 +66,70 @@ class Mode:
 
         return run
 
+    def _steps(self, inner: Any) -> Generator[Any, Any, Any]:
+        """Drive a generator or an awaitable, with the mode on only while its own body runs."""
+        step = functools.partial(inner.send, None)
+        while True:
+            try:
+                with self.clone():
+                    value = step()
+            except StopIteration as stop:
+                return stop.value
+            try:
+                sent = yield value
+            except GeneratorExit:
+                with self.clone():
+                    inner.close()
+                raise
+            except BaseException as e:
+                step = functools.partial(inner.throw, e)
+            else:
+                step = functools.partial(inner.send, sent)
+
     def _generator(self, function: Callable[..., Any]) -> Callable[..., Generator[Any, Any, Any]]:
         def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            inner = function(*args, **kwargs)
-            step: Callable[[], Any] = lambda: next(inner)  # noqa: E731
-            while True:
-                try:
-                    with self.clone():
-                        value = step()
-                except StopIteration as stop:
-                    return stop.value
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    with self.clone():
-                        inner.close()
-                    raise
-                except BaseException as e:
-                    step = functools.partial(inner.throw, e)
-                else:
-                    step = functools.partial(inner.send, sent)
+            return (yield from self._steps(function(*args, **kwargs)))
 
         return run
 
     def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
         async def run(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return await function(*args, **kwargs)
+            return await Awaitable(self._steps(function(*args, **kwargs)))
 
         return run
 
     def _async_generator(self, function: Callable[..., Any]) -> Callable[..., AsyncGenerator[Any, Any]]:
         async def run(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             inner = function(*args, **kwargs)
-            step: Callable[[], Any] = inner.__anext__
+            step: Any = inner.__anext__()
             while True:
                 try:
-                    with self.clone():
-                        value = await step()
+                    value = await Awaitable(self._steps(step.__await__()))
                 except StopAsyncIteration:
                     return
                 try:
                     sent = yield value
                 except GeneratorExit:
-                    with self.clone():
-                        await inner.aclose()
+                    await Awaitable(self._steps(inner.aclose().__await__()))
                     raise
                 except BaseException as e:
-                    step = functools.partial(inner.athrow, e)
+                    step = inner.athrow(e)
                 else:
-                    step = functools.partial(inner.asend, sent)
+                    step = inner.asend(sent)
 
         return run
+
+
+class Awaitable:
+    """Steps as something to await."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, steps: Generator[Any, Any, Any]) -> None:
+        self.steps = steps
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.steps
 
 
 class no_grad(Mode):

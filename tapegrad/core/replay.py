@@ -700,6 +700,7 @@ class Pass:
                 for leaf in last_reader.pop(s, ()):
                     if leaf in cot and self.inputs is None:
                         commit({leaf: cot.pop(leaf)}, self.record)
+            finals = self._finals(cot, got)
         except BaseException:
             for s, stub in consumed.items():
                 home = homes.get(s, tape)
@@ -708,7 +709,7 @@ class Pass:
             raise
         if not self.retain:
             tape.settle_after_backward()
-        return self._finals(cot, got)
+        return finals
 
     def _last_readers(self) -> dict[int, list[int]]:
         """Oldest entry that reads each leaf with a post-accumulate hook: after it the leaf's gradient is complete."""

@@ -200,8 +200,25 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
 # ------------------------------------------------------------------------------------------------------------- random
 
 
+class Generator(random.Generator):
+    """A random stream of its own: PyTorch's CPU streams. `Generator().manual_seed(0)` starts one from a seed."""
+
+    def get_state(self) -> Any:
+        """The state as a uint8 tensor, byte for byte that of torch.Generator."""
+        return wrap(super().get_state())
+
+    def set_state(self, new_state: Any) -> Any:
+        """Continue from a state of get_state(); returns the generator."""
+        super().set_state(new_state._d if isinstance(new_state, Box) else new_state)
+        return self
+
+
+default_generator = random.default_generator = Generator()
+default_generator.seed()
+
+
 def generator_of(generator: Any) -> random.Generator:
-    return random.default_generator if generator is None else generator
+    return default_generator if generator is None else generator
 
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
@@ -277,9 +294,9 @@ def manual_seed(seed: int) -> random.Generator:
 
 def get_rng_state() -> Any:
     """State of the default generator, as a uint8 tensor."""
-    return wrap(random.get_rng_state())
+    return default_generator.get_state()
 
 
 def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""
-    random.set_rng_state(new_state._d if isinstance(new_state, Box) else new_state)
+    default_generator.set_state(new_state)

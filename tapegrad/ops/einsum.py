@@ -93,13 +93,15 @@ def plan(equation: str, shapes: tuple[Shape, ...]) -> Plan:
 
 def plan_of(inputs: Sequence[Labels], output: Labels, shapes: Sequence[Shape]) -> Plan:
     """The same for parsed labels."""
+    _check_repeated(inputs, shapes)
     sizes = _sizes(inputs, shapes)
-    prepared, labels = [], []
-    for i, (own, shape) in enumerate(zip(inputs, shapes, strict=True)):
-        others = {label for j, ls in enumerate(inputs) if j != i for label in ls} | set(output)
-        preparation, left = _prepare(own, shape, sizes, others)
-        prepared.append(preparation)
-        labels.append(left)
+    distinct = [_distinct(own, shape, sizes) for own, shape in zip(inputs, shapes, strict=True)]
+    labels: list[Labels] = []
+    prepared = []
+    for i, (diagonals, shape, names) in enumerate(distinct):
+        others = {label for j, (_, _, ls) in enumerate(distinct) if j != i for label in ls} | set(output)
+        prepared.append(Preparation(diagonals, shape, tuple([k for k, label in enumerate(names) if label not in others])))
+        labels.append(tuple([label for label in names if label in others]))
     contractions = []
     live = list(range(len(labels)))
     while len(live) > 1:
@@ -181,28 +183,30 @@ def _sizes(inputs: Sequence[Labels], shapes: Sequence[Shape]) -> dict[Label, int
     return sizes
 
 
-def _prepare(labels: Labels, shape: Shape, sizes: dict[Label, int], others: set[Label]) -> tuple[Preparation, Labels]:
+def _check_repeated(inputs: Sequence[Labels], shapes: Sequence[Shape]) -> None:
+    for i, (labels, shape) in enumerate(zip(inputs, shapes, strict=True)):
+        first: dict[Label, int] = {}
+        for label, n in zip(labels, shape, strict=True):
+            if first.setdefault(label, n) != n:
+                raise RuntimeError(
+                    f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, {n} != {first[label]}"
+                )
+
+
+def _distinct(labels: Labels, shape: Shape, sizes: dict[Label, int]) -> tuple[tuple[tuple[int, int], ...], Shape | None, Labels]:
+    """Diagonals that leave each label once, the shape without sizes that broadcast (None: as it is), and the labels left."""
     names, lengths = list(labels), list(shape)
     diagonals = []
     for label in dict.fromkeys(labels):
         while names.count(label) > 1:
             a = names.index(label)
             b = names.index(label, a + 1)
-            if lengths[a] != lengths[b]:
-                raise RuntimeError(
-                    f"einsum(): subscript {label} is repeated for an operand but the sizes don't match, {lengths[a]} != {lengths[b]}"
-                )
             diagonals.append((a, b))
-            n = lengths[a]
-            for place in (b, a):
-                del names[place], lengths[place]
-            names.append(label)
-            lengths.append(n)
+            names = [*names[:a], *names[a + 1 : b], *names[b + 1 :], label]
+            lengths = [*lengths[:a], *lengths[a + 1 : b], *lengths[b + 1 :], lengths[a]]
     full = [k for k, label in enumerate(names) if lengths[k] == sizes[label]]
     dropped = tuple([lengths[k] for k in full]) if len(full) < len(names) else None
-    names = [names[k] for k in full]
-    summed = tuple([k for k, label in enumerate(names) if label not in others])
-    return Preparation(tuple(diagonals), dropped, summed), tuple([n for k, n in enumerate(names) if k not in summed])
+    return tuple(diagonals), dropped, tuple([names[k] for k in full])
 
 
 def _contract(

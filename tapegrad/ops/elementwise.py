@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays import kernels
+from ..core.alias import slot_of
 from ..core.op import TABLE
+from ..core.record import wrap
 from .define import binary, define, unary
 from .operands import promoted, tensor
 from .samples import (
@@ -119,6 +121,8 @@ _recorded_cast = define(
 
 
 def _cast_to(input: Any, dtype: Any) -> Any:
+    if dtype.kind not in "fc" and slot_of(input):
+        return wrap(_cast(input._d, dtype, None))  # integers carry no gradient
     return _recorded_cast(input, dtype, input._d.dtype)
 
 
@@ -351,12 +355,14 @@ log1p = unary(
 sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.")
 cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.")
 tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", singular=True)
+# exact near 1, and with one factor in its derivative: no inf - inf at 1 in the second order of asin
+unary("one_minus_square", lambda x: (1.0 - x) * (1.0 + x), lambda xp, ans, x: -2.0 * x, "Elementwise 1 - input**2.")
 asin = unary(
-    "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt((1.0 - x) * (1.0 + x)), "Elementwise arc sine.", singular=True,
+    "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc sine.", singular=True,
     samples=UNIT,
 )  # fmt: skip
 acos = unary(
-    "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt((1.0 - x) * (1.0 + x)), "Elementwise arc cosine.", singular=True,
+    "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc cosine.", singular=True,
     samples=UNIT,
 )  # fmt: skip
 atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.")
@@ -369,7 +375,7 @@ acosh = unary(
     "Elementwise inverse hyperbolic cosine.", singular=True, samples=domain(1.1, 3.0, 1.0, 0.0, complex_too=True),
 )  # fmt: skip
 atanh = unary(
-    "atanh", np.arctanh, lambda xp, ans, x: 1.0 / ((1.0 - x) * (1.0 + x)), "Elementwise inverse hyperbolic tangent.",
+    "atanh", np.arctanh, lambda xp, ans, x: 1.0 / xp.one_minus_square(x), "Elementwise inverse hyperbolic tangent.",
     singular=True, samples=UNIT,
 )  # fmt: skip
 atan2, _ = binary(
@@ -473,7 +479,7 @@ _elu = define(
     "elu",
     "elementwise",
     lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
-    (lambda xp, ans, x, alpha: xp.where(xp.gt(x, 0.0), 1.0, alpha * xp.exp(xp.clamp_max(x, 0.0))),),
+    (lambda xp, ans, x, alpha: xp.where(xp.gt(x, 0.0), 1.0, alpha * xp.exp(-xp.relu(-x))),),
     params=("alpha",),
     samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.0,), (0.5,))),
 )
