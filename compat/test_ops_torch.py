@@ -68,14 +68,15 @@ def first(function):
     return lambda *arguments: function(*arguments)[0]
 
 
+TORCH_NAMES = """
+    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil clone cos cosh
+    diagonal div eq erf erfc exp exp2 expm1 flip floor floor_divide fmod ge gt hypot imag isfinite isinf isnan le lerp log
+    log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor lt matmul maximum minimum mul nan_to_num ne
+    neg pow real reciprocal relu remainder roll round rsqrt sgn sigmoid sign sin sinh sqrt square sub tan tanh tril triu
+    trunc where
+"""
 COUNTERPARTS = {
-    **same_name(
-        *"abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil clone cos cosh div eq "
-        "erf erfc exp exp2 expm1 floor floor_divide fmod ge gt hypot isfinite isinf isnan le lerp log log10 log1p log2 logaddexp "
-        "logical_and logical_not logical_or logical_xor lt matmul maximum minimum mul ne neg pow real imag reciprocal relu "
-        "remainder round rsqrt sgn sigmoid sign sin sinh sqrt square sub tan tanh trunc where tril triu roll flip nan_to_num "
-        "diagonal".split()
-    ),
+    **same_name(*TORCH_NAMES.split()),
     **same_name("elu", "gelu", "leaky_relu", "linear", "logsigmoid", "silu", "softplus", module=F),
     "sgn_complex": torch.sgn,
     "ndtr": torch.special.ndtr,
@@ -147,8 +148,8 @@ def overwritten(base, value):
 
 # Parts of rules, which PyTorch does not have.
 INTERNAL = {
-    "alias", "by_sign", "linear_scan", "one_minus_square", "region", "safe_div", "safe_reciprocal", "shift", "tie_share", "to_complex", "winner",
-    "write_zeros", "written_part", "zero_at",
+    "alias", "by_sign", "linear_scan", "one_minus_square", "region", "safe_div", "safe_reciprocal", "shift", "tie_share",
+    "to_complex", "winner", "write_zeros", "written_part", "zero_at",
 }  # fmt: skip
 
 # (record, sample, quantity): why it differs.
@@ -176,7 +177,8 @@ def run_ours(op, sample, seeds, directions):
     xs = [testing.leaf(a, i in indices) for i, a in enumerate(sample.arrays)]
     wanted = [xs[i] for i in indices]
     ys = testing.call(op, xs, sample.params)
-    return derivatives(tg.autograd.grad, ys, wanted, [wrap(s).requires_grad_() for s in seeds], [wrap(d) for d in directions])
+    cotangents = [wrap(s).requires_grad_() for s in seeds]
+    return derivatives(tg.autograd.grad, ys, wanted, cotangents, [wrap(d) for d in directions])
 
 
 def run_torch(function, op, sample, seeds, directions):
@@ -281,3 +283,62 @@ def test_single_precision_shapes_and_dtypes(name):
             for a, b in zip(map(number, ours[quantity]), map(number, theirs[quantity]), strict=True):
                 if a is not None and b is not None:
                     assert (a.shape, a.dtype) == (b.shape, b.dtype), (quantity, sample)
+
+
+# ----------------------------------------------------------------------------- functions made of records, on both libraries
+
+FUNCTIONS = {
+    "sort": lambda L, x: L.sort(x, dim=0)[0],
+    "sort descending": lambda L, x: L.sort(x, 1, descending=True)[0],
+    "topk": lambda L, x: L.topk(x, 2, dim=1)[0],
+    "topk smallest": lambda L, x: L.topk(x, 2, dim=0, largest=False)[0],
+    "cummax": lambda L, x: L.cummax(x, 1)[0],
+    "cummin": lambda L, x: L.cummin(x, 0)[0],
+    "median": lambda L, x: L.median(x),
+    "median along": lambda L, x: x.median(0, keepdim=True)[0],
+    "var_mean": lambda L, x: L.stack(L.var_mean(x, 1)),
+    "std_mean": lambda L, x: L.stack(L.std_mean(x)),
+    "repeat_interleave": lambda L, x: L.repeat_interleave(x, 2, dim=1),
+    "repeat_interleave counts": lambda L, x: L.repeat_interleave(x, L.tensor([1, 0, 2]), dim=0),
+    "repeat_interleave flat": lambda L, x: x.repeat_interleave(3),
+    "index_fill": lambda L, x: L.index_fill(x, 1, L.tensor([0, 0]), 5.0),
+    "meshgrid": lambda L, x: L.meshgrid(x[0], x[1], indexing="xy")[0] * L.meshgrid(x[0], x[1], indexing="xy")[1],
+    "norm 3": lambda L, x: L.norm(x, 3, dim=1),
+    "norm 1": lambda L, x: L.norm(x, 1),
+    "prod": lambda L, x: x.prod(),
+    "einsum": lambda L, x: L.einsum("ij,kj,k->i", x, x, x[:, 0]),
+    "tensordot": lambda L, x: L.tensordot(x, x, dims=([1], [1])),
+    "kron": lambda L, x: L.kron(x, x),
+    "cross": lambda L, x: L.cross(x[:, :3], x[:, 1:4], dim=1),
+    "trace": lambda L, x: L.trace(x),
+    "addcmul": lambda L, x: L.addcmul(x, x, x[0], value=0.5),
+    "addcdiv": lambda L, x: L.addcdiv(x, x[0], x, value=0.5),
+    "logaddexp": lambda L, x: L.logaddexp(x, x * x),
+    "nan_to_num": lambda L, x: L.nan_to_num(x),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function_agrees(name):
+    a = np.random.default_rng(7).standard_normal((3, 4))
+    results = []
+    for library in (tg, torch):
+        x = library.tensor(a, requires_grad=True)
+        y = FUNCTIONS[name](library, x)
+        w = library.tensor(np.random.default_rng(8).standard_normal(tuple(y.shape)))
+        (g,) = library.autograd.grad(y, x, w, create_graph=True)
+        total = (g * g).sum()
+        h = library.autograd.grad(total, x, allow_unused=True)[0] if total.requires_grad else None
+        results.append([y, g, library.zeros_like(x) if h is None else h])
+    assert differs(*results) is None
+
+
+@pytest.mark.parametrize("values", [[2.0, 1.0, 2.0, 0.0], [np.nan, 1.0, 3.0, np.nan], 3.0])
+@pytest.mark.parametrize("name", ["sort", "argsort", "cummax", "cummin", "median", "max", "min"])
+def test_indices_agree(name, values):
+    results = []
+    for library in (tg, torch):
+        r = getattr(library, name)(library.tensor(values), 0)
+        results.append([number(t) for t in (r if isinstance(r, tuple) else (r,))])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)

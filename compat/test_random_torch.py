@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tapegrad.arrays import random as tr
+from tapegrad.ops import create
 
 torch = pytest.importorskip("torch")
 
@@ -230,10 +231,10 @@ def test_bernoulli(p: float) -> None:
 def test_dropout() -> None:
     for seed in range(10):
         torch.manual_seed(seed)
-        tr.manual_seed(seed)
+        create.manual_seed(seed)
         kept = torch.nn.functional.dropout(torch.ones(50, 50), 0.3) != 0
-        assert_same(tr.default_generator.bernoulli((50, 50), np.bool_, 1 - 0.3), kept)
-        assert_same_state(tr.default_generator, torch.random.default_generator)
+        assert_same(create.default_generator.bernoulli((50, 50), np.bool_, 1 - 0.3), kept)
+        assert_same_state(create.default_generator, torch.random.default_generator)
 
 
 @dtypes
@@ -331,13 +332,13 @@ def test_interleaved_calls() -> None:
 
 
 def test_module_functions() -> None:
-    tr.manual_seed(-3)
+    create.manual_seed(-3)
     torch.manual_seed(-3)
-    assert tr.initial_seed() == torch.initial_seed()
-    np.testing.assert_array_equal(tr.get_rng_state(), torch.get_rng_state().numpy())
-    with tr.fork_rng():
-        tr.default_generator.uniform(5)
-    assert_same(tr.default_generator.uniform(5), torch.rand(5))
+    assert create.initial_seed() == torch.initial_seed()
+    np.testing.assert_array_equal(create.get_rng_state(), torch.get_rng_state().numpy())
+    with create.fork_rng():
+        create.default_generator.uniform(5)
+    assert_same(create.default_generator.uniform(5), torch.rand(5))
 
 
 def test_refusals() -> None:

@@ -1,4 +1,4 @@
-"""Views and writes in place against PyTorch; where PyTorch refuses ("modified by an inplace operation"), finite differences."""
+"""Views and writes in place against PyTorch; where it refuses ("modified by an inplace operation"), finite differences."""
 
 import random
 import sys
@@ -33,9 +33,10 @@ def test_program(name):
             assert error(run(tg, function, X, W, order), run(torch, function, X, W, order)) < 1e-13
 
 
-STEPS = (
-    "index T reshape mul_ add_ sin_ put copy_ mul sin clone mul_broadcast_ zero_ put_mask select imul detach write_detached drop"
-).split()
+STEPS = [
+    "index", "T", "reshape", "mul_", "add_", "sin_", "put", "copy_", "mul", "sin", "clone", "mul_broadcast_", "zero_",
+    "put_mask", "select", "imul", "detach", "write_detached", "drop",
+]  # fmt: skip
 
 
 def random_program(seed, length, aliases=None):

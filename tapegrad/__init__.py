@@ -22,8 +22,6 @@ from .arrays.dtypes import int as int
 from .arrays.dtypes import int16, int32, int64, long, short, uint8
 from .arrays.dtypes import promote_types as promote_types
 from .arrays.dtypes import set_default_dtype as set_default_dtype
-from .arrays.random import initial_seed as initial_seed
-from .arrays.random import seed as seed
 from .core.record import mark_package as _mark_package
 from .core.modes import enable_grad as enable_grad
 from .core.modes import inference_mode as inference_mode
@@ -34,8 +32,8 @@ from .core.modes import set_grad_enabled as set_grad_enabled
 from .core.modes import tape as tape
 from .ops.create import (
     Generator, arange, as_tensor, asarray, bernoulli, default_generator, empty, empty_like, eye, from_numpy, full,
-    full_like, get_rng_state, linspace, manual_seed, multinomial, normal, ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm,
-    set_rng_state, tensor, zeros, zeros_like,
+    full_like, get_rng_state, initial_seed, linspace, manual_seed, multinomial, normal, ones, ones_like, rand, rand_like, randint, randint_like, randn, randn_like, randperm,
+    seed, set_rng_state, tensor, zeros, zeros_like,
 )  # fmt: skip
 from .ops.einsum import einsum, tensordot
 from .ops.elementwise import (

@@ -413,7 +413,7 @@ def lt(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
 
 def manual_seed(seed: builtins.int) -> Generator:
-    """Seed the default generator: PyTorch's CPU streams follow."""
+    """Seed the default generator and return it: PyTorch's CPU streams follow."""
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
     """input with a number or 0-dim tensor where mask is true."""
@@ -548,7 +548,7 @@ def remainder(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise remainder with the divisor's sign (Python's %)."""
 
 def repeat_interleave(input: Any, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
-    """Each slice along `dim` repeated in place: all equally often, or by a tensor of counts; without dim of the flat tensor."""
+    """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
 
 def reshape(input: Any, *shape: Any) -> Tensor:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""

@@ -669,7 +669,7 @@ class TableMethods:
         """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
 
     def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
-        """Each slice along `dim` repeated in place: all equally often, or by a tensor of counts; without dim of the flat tensor."""
+        """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
 
     def reshape(self, *shape: Any) -> Tensor:
         """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""

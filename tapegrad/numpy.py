@@ -151,14 +151,31 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 
 def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `Tensor.__array_function__` does. Raises TypeError for a NumPy function that has no recorded form."""
+    """What `Tensor.__array_function__` does; a function without a recorded form runs on the arrays of untracked tensors.
+
+    Raises:
+        TypeError: for a function without a recorded form and a tracked tensor, whose gradient would be lost.
+    """
     implementation = FUNCTIONS.get(function)
-    if implementation is None:
-        raise TypeError(
-            f"numpy.{function.__name__} is not recorded for tensors. Use a tapegrad function, or .detach().numpy() to leave the "
-            "tape."
-        )
-    return implementation(*args, **kwargs)
+    if implementation is not None:
+        return implementation(*args, **kwargs)
+    return function(*_plain(function, list(args)), **_plain(function, kwargs))
+
+
+def _plain(function: Any, value: Any) -> Any:
+    """Arguments with their tensors as arrays."""
+    if isinstance(value, Tensor):
+        if value.requires_grad:
+            raise TypeError(
+                f"numpy.{function.__name__} is not recorded for tensors. Use a tapegrad function, or .detach().numpy() to leave "
+                "the tape."
+            )
+        return value.numpy()
+    if isinstance(value, list | tuple):
+        return type(value)([_plain(function, v) for v in value])
+    if isinstance(value, dict):
+        return {k: _plain(function, v) for k, v in value.items()}
+    return value
 
 
 use_numpy(call_ufunc, call_function)

@@ -127,7 +127,8 @@ def law(function: Law) -> Law:
 def report(op: Op, name: str, arrays: tuple[Any, ...], params: tuple[Any, ...], e: _Broken) -> str:
     """Text of a LawError."""
     inputs = ", ".join(source(a) for a in arrays) + ("," if len(arrays) == 1 else "")
-    line = f"from numpy import *; from tapegrad import testing; testing.LAWS['{name}']('{op.name}', ({inputs}), {source(params)})"
+    called = f"testing.LAWS['{name}']('{op.name}', ({inputs}), {source(params)})"
+    line = f"from numpy import *; from tapegrad import testing; {called}"
     shapes = ", ".join(str(np.shape(a)) for a in arrays)
     lines = [f"op {op.name} ({op.kind}) breaks the law {name}: {e.text}", f"  sample: shapes {shapes}, params {params}"]
     if e.left is not None or e.right is not None:
@@ -362,7 +363,7 @@ def check_grads(f: Callable[..., Any], inputs: Any, order: int = 2, *, seed: int
     xs = [np.array(x.detach().numpy() if isinstance(x, Tensor) else x) for x in given]
     for i, x in enumerate(xs):
         if x.dtype not in (np.float64, np.complex128):
-            raise TypeError(f"check_grads() needs inputs of float64 or complex128, but input {i} is {x.dtype}: use .double()")
+            raise TypeError(f"check_grads() needs inputs of float64 or complex128, but input {i} is {x.dtype}: use double()")
 
     def function(*ts: Any) -> tuple[Any, ...]:
         out = f(*ts)
@@ -418,7 +419,7 @@ def third_order(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
 
 @law
 def linearity(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
-    """The cotangent is pulled back linearly: 0 gives exactly 0, whatever the local derivative, and -2g exactly -2 times g's."""
+    """The cotangent is pulled back linearly: 0 gives exactly 0, whatever the local derivative; -2g gives -2 times g's."""
     gs = cotangents_for(op, arrays, params, generator(op, arrays))
     base = pull(op, arrays, params, gs)
     scaled = pull(op, arrays, params, [-2 * g for g in gs])
@@ -446,13 +447,13 @@ def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
         g[dead] = 0
         for record in (False, True):
             for t in pull(op, wide, params, [g], record=record):
-                if t is not None and t[dead].any():
+                if t is not None and np.any(t[dead]):
                     raise _Broken("gradient where the cotangent is 0", show(t), f"0 where {dead.tolist()}")
 
 
 @law
 def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
-    """In float32 and float64 (complex64 and complex128) each cotangent has its argument's shape and dtype, and the value its kind."""
+    """In both precisions each cotangent has its argument's shape and dtype, and the value its arguments' precision."""
     for bits in (32, 64):
         cast = [_narrow(a, bits) for a in arrays]
         rng = generator(op, arrays)

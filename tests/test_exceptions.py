@@ -125,7 +125,7 @@ def test_hooks_that_raise(n, kind, create_graph):
 
     for where in ("inner", "leaf", "other leaf"):
         leaves, loss = graph(n)
-        x, w, u = leaves
+        x, _, u = leaves
         y = loss * 1.0
         handle = {"inner": y, "leaf": x, "other leaf": u}[where].register_hook(fail)
         before = mode()

@@ -1,5 +1,7 @@
 """Every law of `tapegrad.testing` on every sample of every record of the op table."""
 
+from itertools import pairwise
+
 import pytest
 
 import tapegrad  # noqa: F401  (fills the table)
@@ -34,5 +36,5 @@ def test_samples_of_several_arrays_differ_between_arguments(name):
     """Swapped arguments must not go unnoticed."""
     for sample in testing.samples_of(name):
         arrays = [a for a in sample.arrays if testing.is_inexact(a) and a.size]
-        for a, b in zip(arrays, arrays[1:], strict=False):
+        for a, b in pairwise(arrays):
             assert a.shape != b.shape or (a != b).any() or not sample.smooth

@@ -28,15 +28,16 @@ def deviation(function):
     return lambda x, dims, correction, keepdim: function(x, axis=dims, ddof=correction, keepdims=keepdim)
 
 
-NUMPY_NAMES = (
-    "abs add ceil cos cosh exp exp2 expm1 floor floor_divide fmod hypot log log10 log1p log2 logaddexp maximum minimum remainder "
-    "reciprocal sign sin sinh sqrt square tan tanh trunc where"
-).split()
+NUMPY_NAMES = """
+    abs add ceil cos cosh exp exp2 expm1 floor floor_divide fmod hypot log log10 log1p log2 logaddexp maximum minimum
+    remainder reciprocal sign sin sinh sqrt square tan tanh trunc where
+"""
 COUNTERPARTS = {
-    **{name: getattr(jnp, name) for name in NUMPY_NAMES},
+    **{name: getattr(jnp, name) for name in NUMPY_NAMES.split()},
     **{name: getattr(jnp, "arc" + name[1:]) for name in ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh")},
     "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.true_divide, "neg": jnp.negative, "pow": jnp.power,
-    "pow_scalar": lambda x, k: x**k, "rsqrt": lax.rsqrt, "round": jnp.round, "sgn": jnp.sign, "sgn_complex": jnp.sign,
+    "pow_scalar": lambda x, k: x**k, "rsqrt": lax.rsqrt, "round": jnp.round, "sgn": jnp.sign,
+    "sgn_complex": lambda z: z / jnp.abs(z),
     "erf": special.erf, "erfc": special.erfc, "ndtr": special.ndtr, "sigmoid": jnn.sigmoid, "logsigmoid": jnn.log_sigmoid,
     "relu": jnn.relu, "silu": jnn.silu, "gelu": lambda x: jnn.gelu(x, approximate=False), "elu": jnn.elu,
     "leaky_relu": jnn.leaky_relu, "clamp": jnp.clip, "clamp_min": jnp.maximum, "clamp_max": jnp.minimum,
@@ -64,7 +65,10 @@ def test_names():
 
 
 def smooth_samples(name):
-    return [s for s in testing.samples_of(name) if s.smooth or TABLE[name].kind == "constant"]
+    """At most three, and a complex one: JAX compiles each shape anew."""
+    samples = [s for s in testing.samples_of(name) if s.smooth or TABLE[name].kind == "constant"]
+    samples = [s for s in samples if all(np.size(a) for a in s.arrays)]
+    return samples[:3] + [s for s in samples[3:] if any(np.iscomplexobj(a) for a in s.arrays)]
 
 
 @pytest.mark.parametrize("name", sorted(COUNTERPARTS))
@@ -87,6 +91,7 @@ def test_record_agrees(name):
             continue
         (g,) = testing.cotangents_for(op, sample.arrays, sample.params, testing.generator(op, sample.arrays))[:1]
         # JAX's cotangents are the conjugates of PyTorch's
-        for ours, theirs in zip(testing.pull(op, sample.arrays, sample.params, [g]), pull(jnp.conj(jnp.asarray(g))), strict=True):
+        pulled = testing.pull(op, sample.arrays, sample.params, [g])
+        for ours, theirs in zip(pulled, pull(jnp.conj(jnp.asarray(g))), strict=True):
             theirs = np.conj(np.asarray(theirs))
             np.testing.assert_allclose(np.zeros_like(theirs) if ours is None else ours, theirs, rtol=1e-9, atol=1e-12)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tapegrad.arrays import random as tr
+from tapegrad.ops import create
 
 
 def seeded(seed: int = 1234) -> tr.Generator:
@@ -292,21 +293,21 @@ def test_bad_states_are_refused() -> None:
 
 
 def test_module_functions_and_fork() -> None:
-    assert tr.manual_seed(1234) is tr.default_generator
-    assert tr.initial_seed() == 1234
-    state = tr.get_rng_state()
-    first = tr.default_generator.uniform(3)
-    tr.set_rng_state(state)
-    with tr.fork_rng():
-        tr.seed()
-        tr.default_generator.normal(3)
-    np.testing.assert_array_equal(tr.get_rng_state(), state)
-    with pytest.raises(ZeroDivisionError), tr.fork_rng(devices=[]):
-        tr.default_generator.normal(3)
+    assert create.manual_seed(1234) is create.default_generator
+    assert create.initial_seed() == 1234
+    state = create.get_rng_state()
+    first = create.default_generator.uniform(3)
+    create.set_rng_state(state)
+    with create.fork_rng():
+        create.seed()
+        create.default_generator.normal(3)
+    np.testing.assert_array_equal(create.get_rng_state(), state)
+    with pytest.raises(ZeroDivisionError), create.fork_rng(devices=[]):
+        create.default_generator.normal(3)
         raise ZeroDivisionError
-    with tr.fork_rng(enabled=False):
-        np.testing.assert_array_equal(tr.default_generator.uniform(3), first)
-    assert not np.array_equal(tr.get_rng_state(), state)
+    with create.fork_rng(enabled=False):
+        np.testing.assert_array_equal(create.default_generator.uniform(3), first)
+    assert not np.array_equal(create.get_rng_state(), state)
 
 
 def test_numpy_global_stream_is_untouched() -> None:

@@ -139,7 +139,8 @@ def test_masked_row(name):
 
 
 @pytest.mark.parametrize("f", [
-    lambda x: x.norm(), lambda x: x.std(), lambda x: tg.hypot(x[0], x[1]), lambda x: tg.atan2(x[0], x[1]), lambda x: x.norm(3),
+    lambda x: x.norm(), lambda x: x.std(), lambda x: tg.hypot(x[0], x[1]), lambda x: tg.atan2(x[0], x[1]),
+    lambda x: x.norm(3),
 ], ids=["norm", "std", "hypot", "atan2", "norm3"])  # fmt: skip
 def test_zero_at_the_origin(f):
     x = tg.zeros(2, dtype=tg.float64, requires_grad=True)

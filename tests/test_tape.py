@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.core import replay
-from tapegrad.core.tape import RELEASED, inputs_of
+from tapegrad.core import record, replay
+from tapegrad.core.op import BY_ID, TABLE, Op
+from tapegrad.core.tape import RELEASED, TAPES, inputs_of
 
 SECOND = "Trying to backward through the graph a second time"
 
@@ -120,11 +121,11 @@ def test_deep_recorded_replay():
 
 
 def network(width=256, depth=8):
-    weights = [(tg.randn(width, width) / 16).requires_grad_() for _ in range(depth)]
+    weights = [tg.randn(width).requires_grad_() for _ in range(depth)]
 
     def run(x):
         for w in weights:
-            x = tg.tanh(x @ w)
+            x = tg.tanh(x * w)
         return x
 
     return run
@@ -141,7 +142,7 @@ def traced(function):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("rows", "width"), [(256, 256), (60, 128), (1, 16)])
+@pytest.mark.parametrize(("rows", "width"), [(512, 64), (60, 128), (1, 16)])
 def test_forward_passes_without_backward_run_in_flat_memory(rows, width):
     net, x = network(width), tg.randn(rows, width)
     _, once = traced(lambda: net(x))
@@ -168,7 +169,7 @@ def test_copies_of_array_operands_count_as_memory():
 
 
 def test_memory_is_back_after_a_result_died_and_one_operation_ran_under_no_grad():
-    net, x = network(), tg.randn(512, 256)
+    net, x = network(64), tg.randn(2048, 64)
 
     def run():
         y = net(x)
@@ -181,11 +182,11 @@ def test_memory_is_back_after_a_result_died_and_one_operation_ran_under_no_grad(
 
 
 def test_memory_is_back_after_backward():
-    net, x = network(), tg.randn(512, 256)
+    net, x = network(64), tg.randn(2048, 64)
 
     def run():
         y = net(x)
-        y.backward(tg.ones(512, 256), inputs=[leaf_of_net])
+        y.backward(tg.ones(2048, 64), inputs=[leaf_of_net])
 
     leaf_of_net = x.requires_grad_()
     net(x).sum().backward()
@@ -193,14 +194,14 @@ def test_memory_is_back_after_backward():
     assert held < 1 << 20
 
 
-@pytest.mark.parametrize("size", [4, 200])
+@pytest.mark.parametrize("size", [4, 80])
 def test_second_order_steps_do_not_grow(size):
     w = tg.randn(size, size, dtype=tg.float64).requires_grad_()
 
     def steps(n):
         for _ in range(n):
             w.grad = None
-            tg.tanh(w @ w / size).sum().backward(create_graph=True)
+            tg.tanh(w * w).sum().backward(create_graph=True)
             (w.grad * w.grad).sum()
         w.grad = None
         tg.tape().sweep()
@@ -346,7 +347,7 @@ class Twin:
                 entry = tg.tape().get(s)
                 if entry is not None and entry[0] <= RELEASED:
                     self.released.add(s + 0)
-                assert entry is None or entry[0] <= RELEASED or tg.core.op.BY_ID[entry[0]].saves_nothing
+                assert entry is None or entry[0] <= RELEASED or BY_ID[entry[0]].saves_nothing
 
     def differentiate_recorded(self, a):
         y = self.pick(a)
@@ -425,8 +426,6 @@ def test_state_machine():
 
 
 def test_tapes_of_ended_threads_are_swept_and_forgotten():
-    from tapegrad.core.tape import TAPES
-
     results = []
     thread = threading.Thread(target=lambda: results.append(leaf(1.0) * 2.0))
     thread.start()
@@ -500,22 +499,60 @@ def test_entries_that_saved_nothing_serve_two_passes():
     assert x.grad.item() == 12.0
 
 
-def test_multi_output_operations():
-    from tapegrad.core.op import TABLE
+@pytest.fixture
+def sincos():
+    op = Op(
+        "sincos", "general", lambda x: (np.sin(x), np.cos(x)),
+        (lambda xp, g, ans, x: g[0] * ans[1] - g[1] * ans[0],), outputs=2, differentiable=2,
+    )  # fmt: skip
+    record.make(op)
+    yield op.call
+    del TABLE["sincos"]
 
-    names = [op.name for op in TABLE.values() if op.outputs > 1 and op.differentiable > 1]
-    for name in names:
-        assert TABLE[name].outputs > 1
+
+@pytest.mark.parametrize("n", [1, 10_000])
+def test_gradients_of_several_outputs(sincos, n):
+    x = tg.full((n,), 0.3, dtype=tg.float64).requires_grad_()
+    sine, cosine = np.sin(0.3), np.cos(0.3)
+    s, c = sincos(x)
+    (g,) = tg.autograd.grad((s * c).sum(), x, create_graph=True)
+    assert g[0].item() == pytest.approx(cosine**2 - sine**2)
+    assert tg.autograd.grad(g.sum(), x)[0][0].item() == pytest.approx(-4 * sine * cosine)
+    c = sincos(x)[1]
+    c.sum().backward()
+    assert x.grad[0].item() == pytest.approx(-sine)
+    with pytest.raises(RuntimeError, match=SECOND):
+        c.sum().backward()
+    s, c = sincos(x)
+    log = []
+    c.register_hook(lambda g: log.append(g[0].item()))
+    by_x, by_s, by_c = tg.autograd.grad((s * 2.0 + c * 3.0).sum(), [x, s, c])
+    assert by_x[0].item() == pytest.approx(2 * cosine - 3 * sine)
+    assert by_s[0].item() == 2.0 and by_c[0].item() == 3.0 and log == [3.0]
+
+
+def test_liveness_of_several_outputs(sincos):
+    tg.tape().clear()
+    x = leaf(0.3)
+    s, c = sincos(x)
+    line = test_liveness_of_several_outputs.__code__.co_firstlineno + 3
+    del s
+    tg.tape().sweep()
+    printed = str(tg.tape()).split("\n")
+    where = f"test_tape.py:{line}"
+    assert printed == [f"v2 = sincos(leaf1)  float64[1], float64[1]  16 B  {where}", f"v3 = v2[1]  {where}"]
+    del c
+    tg.tape().sweep()
+    assert len(tg.tape()) == 0
+
+
+def test_values_with_indices():
     x = leaf(3.0, 1.0, 2.0)
     values, indices = tg.max(x, 0)
     assert indices.item() == 0 and not indices.requires_grad
     (g,) = tg.autograd.grad(values * values, x, create_graph=True)
     assert g.tolist() == [6.0, 0.0, 0.0]
     assert tg.autograd.grad(g.sum(), x)[0].tolist() == [2.0, 0.0, 0.0]
-    refs = len(tg.tape())
-    del values, indices, g
-    tg.tape().sweep()
-    assert refs > 0 and len(tg.tape()) == 0
 
 
 def test_a_leaf_that_died_gets_no_gradient_and_is_no_error():

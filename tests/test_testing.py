@@ -141,7 +141,9 @@ WRONG = {
         (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x), {"arity": 2, "samples": cases(((2, 3), (2, 3), ()))},
     ),
     "a warning": ("value", "constant", noisy, (), {"samples": POSITIVE}),
-    "an exception in the rule": ("vjp", "elementwise", np.sin, (lambda xp, ans, x: xp.no_such_op(x),), {"samples": ANALYTIC}),
+    "an exception in the rule": (
+        "vjp", "elementwise", np.sin, (lambda xp, ans, x: xp.no_such_op(x),), {"samples": ANALYTIC},
+    ),
 }  # fmt: skip
 
 
@@ -191,7 +193,8 @@ def test_third_order_alone(make):
 def test_strong_zero_alone(make):
     """The engine keeps it for local derivatives; a rule that multiplies by the cotangent itself does not."""
     at_zero = domain(0.5, 1.0, 0.0, 1.0, 0.0, -1.0, 0.0)
-    testing.check(make("elementwise", np.sqrt, (lambda xp, ans, x: 0.5 / ans,), singular=True, samples=at_zero), ["strong_zero"])
+    right = make("elementwise", np.sqrt, (lambda xp, ans, x: 0.5 / ans,), singular=True, samples=at_zero)
+    testing.check(right, ["strong_zero"])
     TABLE.pop(NAME)
     op = make("general", np.sqrt, (lambda xp, g, ans, x: g * (0.5 / ans),), singular=True, samples=at_zero)
     op.kind = "elementwise"  # after its recording function was made
@@ -248,8 +251,8 @@ def test_report_repeats(make):
 
 
 @pytest.mark.parametrize("value", [
-    np.array([1.5, np.nan, -np.inf]), np.zeros((0, 2)), np.array(1 + 2j), np.array([True]), (1, (2, None)), np.dtype("float32"),
-    slice(0, 2), Ellipsis, 0.1,
+    np.array([1.5, np.nan, -np.inf]), np.zeros((0, 2)), np.array(1 + 2j), np.array([True]), (1, (2, None)),
+    np.dtype("float32"), slice(0, 2), Ellipsis, 0.1,
 ])  # fmt: skip
 def test_source_text_makes_the_value_again(value):
     scope = {}

@@ -78,8 +78,9 @@ def test_second_order_gradients_on_several_threads():
 
 def test_second_order_gradients_on_threads_that_share_one_tape():
     leaf() * 2.0  # the context that is copied brings this thread's tape
+    contexts = [contextvars.copy_context() for _ in range(N)]
     with short_switches():
-        assert in_threads(lambda i, c=[contextvars.copy_context() for _ in range(N)]: c[i].run(second_order, i)) == [0] * N
+        assert in_threads(lambda i: contexts[i].run(second_order, i)) == [0] * N
 
 
 def test_result_of_a_thread_that_has_ended():

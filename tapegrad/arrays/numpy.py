@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import alias, record, replay
+from ..core import record, replay
 from ..core.tape import HEAVY
 from .memory import keep_freed_memory
 
@@ -172,7 +172,9 @@ def install() -> None:
     a.all_finite, a.finite, a.unbroadcast, a.guard_rows = all_finite, finite, unbroadcast, guard_rows
     a.dead, a.without_dead, a.owns, a.fits, a.multiply, a.type = dead, without_dead, owns, fits, np.multiply, np.ndarray
     a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence
-    alias.over_memory, alias.may_share, alias.can_store, alias.ufunc = over_memory, np.may_share_memory, can_store, np.ufunc
+    services = record.services
+    services.over_memory, services.may_share, services.can_store = over_memory, np.may_share_memory, can_store
+    services.ufunc = np.ufunc
 
 
 keep_freed_memory()

@@ -28,27 +28,16 @@ Arrays are filled in C order. PyTorch fills a non-contiguous tensor in the order
 
 from __future__ import annotations
 
-import contextlib
 import math
 import operator
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Generator",
-    "default_generator",
-    "fork_rng",
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "seed",
-    "set_rng_state",
-]
 
 Array = npt.NDArray[Any]
 Shape = int | Sequence[int]
@@ -659,51 +648,3 @@ class Generator:
         cumulative = (cumulative / cumulative[:, -1:]).astype(np.float64)
         uniforms = self._uniform64(len(weights) * num_samples).reshape(len(weights), num_samples)
         return np.stack([np.searchsorted(c, u) for c, u in zip(cumulative, uniforms, strict=True)])
-
-
-default_generator = Generator()
-"""The generator used where none is given, seeded from the operating system's entropy at import."""
-default_generator.seed()
-
-
-def manual_seed(seed: int) -> Generator:
-    """Seed the default generator and return it, as ``torch.manual_seed``."""
-    return default_generator.manual_seed(int(seed))
-
-
-def seed() -> int:
-    """Seed the default generator from the operating system's entropy and return the seed."""
-    return default_generator.seed()
-
-
-def initial_seed() -> int:
-    """The last seed of the default generator."""
-    return default_generator.initial_seed()
-
-
-def get_rng_state() -> Array:
-    """The state of the default generator, see :meth:`Generator.get_state`."""
-    return default_generator.get_state()
-
-
-def set_rng_state(state: npt.ArrayLike) -> None:
-    """Set the state of the default generator, see :meth:`Generator.set_state`."""
-    default_generator.set_state(state)
-
-
-@contextlib.contextmanager
-def fork_rng(devices: Sequence[object] | None = None, enabled: bool = True) -> Iterator[None]:
-    """Restore the state of the default generator on leaving the ``with`` block.
-
-    Args:
-        devices: ignored; there are no devices but the CPU.
-        enabled: False makes the block have no effect.
-    """
-    if not enabled:
-        yield
-        return
-    state = get_rng_state()
-    try:
-        yield
-    finally:
-        set_rng_state(state)

@@ -117,7 +117,7 @@ def apply(chain: Chain, x: Any) -> Any:
 
 def exclusive(t: Any) -> bool:
     """Whether a private tensor's array is referred to by nothing but the tensor."""
-    return getrefcount(t._d) <= ALONE and t._d.flags.owndata  # type: ignore[no-any-return]
+    return getrefcount(t._d) <= ALONE and t._d.flags.owndata
 
 
 def sync(t: Any) -> None:
@@ -190,9 +190,9 @@ def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
 def result_on_shared(t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     """A linear op's result as a view, if it lies in memory that its argument shares; else None."""
     a = t._st
-    if type(a) is not Alias or r is not t._d and (r.flags.owndata or not may_share(r, t._d)):
-        return None
-    return view_of(t, a, op, params, r)
+    if type(a) is Alias and (r is t._d or (not r.flags.owndata and services.may_share(r, t._d))):
+        return view_of(t, a, op, params, r)
+    return None
 
 
 def detached(t: Any) -> Any:
@@ -211,7 +211,7 @@ def save(t: Any) -> Any:
     if a.store.exported():
         count_copy(t._d)
         return t._d.copy(order="K")
-    kept, anchor = over_memory(t._d)
+    kept, anchor = services.over_memory(t._d)
     a.store.saved.add(weakref.ref(anchor))
     return kept
 
@@ -222,7 +222,7 @@ def export(t: Any) -> Any:
     if store.saved.alive():
         store.unshare()
         sync_only(t)
-    out, anchor = over_memory(t._d)
+    out, anchor = services.over_memory(t._d)
     store.exports.add(weakref.ref(anchor))
     return out
 
@@ -231,11 +231,6 @@ def sync_only(t: Any) -> None:
     a = t._st
     sync(t)
     t._st = a
-
-
-# Handed in by arrays: an array on the same memory, and the array that everything derived from it keeps alive.
-over_memory: Callable[[Any], tuple[Any, Any]]
-may_share: Callable[[Any, Any], bool]
 
 
 def foreign(array: Any) -> Any:
@@ -361,7 +356,7 @@ def inplace(
     slots = [slot_of(o) for o in (t, *operands, *kwargs.values()) if isinstance(o, Box)]
     recorded = is_recording() and any(slots)
     check_writable(t, name, recorded)
-    if not recorded and not kwargs and op is not None and type(op.forward) is ufunc and plain_operands(t, operands):
+    if not recorded and not kwargs and op is not None and type(op.forward) is services.ufunc and plain_operands(t, operands):
         dst = target(t)
         if dst is not None:
             raw = [o._d if isinstance(o, Box) else o for o in operands]
@@ -402,7 +397,7 @@ def assign(t: Any, result: Any, name: str) -> Any:
     if r.shape != d.shape:
         raise errors.inplace_shape(name, d.shape, r.shape)
     if r.dtype is not d.dtype:
-        if not can_store(r.dtype, d.dtype):
+        if not services.can_store(r.dtype, d.dtype):
             raise errors.inplace_dtype(name, r.dtype, d.dtype)
         result = TABLE["cast"].call(result, d.dtype)
         r = result._d
@@ -441,10 +436,6 @@ def put(t: Any, index: Any, value: Any, accumulate: bool = False) -> Any:
     if s > tape.limit:
         tape.due(s)
     return t
-
-
-ufunc: Any = None
-can_store: Callable[[Any, Any], bool]
 
 
 def _calibrate() -> tuple[int, int, int]:

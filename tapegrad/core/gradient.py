@@ -13,8 +13,9 @@ from .state import TRANSFORMING, is_recording
 
 
 def as_list(value: Any) -> list[Any]:
-    """A tensor, or what will be refused for one, as a list of one; a list, tuple, generator or view of a dict as a list."""
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, Box | str) and not hasattr(value, "__array_interface__") else [value]
+    """A list, tuple, generator or other series as a list; a tensor, or what will be refused as one, in a list of its own."""
+    single = isinstance(value, Box | str) or hasattr(value, "__array_interface__") or not isinstance(value, Iterable)
+    return [value] if single else list(value)
 
 
 def seed(i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
@@ -81,11 +82,11 @@ def backward(
     accumulate([(t, finals[t._s]) for t in inner.values()], create_graph)
 
 
-def input_of(function: str, i: int, t: Any) -> Any:
+def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
     if not isinstance(t, Box):
         raise errors.bad_input(function, type(t).__name__)
     sync_only(t) if type(t._st) is Alias else None
-    if not t._s:
+    if not t._s and not allow_untracked:
         raise errors.input_untracked(i)
     return t
 
@@ -129,7 +130,7 @@ def grad(
     wanted = as_list(inputs)
     if not wanted:
         raise errors.empty_inputs("grad")
-    wanted = [input_of("grad", i, t) for i, t in enumerate(wanted)]
+    wanted = [input_of("grad", i, t, unused_ok) for i, t in enumerate(wanted)]
     retain = create_graph if retain_graph is None else retain_graph
     create_graph = create_graph or TRANSFORMING.get()
     ys, gs = as_list(outputs), as_list(grad_outputs)

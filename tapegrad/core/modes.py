@@ -57,7 +57,7 @@ class Mode:
             wrapped = self._generator(function)
         else:
             wrapped = self._plain(function)
-        return functools.wraps(function)(wrapped)
+        return functools.wraps(function)(wrapped)  # type: ignore[return-value]
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:

@@ -62,6 +62,11 @@ class Services:
     retain: Callable[[Any], None]  # moves retain_grad to the slot of a tensor that was written in place
     operands: Callable[[Op, tuple[Any, ...]], Any]  # foreign operands and promotion
     quiet: Callable[[Callable[..., Any]], Callable[..., Any]]  # without floating-point warnings
+    # an array on the same memory, and the array that whatever is derived from that keeps alive
+    over_memory: Callable[[Any], tuple[Any, Any]]
+    may_share: Callable[[Any, Any], bool]
+    can_store: Callable[[Any, Any], bool]  # whether a result of one dtype may be written into another
+    ufunc: Any
 
 
 services = Services()

@@ -704,7 +704,7 @@ class Pass:
         except BaseException:
             for s, stub in consumed.items():
                 home = homes.get(s, tape)
-                if home.get(s) is stub:
+                if s in home and home[s] is stub:
                     home[s] = (FAILED, *stub[1:])
             raise
         if not self.retain:

@@ -254,16 +254,16 @@ def size_text(nbytes: int) -> str:
     return f"{nbytes / 1024:.3g} KB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.3g} MB"
 
 
-def result_of(entry: Entry) -> tuple[Any, tuple[int, ...]]:
-    """dtype and shape of the result an entry stands for."""
+def results_of(entry: Entry) -> list[tuple[tuple[int, ...], Any]]:
+    """Shape and dtype of each result of an entry."""
     if type(entry[1]) is tuple:
-        return entry[6], entry[9]
+        return list(entry[9]) if op_of(entry).outputs > 1 else [(entry[9], entry[6])]
     if len(entry) > 12:
-        return entry[8], entry[12]
+        return [(entry[12], entry[8])]
     shapes = [s for s in entry[9:11] if s is not None]
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
-    return entry[8], tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True))
+    return [(tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True)), entry[8])]
 
 
 def wengert_lines(tape: Tape) -> Iterator[str]:
@@ -287,7 +287,8 @@ def wengert_lines(tape: Tape) -> Iterator[str]:
         elif entry[0] <= RELEASED:
             yield f"{name(s)} = {op_of(entry).name}, released  {where}"
         else:
-            dtype, shape = result_of(entry)
-            nbytes = size_text(dtype.itemsize * prod(shape))
+            results = results_of(entry)
+            nbytes = size_text(sum(dtype.itemsize * prod(shape) for shape, dtype in results))
+            kinds = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in results)
             operands = ", ".join(name(i) for i in inputs_of(entry)[: abs(op_of(entry).arity)] or inputs_of(entry))
-            yield f"{name(s)} = {op_of(entry).name}({operands})  {dtype}{list(shape)}  {nbytes}  {where}"
+            yield f"{name(s)} = {op_of(entry).name}({operands})  {kinds}  {nbytes}  {where}"

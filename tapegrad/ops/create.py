@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,9 @@ def check_device(device: Any) -> None:
         return
     d = device if isinstance(device, dtypes.device) else dtypes.device(device)
     if d.type != "cpu":
-        raise RuntimeError(f"no {d.type} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled")
+        raise RuntimeError(
+            f"no {d.type} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled"
+        )
 
 
 def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
@@ -213,7 +217,7 @@ class Generator(random.Generator):
         return self
 
 
-default_generator = random.default_generator = Generator()
+default_generator = Generator()  # used where none is given
 default_generator.seed()
 
 
@@ -287,9 +291,20 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
     return finish(generator_of(generator).multinomial(input._d, num_samples, replacement))
 
 
-def manual_seed(seed: int) -> random.Generator:
-    """Seed the default generator: PyTorch's CPU streams follow."""
-    return random.manual_seed(seed)
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator and return it: PyTorch's CPU streams follow."""
+    default_generator.manual_seed(int(seed))
+    return default_generator
+
+
+def seed() -> int:
+    """Seed the default generator from the operating system's entropy and return the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The last seed of the default generator."""
+    return default_generator.initial_seed()
 
 
 def get_rng_state() -> Any:
@@ -300,3 +315,19 @@ def get_rng_state() -> Any:
 def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""
     default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Restore the state of the default generator on leaving the block.
+
+    Args:
+        devices: ignored; there are no devices but the CPU.
+        enabled: False makes the block have no effect.
+    """
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(state)

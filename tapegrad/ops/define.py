@@ -36,7 +36,7 @@ def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular
 def binary(
     name: str, forward: Callable[..., Any], d: tuple[Rule, Rule], doc: str, **fields: Any
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """An elementwise op of two arrays, with its reflected form; tested on real pairs that broadcast unless it has samples."""
+    """An elementwise op of two arrays, with its reflected form; without samples of its own it is tested on real pairs."""
     fields.setdefault("samples", samples.pairs())
     op = Op(name, "elementwise", forward, d, arity=2, **fields)
     call, reflected = record.make(op)

@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 class Preparation(NamedTuple):
-    """What happens to one operand first: diagonals of repeated labels, unit sizes dropped, labels of no other operand summed."""
+    """What happens to an operand first: diagonals taken, sizes that broadcast dropped, labels that no other has summed."""
 
     diagonals: tuple[tuple[int, int], ...]
     shape: Shape | None
@@ -41,7 +41,7 @@ class Contraction(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Preparations by operand, contractions (each result joins the end of the list), the order of the result's dimensions."""
+    """Preparations by operand, contractions (each result joins the end of the list), the order of the last one's labels."""
 
     preparations: tuple[Preparation, ...]
     contractions: tuple[Contraction, ...]
@@ -189,11 +189,14 @@ def _check_repeated(inputs: Sequence[Labels], shapes: Sequence[Shape]) -> None:
         for label, n in zip(labels, shape, strict=True):
             if first.setdefault(label, n) != n:
                 raise RuntimeError(
-                    f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, {n} != {first[label]}"
+                    f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, {n} != "
+                    f"{first[label]}"
                 )
 
 
-def _distinct(labels: Labels, shape: Shape, sizes: dict[Label, int]) -> tuple[tuple[tuple[int, int], ...], Shape | None, Labels]:
+def _distinct(
+    labels: Labels, shape: Shape, sizes: dict[Label, int]
+) -> tuple[tuple[tuple[int, int], ...], Shape | None, Labels]:
     """Diagonals that leave each label once, the shape without sizes that broadcast (None: as it is), and the labels left."""
     names, lengths = list(labels), list(shape)
     diagonals = []
@@ -302,7 +305,8 @@ def _tensordot_plan(sx: Shape, sy: Shape, left: tuple[int, ...], right: tuple[in
     for d, e in zip(left, right, strict=True):
         if sx[d] != sy[e] and 1 not in (sx[d], sy[e]):
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {sx[d]} in dim {d} and second has size {sy[e]} in dim {e}"
+                f"contracted dimensions need to match, but first has size {sx[d]} in dim {d} and second has size {sy[e]} in "
+                f"dim {e}"
             )
     a: list[Label] = [f"x{d}" for d in range(len(sx))]
     b: list[Label] = [f"y{d}" for d in range(len(sy))]

@@ -15,8 +15,22 @@ from ..core.record import wrap
 from .define import binary, define, unary
 from .operands import promoted, tensor
 from .samples import (
-    ANALYTIC, COMPARED, INTEGRAL, LOGICAL, POSITIVE, PREDICATE, REAL, UNIT, Sample, cases, complex_uniform, domain, joined,
-    of_values, pairs, uniform,
+    ANALYTIC,
+    COMPARED,
+    INTEGRAL,
+    LOGICAL,
+    POSITIVE,
+    PREDICATE,
+    REAL,
+    UNIT,
+    Sample,
+    cases,
+    complex_uniform,
+    domain,
+    joined,
+    of_values,
+    pairs,
+    uniform,
 )  # fmt: skip
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
@@ -288,7 +302,7 @@ pow_tensor, _ = binary(
     singular=True,
     samples=pairs(
         (0.3, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (-2.0, 2.0), (2.0, 0.0), numbers=False, complex_too=True
-    ),  # fmt: skip
+    ),
 )
 
 
@@ -327,7 +341,8 @@ sqrt = unary(
     samples=POSITIVE,
 )  # fmt: skip
 rsqrt = unary(
-    "rsqrt", lambda x: 1.0 / np.sqrt(x), lambda xp, ans, x: -0.5 * ans * ans * ans, "Elementwise 1 / sqrt(input).", singular=True,
+    "rsqrt", lambda x: 1.0 / np.sqrt(x), lambda xp, ans, x: -0.5 * ans * ans * ans, "Elementwise 1 / sqrt(input).",
+    singular=True,
     samples=POSITIVE,
 )
 reciprocal = unary(
@@ -419,7 +434,8 @@ ndtr = unary(
 # ------------------------------------------------------------------------------------------------------ activations
 
 sigmoid = unary(
-    "sigmoid", kernels.sigmoid, lambda xp, ans, x: ans * xp.sigmoid(-x), "Elementwise logistic function, exact in both tails.",
+    "sigmoid", kernels.sigmoid, lambda xp, ans, x: ans * xp.sigmoid(-x),
+    "Elementwise logistic function, exact in both tails.",
     samples=REAL,
 )
 _softplus = define(
@@ -448,17 +464,18 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
 
 
 logsigmoid = unary(
-    "logsigmoid", kernels.log_sigmoid, lambda xp, ans, x: xp.sigmoid(-x), "Elementwise log(sigmoid(input)).", display="LogSigmoid",
+    "logsigmoid", kernels.log_sigmoid, lambda xp, ans, x: xp.sigmoid(-x), "Elementwise log(sigmoid(input)).",
+    display="LogSigmoid",
     samples=REAL,
 )
 relu = unary(
-    "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.gt(ans, 0.0), "Elementwise max(input, 0); its derivative at 0 is 0.",
-    integers="keep", samples=REAL,
+    "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.gt(ans, 0.0),
+    "Elementwise max(input, 0); its derivative at 0 is 0.", integers="keep", samples=REAL,
 )  # fmt: skip
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
 by_sign = define(
-    "by_sign", "constant", lambda x, a, b: np.where(x > 0, np.asarray(a, x.dtype), np.asarray(b, x.dtype)), params=("a", "b"),
-    samples=of_values([-1.0, 0.0, 2.0], params=(1.0, 0.5)),
+    "by_sign", "constant", lambda x, a, b: np.where(x > 0, np.asarray(a, x.dtype), np.asarray(b, x.dtype)),
+    params=("a", "b"), samples=of_values([-1.0, 0.0, 2.0], params=(1.0, 0.5)),
 )  # fmt: skip
 _leaky_relu = define(
     "leaky_relu",

@@ -400,7 +400,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 
 
 def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
-    """Each slice along `dim` repeated in place: all equally often, or by a tensor of counts; without dim of the flat tensor."""
+    """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
     x = tensor(input)
     if dim is None:
         x, dim = TABLE["reshape"].call(x, (x._d.size,)), 0
@@ -427,7 +427,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         x = TABLE["expand"].call(x, shape)
     m = tensor(mask)
     if m._d.dtype.kind != "b":
-        raise RuntimeError(f"masked_fill only supports boolean masks, but got mask with dtype {errors.dtype_name(m._d.dtype)}")
+        got = errors.dtype_name(m._d.dtype)
+        raise RuntimeError(f"masked_fill only supports boolean masks, but got mask with dtype {got}")
     v = tensor(value)
     if v._d.ndim:
         raise RuntimeError(
@@ -447,5 +448,7 @@ def masked_select(input: Any, mask: Any) -> Any:
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
     found = np.nonzero(tensor(input)._d)
-    return tuple([wrap(i) for i in found]) if as_tuple else wrap(np.stack(found, -1) if found else np.zeros((1, 0), np.int64))
+    if as_tuple:
+        return tuple([wrap(i) for i in found])
+    return wrap(np.stack(found, -1) if found else np.zeros((1, 0), np.int64))
 

@@ -9,11 +9,10 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from .define import define
+from .elementwise import mul, sub
 from .operands import operand, promoted, tensor
 from .samples import cases
-from .elementwise import mul, sub
 from .shape import dim_of, reshape, shape_of
-
 
 
 def _matmul_forward(x: Any, y: Any) -> Any:
@@ -33,8 +32,8 @@ _matmul = define(
     arity=2,
     display="Mm",
     samples=cases(
-        ((2, 3), (3, 4), ()), ((5, 2, 3), (3, 2), ()), ((2, 3), (4, 3, 1), ()), ((2, 1, 2, 2), (3, 2, 1), ()), ((0, 3), (3, 2), ()),
-        ((2, 0), (0, 2), ()), complex_too=True,
+        ((2, 3), (3, 4), ()), ((5, 2, 3), (3, 2), ()), ((2, 3), (4, 3, 1), ()), ((2, 1, 2, 2), (3, 2, 1), ()),
+        ((0, 3), (3, 2), ()), ((2, 0), (0, 2), ()), complex_too=True,
     ),
 )
 
@@ -135,8 +134,8 @@ def dot(input: Any, tensor: Any) -> Any:
     x, y = _ranked("dot", input, 1), _ranked("dot", tensor, 1)
     if shape_of(x) != shape_of(y):
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor {list(shape_of(x))} and src {list(shape_of(y))} to have the same number "
-            "of elements. In dot()."
+            f"inconsistent tensor size, expected tensor {list(shape_of(x))} and src {list(shape_of(y))} to have the same "
+            "number of elements. In dot()."
         )
     return matmul(x, y)
 

@@ -59,7 +59,8 @@ def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     n = _count(x.shape, dims)
     c = w - np.add.reduce(w, axis=dims, keepdims=True) / builtins.max(n, 1)
     total = np.add.reduce((c * c.conj()).real, axis=dims, keepdims=keepdim)
-    return np.asarray(total / builtins.max(n - correction, 0) if n > correction else total * np.nan).astype(c.real.dtype if w is x else x.dtype)
+    mean = total / (n - correction) if n > correction else total * np.nan
+    return np.asarray(mean).astype(c.real.dtype if w is x else x.dtype)
 
 
 def _one_over(n: float) -> float:
@@ -100,7 +101,9 @@ DEAD_ROW = [[1.0, 2.0, 0.0], [-math.inf, -math.inf, -math.inf], [0.0, -math.inf,
 TIES = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0], [1.0, math.nan, 0.0]], params=((1,), False))
 define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim: xp.sum(g, dims, keepdim),),
        params=("shape", "dims", "keepdim"), display="Expand",
-       samples=cases(((3,), ((2, 3), (0,), False)), ((2, 1), ((2, 3), (1,), True)), ((), ((2, 2), None, False)), complex_too=True),
+       samples=cases(
+           ((3,), ((2, 3), (0,), False)), ((2, 1), ((2, 3), (1,), True)), ((), ((2, 2), None, False)), complex_too=True
+       ),
 )  # fmt: skip
 _sum = define(
     "sum", "linear", lambda x, dims, keepdim: wide_sum(x, dims, keepdim),
@@ -109,7 +112,8 @@ _sum = define(
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
-    (lambda xp, g, ans, x, dims, keepdim: xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
+    (lambda xp, g, ans, x, dims, keepdim:
+        xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
     params=("dims", "keepdim"), samples=REDUCED,
 )  # fmt: skip
 _var_op = define(
@@ -274,7 +278,8 @@ def _scan_back(xp: Any, g: Any, a: Any, dim: int) -> Any:
 
 
 define("shift", "linear", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),),
-       params=("dim", "by", "fill"), samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 0.0)), complex_too=True))  # fmt: skip
+       params=("dim", "by", "fill"),
+       samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 0.0)), complex_too=True))  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
@@ -342,7 +347,8 @@ def _float_only(name: str, x: Any) -> None:
     if x._d.dtype.kind in "biu":
         got = errors.dtype_name(x._d.dtype)
         raise RuntimeError(
-            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {got}"
+            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+            f"{got}"
         )
 
 
@@ -383,7 +389,9 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
     return _spread_measure(_std_op, "std", input, dim, unbiased, keepdim, correction, axis)
 
 
-def _spread_measure(op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float, axis: Any) -> Any:
+def _spread_measure(
+    op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float, axis: Any
+) -> Any:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     x = tensor(input)
@@ -391,7 +399,7 @@ def _spread_measure(op: Any, name: str, input: Any, dim: Any, unbiased: Any, kee
     return op(x, reduced_dims(x, dim, axis), _correction(unbiased, correction), keepdim)
 
 
-def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: F811
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Product over one dimension, or over all elements; no division, so zeros are harmless at any order."""
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu" and x._d.dtype != np.int64:

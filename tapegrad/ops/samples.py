@@ -68,9 +68,9 @@ def pairs(
     numbers: bool = True,
     complex_too: bool = False,
 ) -> Samples:
-    """Inputs of a record of two arrays that broadcast, from the two intervals, and (with `numbers`) of one array and a number.
+    """Inputs of a record of two arrays that broadcast, from the two intervals.
 
-    The special points are pairs of values.
+    With `numbers` also an array and a number. The special points are pairs of values.
     """
 
     def samples() -> Iterator[Sample]:

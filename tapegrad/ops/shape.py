@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from math import prod
@@ -39,7 +40,8 @@ def dims_of(dims: Any, rank: int) -> tuple[int, ...]:
     """Distinct dimensions counted from the front."""
     result = tuple([dim_of(d, rank) for d in dims]) if isinstance(dims, Sequence) else (dim_of(dims, rank),)
     if len(set(result)) < len(result):
-        raise RuntimeError(f"dim {next(d for d in result if result.count(d) > 1)} appears multiple times in the list of dims")
+        twice = next(d for d in result if result.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
     return result
 
 
@@ -56,7 +58,8 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 define(
     "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),), params=("shape",),
-    display="SumToSize", samples=cases(((2, 3), ((3,),)), ((2, 3), ((2, 1),)), ((2, 3), ((),)), ((0, 2), ((1, 2),)), complex_too=True),
+    display="SumToSize",
+    samples=cases(((2, 3), ((3,),)), ((2, 3), ((2, 1),)), ((2, 3), ((),)), ((0, 2), ((1, 2),)), complex_too=True),
 )  # fmt: skip
 define(
     "expand", "linear", np.broadcast_to, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), params=("shape",),
@@ -90,11 +93,13 @@ _roll = define(
 )  # fmt: skip
 TRIANGLES = cases(((3, 3), (0,)), ((2, 3), (1,)), ((2, 3, 2), (-1,)), complex_too=True)
 _tril = define(
-    "tril", "linear", np.tril, (lambda xp, g, ans, x, diagonal: xp.tril(g, diagonal),), params=("diagonal",), samples=TRIANGLES
-)
+    "tril", "linear", np.tril, (lambda xp, g, ans, x, diagonal: xp.tril(g, diagonal),), params=("diagonal",),
+    samples=TRIANGLES,
+)  # fmt: skip
 _triu = define(
-    "triu", "linear", np.triu, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), params=("diagonal",), samples=TRIANGLES
-)
+    "triu", "linear", np.triu, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), params=("diagonal",),
+    samples=TRIANGLES,
+)  # fmt: skip
 
 
 def _diagonal_place(shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> tuple[Any, ...]:
@@ -430,9 +435,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     places = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         places[:2] = 1, 0
-    sizes_of = [x._d.size for x in xs]
-    full = tuple([sizes_of[places.index(d)] for d in range(len(xs))])
-    return tuple([expand(reshape(x, [-1 if d == p else 1 for d in range(len(xs))]), full) for x, p in zip(xs, places, strict=True)])
+    lengths = [x._d.size for x in xs]
+    full = tuple([lengths[places.index(d)] for d in range(len(xs))])
+    lines = [reshape(x, [-1 if d == p else 1 for d in range(len(xs))]) for x, p in zip(xs, places, strict=True)]
+    return tuple([expand(line, full) for line in lines])
 
 
 def repeat(input: Any, *repeats: Any) -> Any:
@@ -515,7 +521,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     bounds = [0]
     for n in s:
         bounds.append(bounds[-1] + n)
-    return tuple([_part(x, d, a, b) for a, b in zip(bounds, bounds[1:], strict=False)])
+    return tuple([_part(x, d, a, b) for a, b in itertools.pairwise(bounds)])
 
 
 def builtins_sum(values: Any) -> int:
