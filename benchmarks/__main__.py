@@ -31,8 +31,9 @@ def seconds(task: Callable[[], Any], calls: int) -> float:
 
 
 def libraries() -> tuple[Any, Any]:
-    import tapegrad
     import torch
+
+    import tapegrad
 
     torch.set_num_threads(1)
     return torch, tapegrad

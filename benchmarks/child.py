@@ -67,7 +67,9 @@ def scaling(L: Any) -> dict[str, str]:
             L.tape().sweep()
             best_free = min(best_free, time.perf_counter() - start)
         per_op[n], freed[n] = best / n * 1e6, best_free / n * 1e6
-    out["chain, us an op at 50,000 and 400,000"] = f"{per_op[50_000]:.2f} {per_op[400_000]:.2f} ratio {per_op[400_000] / per_op[50_000]:.2f}"
+    out["chain, us an op at 50,000 and 400,000"] = (
+        f"{per_op[50_000]:.2f} {per_op[400_000]:.2f} ratio {per_op[400_000] / per_op[50_000]:.2f}"
+    )
     out["freeing, us an op"] = f"{freed[50_000]:.3f} {freed[400_000]:.3f} ratio {freed[400_000] / freed[50_000]:.2f}"
     y = L.tensor([1.0], requires_grad=True)
     for _ in range(100_000):
@@ -78,7 +80,9 @@ def scaling(L: Any) -> dict[str, str]:
         start = time.perf_counter()
         L.autograd.grad((a * 2.0).sum(), a)
         times.append(time.perf_counter() - start)
-    out["2-op gradient beside 100,000 live entries, us"] = f"{statistics.median(times) * 1e6:.0f}, longest {max(times) * 1e6:.0f}"
+    out["2-op gradient beside 100,000 live entries, us"] = (
+        f"{statistics.median(times) * 1e6:.0f}, longest {max(times) * 1e6:.0f}"
+    )
     del y
     for rows in (1000, 4000):
         out[f"filling ({rows}, 64) by rows and back, us a row"] = f"{fill(L, rows) / rows * 1e6:.1f}"

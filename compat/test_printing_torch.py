@@ -39,9 +39,7 @@ def floats(rng, shape):
 def tensor(rng, shape, name):
     dtype = getattr(torch, name)
     if dtype.is_complex:
-        return torch.complex(torch.from_numpy(floats(rng, shape)), torch.from_numpy(floats(rng, shape))).to(
-            dtype
-        )
+        return torch.complex(torch.from_numpy(floats(rng, shape)), torch.from_numpy(floats(rng, shape))).to(dtype)
     if dtype.is_floating_point:
         return torch.from_numpy(floats(rng, shape)).to(dtype)
     if name == "bool":

@@ -46,9 +46,7 @@ needs_avx2 = pytest.mark.skipif(
     torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"),
     reason="PyTorch rounds differently without AVX2",
 )
-dtypes = pytest.mark.parametrize(
-    ("np_dtype", "torch_dtype"), DTYPES, ids=lambda d: getattr(d, "__name__", str(d))
-)
+dtypes = pytest.mark.parametrize(("np_dtype", "torch_dtype"), DTYPES, ids=lambda d: getattr(d, "__name__", str(d)))
 
 
 def numpy_of(t: Any) -> Any:
@@ -114,9 +112,7 @@ def test_states_are_exchanged() -> None:
 
 @needs_avx2
 @dtypes
-@pytest.mark.parametrize(
-    "bounds", [(0.0, 1.0), (0.0, 0.37), (-0.3, 1.7), (-3.0, -1.7), (2.0, 2.0), (1e3, 1e3 + 0.25)]
-)
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (0.0, 0.37), (-0.3, 1.7), (-3.0, -1.7), (2.0, 2.0), (1e3, 1e3 + 0.25)])
 def test_uniform(np_dtype: Any, torch_dtype: Any, bounds: tuple[float, float]) -> None:
     for seed in SEEDS[:4]:
         g, t = pair(seed)
@@ -187,9 +183,7 @@ def test_randint(low: int, high: int) -> None:
 INT_NAMES = ["int64", "int32", "int16", "int8", "uint8"]
 
 
-@pytest.mark.parametrize(
-    "name", [*INT_NAMES, "bool", "float16", "float32", "float64", "uint16", "uint32", "uint64"]
-)
+@pytest.mark.parametrize("name", [*INT_NAMES, "bool", "float16", "float32", "float64", "uint16", "uint32", "uint64"])
 def test_randint_dtypes(name: str) -> None:
     g, t = pair(8)
     high = 2 if name == "bool" else 100

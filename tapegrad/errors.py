@@ -132,9 +132,7 @@ def batched_cotangent_shape(index: int, got: Sequence[int], expected: Sequence[i
 
 
 def cotangent_type(kind: str) -> TypeError:
-    return TypeError(
-        f"gradients can be either Tensors or None, but got {kind}. Wrap an array with tapegrad.as_tensor(...)."
-    )
+    return TypeError(f"gradients can be either Tensors or None, but got {kind}. Wrap an array with tapegrad.as_tensor(...).")
 
 
 def cotangent_complex(index: int, got: Any, expected: Any) -> RuntimeError:
@@ -174,6 +172,19 @@ def bad_input(function: str, kind: str) -> TypeError:
 def materialize_conflict() -> ValueError:
     return ValueError(
         "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+    )
+
+
+def strict_constant(output: int) -> RuntimeError:
+    return RuntimeError(
+        f"Output {output} of the user-provided function does not require gradient. The outputs must be computed in a "
+        "differentiable manner from the input when running in strict mode."
+    )
+
+
+def strict_independent(output: int, input: int) -> RuntimeError:
+    return RuntimeError(
+        f"Output {output} of the user-provided function is independent of input {input}. This is not allowed in strict mode."
     )
 
 
@@ -264,7 +275,8 @@ def grad_dtype(got: str, expected: str) -> RuntimeError:
 
 def data_dtype() -> RuntimeError:
     return RuntimeError(
-        "data set to a tensor that requires gradients must be floating point or complex dtype. Call .requires_grad_(False) first."
+        "data set to a tensor that requires gradients must be floating point or complex dtype. Call "
+        ".requires_grad_(False) first."
     )
 
 
@@ -330,9 +342,7 @@ def inplace_read_only(op: str) -> RuntimeError:
 
 
 def inplace_shape(op: str, shape: Sequence[int], result: Sequence[int]) -> RuntimeError:
-    return RuntimeError(
-        f"output with shape {list(shape)} doesn't match the broadcast shape {list(result)}. In {op}_()."
-    )
+    return RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(result)}. In {op}_().")
 
 
 def inplace_dtype(op: str, result: Any, target: Any) -> RuntimeError:

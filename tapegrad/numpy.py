@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,9 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     """What `Tensor.__array_ufunc__` does: the table's op of the ufunc; reductions for add, multiply, maximum, minimum."""
     out = kwargs.pop("out", None)
     if method == "reduce" and ufunc in REDUCTIONS:
-        result = REDUCTIONS[ufunc](create.as_tensor(inputs[0]), **{k: v for k, v in kwargs.items() if k in ("axis", "keepdims")})
+        result = REDUCTIONS[ufunc](
+            create.as_tensor(inputs[0]), **{k: v for k, v in kwargs.items() if k in ("axis", "keepdims")}
+        )
     elif method == "__call__" and ufunc in UFUNCS and not kwargs:
         result = UFUNCS[ufunc](*inputs)
     else:
@@ -60,7 +63,9 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
-    def measure(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, **_: Any) -> Any:
+    def measure(
+        x: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, **_: Any
+    ) -> Any:
         return function(create.as_tensor(x), axis, correction=ddof, keepdim=bool(keepdims))
 
     return measure
@@ -96,7 +101,12 @@ def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
             raise ValueError("array split does not result in an equal division")
         return list(shape.split(x, n // indices_or_sections, axis))
     bounds = [0, *indices_or_sections, n]
-    return list(shape.split(x, [b - a for a, b in zip(bounds, bounds[1:], strict=False)], axis))
+    return list(shape.split(x, [b - a for a, b in itertools.pairwise(bounds)], axis))
+
+
+def _vstack(xs: Any) -> Any:
+    rows = [create.as_tensor(x) for x in xs]
+    return shape.cat([x if x.ndim > 1 else shape.reshape(x, (1, -1)) for x in rows])
 
 
 def _where(condition: Any, *xy: Any) -> Any:
@@ -126,7 +136,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.concatenate: lambda xs, axis=0, out=None: shape.cat(xs, axis) if axis is not None
     else shape.cat([shape.reshape(x, -1) for x in xs]),
     np.stack: lambda xs, axis=0, out=None: shape.stack(xs, axis),
-    np.vstack: lambda xs: shape.cat([create.as_tensor(x) if create.as_tensor(x).ndim > 1 else shape.reshape(x, (1, -1)) for x in xs]),
+    np.vstack: _vstack,
     np.hstack: lambda xs: shape.cat(list(xs), 0 if create.as_tensor(xs[0]).ndim == 1 else 1),
     np.reshape: lambda x, shape_=None, order="C", **kw: shape.reshape(x, shape_ if shape_ is not None else kw["shape"]),
     np.ravel: lambda x, order="C": shape.reshape(x, -1), np.transpose: _transpose, np.swapaxes: _swap,
@@ -145,7 +155,8 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.take_along_axis: lambda x, i, axis=-1: index.take_along_dim(x, i, axis), np.linalg.norm: _norm,
     np.zeros_like: lambda x, dtype=None, **_: create.zeros_like(x, dtype=dtype),
     np.ones_like: lambda x, dtype=None, **_: create.ones_like(x, dtype=dtype),
-    np.shape: lambda x: tuple(x.shape), np.ndim: lambda x: x.ndim, np.size: lambda x, axis=None: x.numel() if axis is None else x.shape[axis],
+    np.shape: lambda x: tuple(x.shape), np.ndim: lambda x: x.ndim,
+    np.size: lambda x, axis=None: x.numel() if axis is None else x.shape[axis],
     np.copy: lambda x, **_: x.clone(), np.real: lambda x: x.real, np.imag: lambda x: x.imag,
 }  # fmt: skip
 
@@ -167,8 +178,8 @@ def _plain(function: Any, value: Any) -> Any:
     if isinstance(value, Tensor):
         if value.requires_grad:
             raise TypeError(
-                f"numpy.{function.__name__} is not recorded for tensors. Use a tapegrad function, or .detach().numpy() to leave "
-                "the tape."
+                f"numpy.{function.__name__} is not recorded for tensors. Use a tapegrad function, or .detach().numpy() to "
+                "leave the tape."
             )
         return value.numpy()
     if isinstance(value, list | tuple):

@@ -66,9 +66,7 @@ def set_printoptions(
     _options = dataclasses.replace(options, sci_mode=sci_mode, **changes)
 
 
-def needs_dtype_suffix(
-    np_dtype: np.dtype[Any], default_np_dtype: np.dtype[Any], *, empty: bool = False
-) -> bool:
+def needs_dtype_suffix(np_dtype: np.dtype[Any], default_np_dtype: np.dtype[Any], *, empty: bool = False) -> bool:
     """Return whether a tensor prints its dtype.
 
     The default floating-point type, its complex type, int64 and bool can be told from the printed values. An
@@ -124,9 +122,7 @@ def format_array(a: _Array, indent: int) -> str:
     return _format_block(a, cuts, indent, cell, width)
 
 
-def _format_block(
-    a: _Array, cuts: tuple[bool, ...], indent: int, cell: Callable[[Any], str], width: int
-) -> str:
+def _format_block(a: _Array, cuts: tuple[bool, ...], indent: int, cell: Callable[[Any], str], width: int) -> str:
     """Format an array already reduced to its edges; ``cuts`` says which dimensions need an ellipsis."""
     if a.ndim == 0:
         return cell(a.item())

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import errors, printing
 from .arrays import dtypes
-from .core import alias, gradient, node, record, replay
+from .core import alias, gradient, leaves, node, record
 from .core.op import TABLE
 from .core.record import Box
 from .core.state import is_recording
@@ -248,7 +248,7 @@ class Tensor(Box, TableMethods):
         if not self.requires_grad:
             raise errors.retain_untracked()
         if self._s > 0:
-            replay.retain(self)
+            leaves.retain(self)
 
     @property
     def retains_grad(self) -> bool:
@@ -272,9 +272,8 @@ class Tensor(Box, TableMethods):
     def detach_(self) -> Any:
         """Forget the history of this tensor; returns itself."""
         a = self._st
-        if type(a) is alias.Alias:
-            if a.hchain:
-                raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        if type(a) is alias.Alias and a.hchain:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         alias.restart(self, 0)
         return self
 
@@ -468,7 +467,9 @@ class Tensor(Box, TableMethods):
         """Uninitialised memory of the given sizes, in this dtype."""
         return create.empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
-    def new_full(self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+    def new_full(
+        self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False
+    ) -> Any:
         """The value repeated to the given sizes, in this dtype."""
         return create.full(size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
@@ -673,8 +674,8 @@ def legacy_data(data: tuple[Any, ...]) -> Any:
             return tuple(data[0])
         return data[0]
     raise TypeError(
-        f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but expected "
-        "a sequence or sizes. Make a tensor of data with tensor(...)."
+        f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but "
+        "expected a sequence or sizes. Make a tensor of data with tensor(...)."
     )
 
 
@@ -687,7 +688,7 @@ def set_leaf(t: Any, on: bool) -> None:
         slot = getattr(t, "_leaf", 0)
         if not slot:
             slot = t._leaf = -next_slot()
-            replay.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
+            leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
     a = t._st
     if on and type(a) is alias.Alias and not a.hchain:
         alias.write_history(t, slot)  # its views follow
@@ -696,8 +697,8 @@ def set_leaf(t: Any, on: bool) -> None:
 
 
 def forget_leaf(slot: int, _: Any = None) -> None:
-    replay.LEAVES.pop(slot, None)
-    replay.WATCHED_LEAVES.discard(slot)
+    leaves.LEAVES.pop(slot, None)
+    leaves.WATCHED_LEAVES.discard(slot)
 
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any]) -> Any:
@@ -757,12 +758,15 @@ def _collect() -> None:
 
 
 NOT_METHODS = {"tensor", "std_mean", "var_mean"}
-INPLACE = (
-    "add sub mul div pow neg exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh sqrt rsqrt square "
-    "reciprocal sigmoid abs sign floor ceil round trunc clamp clamp_min clamp_max relu lerp remainder fmod floor_divide erf "
-    "erfc logical_not logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not eq ne lt le gt ge "
-    "masked_fill scatter scatter_add index_add index_fill index_put addcmul addcdiv nan_to_num sgn tril triu cumsum cumprod atan2 hypot maximum minimum"
-).split()
+INPLACE = [
+    "add", "sub", "mul", "div", "pow", "neg", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
+    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sqrt", "rsqrt", "square", "reciprocal",
+    "sigmoid", "abs", "sign", "floor", "ceil", "round", "trunc", "clamp", "clamp_min", "clamp_max", "relu", "lerp",
+    "remainder", "fmod", "floor_divide", "erf", "erfc", "logical_not", "logical_and", "logical_or", "logical_xor",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "eq", "ne", "lt", "le", "gt", "ge", "masked_fill",
+    "scatter", "scatter_add", "index_add", "index_fill", "index_put", "addcmul", "addcdiv", "nan_to_num", "sgn",
+    "tril", "triu", "cumsum", "cumprod", "atan2", "hypot", "maximum", "minimum",
+]  # fmt: skip
 
 
 def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -816,7 +820,12 @@ def _attach_all() -> None:
         _attach(f"__r{name}__", reflected)
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
         _attach(f"__{name}__", getattr(elementwise, name))
-    for name, function in (("neg", elementwise.neg), ("abs", elementwise.abs), ("pos", _pos), ("invert", elementwise.bitwise_not)):
+    for name, function in (
+        ("neg", elementwise.neg),
+        ("abs", elementwise.abs),
+        ("pos", _pos),
+        ("invert", elementwise.bitwise_not),
+    ):
         _attach(f"__{name}__", function)
     for name, method in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_"),
                          ("floordiv", "floor_divide_"), ("mod", "remainder_"), ("and", "bitwise_and_"),

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .core import replay
+from .core import rules
 from .core.gradient import grad
 from .core.op import TABLE, Op
 from .core.record import services, wrap
@@ -133,7 +133,7 @@ def report(op: Op, name: str, arrays: tuple[Any, ...], params: tuple[Any, ...], 
     lines = [f"op {op.name} ({op.kind}) breaks the law {name}: {e.text}", f"  sample: shapes {shapes}, params {params}"]
     if e.left is not None or e.right is not None:
         lines += [f"  got:      {e.left}", f"  expected: {e.right}"]
-    return "\n".join([*lines, f"  repeat:   python -c \"{line}\""])
+    return "\n".join([*lines, f'  repeat:   python -c "{line}"'])
 
 
 def source(value: Any) -> str:
@@ -443,7 +443,7 @@ def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
     rng = generator(op, arrays)
     gs = cotangents_for(op, wide, params, rng)
     for g in gs:
-        dead = rng.random(g.shape) < 0.5
+        dead: Any = rng.random(g.shape) < 0.5
         g[dead] = 0
         for record in (False, True):
             for t in pull(op, wide, params, [g], record=record):
@@ -601,12 +601,12 @@ def _watched(op: Op, number: int, ran: list[int]) -> Any:
 
         return run if callable(rule) else rule
 
-    rules = op.rules
-    op.rules = tuple(noted(i, r) for i, r in enumerate(rules))
+    own = op.rules
+    op.rules = tuple(noted(i, r) for i, r in enumerate(own))
     try:
-        return replay.make_backward(replay.Mode(False, False), number)
+        return rules.make_backward(rules.Mode(False, False), number)
     finally:
-        op.rules = rules
+        op.rules = own
 
 
 @law
@@ -629,7 +629,7 @@ def broadcasting(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> No
             for j, t, w in zip(differentiable(op, wide), got, pull(op, wide, params, gs), strict=True):
                 if t is None and w is None:
                     continue
-                expected = replay.arrays.unbroadcast(w, narrow[j].shape)
+                expected = rules.arrays.unbroadcast(w, narrow[j].shape)
                 if t.shape != expected.shape or not np.allclose(t, expected, rtol=1e-12, atol=1e-12, equal_nan=True):
                     raise _Broken(f"cotangent of argument {j}, argument {i} of shape {small.shape}", show(t), show(expected))
 

@@ -114,8 +114,7 @@ def test_bfloat16_through_ml_dtypes():
 def test_bfloat16_array_is_known_before_bfloat16_was_used():
     pytest.importorskip("ml_dtypes")
     program = (
-        "import ml_dtypes, numpy as np; from tapegrad.arrays import dtypes;"
-        "print(dtypes.of(np.dtype(ml_dtypes.bfloat16)))"
+        "import ml_dtypes, numpy as np; from tapegrad.arrays import dtypes;print(dtypes.of(np.dtype(ml_dtypes.bfloat16)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "torch.bfloat16\n"
@@ -311,9 +310,7 @@ def test_finfo():
     assert hash(info) == hash(dtypes.finfo())
     with pytest.raises(TypeError, match="requires a floating point input type"):
         dtypes.finfo(dtypes.int32)
-    with pytest.raises(
-        TypeError, match=r"finfo\(\): argument 'type' \(position 1\) must be torch.dtype, not type"
-    ):
+    with pytest.raises(TypeError, match=r"finfo\(\): argument 'type' \(position 1\) must be torch.dtype, not type"):
         dtypes.finfo(float)
 
 
@@ -376,9 +373,7 @@ def test_size_items_become_ints():
 
 
 def test_size_refusals():
-    with pytest.raises(
-        TypeError, match=r"^torch\.Size\(\) takes an iterable of 'int' \(item 1 is 'float'\)$"
-    ):
+    with pytest.raises(TypeError, match=r"^torch\.Size\(\) takes an iterable of 'int' \(item 1 is 'float'\)$"):
         dtypes.Size([2, 3.0])
     with pytest.raises(TypeError, match="'int' object is not iterable"):
         dtypes.Size(3)

@@ -6,7 +6,7 @@ import functools
 import pytest
 
 import tapegrad as tg
-from tapegrad.core import replay, state
+from tapegrad.core import rules, state
 from tapegrad.core.op import TABLE
 
 sizes = pytest.mark.parametrize("n", [2, 10_000])  # large graphs release entries as they go
@@ -22,7 +22,7 @@ class Failing:
         self.op, self.kind, self.left = TABLE[name], kind, after
 
     def __enter__(self):
-        self.modes = [replay.PLAIN, replay.GUARDED, replay.PLAIN_RECORDED, replay.GUARDED_RECORDED]
+        self.modes = [rules.PLAIN, rules.GUARDED, rules.PLAIN_RECORDED, rules.GUARDED_RECORDED]
         self.tables = [dict(m.table) for m in self.modes]
         for mode in self.modes:
             for number in (self.op.id, self.op.general):
@@ -171,7 +171,7 @@ def test_memory_runs_out_while_gradients_are_committed(n, kind, monkeypatch):
     leaves, loss = graph(n)
     for t in leaves:
         t.grad = None
-    calls, own = [], replay.arrays.own
+    calls, own = [], rules.arrays.own
 
     def failing(g):
         calls.append(1)
@@ -180,7 +180,7 @@ def test_memory_runs_out_while_gradients_are_committed(n, kind, monkeypatch):
         return own(g)
 
     with monkeypatch.context() as patch:
-        patch.setattr(replay.arrays, "own", failing)
+        patch.setattr(rules.arrays, "own", failing)
         with pytest.raises(kind, match="injected"):
             loss.backward(retain_graph=True)
     assert [t.grad for t in leaves] == [None] * 3
@@ -196,14 +196,14 @@ def test_an_interrupt_between_any_two_entries(n):
         leaves, loss = graph(n)
         seen = []
         patch = pytest.MonkeyPatch()
-        for m in (replay.PLAIN, replay.GUARDED):
+        for m in (rules.PLAIN, rules.GUARDED):
             wrapped = {}
             for number, backward in list(m.table.items()):
 
                 def run(*args, backward=backward):
-                    if len(seen) == k:  # noqa: B023
+                    if len(seen) == k:
                         raise KeyboardInterrupt
-                    seen.append(1)  # noqa: B023
+                    seen.append(1)
                     backward(*args)
 
                 wrapped[number] = run

@@ -91,7 +91,7 @@ def test_a_hook_that_removes_itself(n):
 
         def hook(g):
             calls.append(1)
-            handle.remove()  # noqa: B023
+            handle.remove()
 
         handle = y.register_hook(hook)
         z = (y * 3.0).sum()

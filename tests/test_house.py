@@ -55,7 +55,9 @@ def test_imports_point_downwards(path):
         return
     assert layer_of(own) is not None, f"{own} has no place in the layers"
     for name in set(imports_of(path)) - EVERYWHERE:
-        assert layer_of(name) is not None and layer_of(name) <= layer_of(own), f"{path.name} imports {name}, which is above it"
+        assert layer_of(name) is not None and layer_of(name) <= layer_of(own), (
+            f"{path.name} imports {name}, which is above it"
+        )
 
 
 @pytest.mark.parametrize("name", sorted(_stubs.pages()))
@@ -87,7 +89,12 @@ def test_no_function_of_the_table_shadows_a_builtin_inside_its_module():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in own & shadowed:
                 caller = next(
-                    n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.Assign | ast.Expr) and
-                    n.lineno <= node.lineno <= n.end_lineno and isinstance(n, ast.FunctionDef)
+                    n.name
+                    for n in tree.body
+                    if isinstance(n, ast.FunctionDef | ast.Assign | ast.Expr)
+                    and n.lineno <= node.lineno <= n.end_lineno
+                    and isinstance(n, ast.FunctionDef)
                 )
-                assert caller == node.func.id, f"{path.name}:{node.lineno} calls its own {node.func.id} instead of the builtin"
+                assert caller == node.func.id, (
+                    f"{path.name}:{node.lineno} calls its own {node.func.id} instead of the builtin"
+                )

@@ -385,9 +385,7 @@ def test_gaussian_identities():
     assert bits(kernels.erf(-x)) == bits(-kernels.erf(x))
     np.testing.assert_allclose(kernels.gelu_erf(x), x * kernels.ndtr(x), rtol=2e-15)
     far = np.linspace(-37, 0, 10_001)
-    np.testing.assert_allclose(
-        kernels.ndtr(far), 0.5 * kernels.erfc(-far / math.sqrt(2)), rtol=4e-13, atol=1e-300
-    )
+    np.testing.assert_allclose(kernels.ndtr(far), 0.5 * kernels.erfc(-far / math.sqrt(2)), rtol=4e-13, atol=1e-300)
 
 
 def test_erf_and_erfc_are_those_of_the_standard_library():
@@ -557,12 +555,8 @@ def test_cumsum_of_whole_numbers_is_exact(shape, axis, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_cumsum_is_more_accurate_than_numpy_on_long_rows(dtype):
     x = np.random.default_rng(0).normal(size=(4, 50_000)).astype(dtype)
-    exact = np.array(
-        [[math.fsum(row[: i + 1]) for i in range(0, row.size, 997)] for row in x.astype(np.float64)]
-    )
-    error, plain = (
-        np.abs(total[:, ::997] - exact).max() for total in (kernels.cumsum(x, 1), np.cumsum(x, 1))
-    )
+    exact = np.array([[math.fsum(row[: i + 1]) for i in range(0, row.size, 997)] for row in x.astype(np.float64)])
+    error, plain = (np.abs(total[:, ::997] - exact).max() for total in (kernels.cumsum(x, 1), np.cumsum(x, 1)))
     assert error < plain
     assert error < 40 * np.finfo(dtype).eps * np.abs(exact).max()
 

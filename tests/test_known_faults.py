@@ -417,8 +417,10 @@ def cholesky_gradient_convention():
 def second_derivative_through_solve():
     def f(t):
         return T.linalg.solve((t + 2).reshape(1, 1), con([[1.0]])).sum()
+
     def j(t):
         return T.func.jvp(f, (t,), (T.ones_like(t),))[1]
+
     return [(d2(f, leaf(0.0)), 0.25), (T.func.jvp(j, (con(0.0),), (con(1.0),))[1], 0.25)]
 
 
@@ -489,9 +491,12 @@ def grouped_and_strided_convolution_input_gradient():
 def third_derivative_through_layer_norm_batch_norm():
     def f(t):
         return F.layer_norm(T.stack([t, t * 0]), (2,), eps=1.0)[0]
+
     want = (-3 * 2**-2.5 + 15 * 2**-3.5) / 8
+
     def b(t):
         return F.batch_norm(T.stack([t, t * 0]).reshape(2, 1), None, None, training=True, eps=1.0)[0, 0]
+
     return [(attempt(lambda: d3(f, leaf(2.0))), want), (attempt(lambda: d3(b, leaf(2.0))), want)]
 
 

@@ -97,9 +97,7 @@ def test_empty(shape, expected):
 
 
 def test_size_goes_before_the_other_suffixes():
-    assert (
-        shown(np.zeros((0, 3)), np.int32, "dtype=torch.int32") == "tensor([], size=(0, 3), dtype=torch.int32)"
-    )
+    assert shown(np.zeros((0, 3)), np.int32, "dtype=torch.int32") == "tensor([], size=(0, 3), dtype=torch.int32)"
 
 
 def test_matrix():
@@ -107,9 +105,7 @@ def test_matrix():
 
 
 def test_blank_lines_between_blocks():
-    assert shown(np.zeros((2, 1, 2, 1))) == (
-        "tensor([[[[0.],\n          [0.]]],\n\n\n        [[[0.],\n          [0.]]]])"
-    )
+    assert shown(np.zeros((2, 1, 2, 1))) == ("tensor([[[[0.],\n          [0.]]],\n\n\n        [[[0.],\n          [0.]]]])")
 
 
 def test_name_sets_the_indent():

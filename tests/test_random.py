@@ -123,10 +123,7 @@ RANDN_16_DOUBLE = [
 def test_normal_in_blocks() -> None:
     assert seeded().normal((4, 4)).tolist() == RANDN_16
     close(seeded().normal((4, 4), np.float64), RANDN_16_DOUBLE)
-    assert (
-        digest(seeded(3).normal(100_000))
-        == "0ddbd0050481c5b55997a7f3b07615ab01bcdcf2bc770fcbda658e64c1968d18"
-    )
+    assert digest(seeded(3).normal(100_000)) == "0ddbd0050481c5b55997a7f3b07615ab01bcdcf2bc770fcbda658e64c1968d18"
 
 
 def test_normal_with_an_incomplete_block() -> None:
@@ -150,9 +147,7 @@ def test_normal_moments_and_pairwise_option() -> None:
     assert abs(values.mean() - 2) < 0.03
     assert abs(values.std() - 3) < 0.03
     g = seeded()
-    np.testing.assert_array_equal(
-        seeded().normal(30, contiguous=False), np.concatenate([g.normal(10) for _ in range(3)])
-    )
+    np.testing.assert_array_equal(seeded().normal(30, contiguous=False), np.concatenate([g.normal(10) for _ in range(3)]))
 
 
 def test_randint() -> None:
@@ -173,9 +168,7 @@ def test_random_ints() -> None:
 
 def test_randperm() -> None:
     assert seeded().randperm(10).tolist() == [5, 4, 8, 2, 6, 9, 1, 7, 0, 3]
-    assert (
-        digest(seeded(3).randperm(1000)) == "f0818b66bc03445e582de8d794b57de19b7cb3974937ffaae01a27da5b4df7fe"
-    )
+    assert digest(seeded(3).randperm(1000)) == "f0818b66bc03445e582de8d794b57de19b7cb3974937ffaae01a27da5b4df7fe"
     assert seeded().randperm(0).shape == (0,)
     assert np.array_equal(np.sort(seeded().randperm(50_000, np.int32)), np.arange(50_000))
 
@@ -274,9 +267,7 @@ def test_states_are_restored(drawn: int) -> None:
     for other in (tr.Generator(), g, pickle.loads(pickle.dumps(g)), copy.deepcopy(g)):
         other.set_state(state)
         np.testing.assert_array_equal(other.get_state(), state)
-        for e, a in zip(
-            expected, [other.normal(4), other.uniform(5, np.float64), other.randperm(6)], strict=True
-        ):
+        for e, a in zip(expected, [other.normal(4), other.uniform(5, np.float64), other.randperm(6)], strict=True):
             np.testing.assert_array_equal(a, e)
 
 

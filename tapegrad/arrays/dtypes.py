@@ -160,9 +160,7 @@ def _of_unregistered(np_dtype: NumpyDType) -> dtype:
         )
     found = f"{np_dtype.type.__module__}.{np_dtype.type.__name__}"
     names = ", ".join(d._name for d in _ALL if d is not bool_)
-    raise TypeError(
-        f"can't convert np.ndarray of type {found}. The only supported types are: {names}, and bool."
-    )
+    raise TypeError(f"can't convert np.ndarray of type {found}. The only supported types are: {names}, and bool.")
 
 
 def to_numpy(d: Any) -> NumpyDType:
@@ -244,9 +242,7 @@ def result_type(*operands: tuple[NumpyDType, builtins.int]) -> NumpyDType:
 
 
 @functools.cache
-def _promote(
-    dt_a: NumpyDType, rank_a: builtins.int, dt_b: NumpyDType, rank_b: builtins.int, default: dtype
-) -> NumpyDType:
+def _promote(dt_a: NumpyDType, rank_a: builtins.int, dt_b: NumpyDType, rank_b: builtins.int, default: dtype) -> NumpyDType:
     return _result_type(((dt_a, rank_a), (dt_b, rank_b)), default)
 
 
@@ -294,9 +290,7 @@ class _TypeInfo:
 
 def _require_dtype(caller: str, d: object) -> None:
     if not isinstance(d, dtype):
-        raise TypeError(
-            f"{caller}(): argument 'type' (position 1) must be {_name_prefix}.dtype, not {type(d).__name__}"
-        )
+        raise TypeError(f"{caller}(): argument 'type' (position 1) must be {_name_prefix}.dtype, not {type(d).__name__}")
 
 
 _MANTISSA_BITS: Final = {float16: 10, bfloat16: 7, float32: 23, float64: 52}
@@ -494,16 +488,12 @@ def _parse_device(text: str, index: builtins.int | None) -> tuple[str, builtins.
         raise RuntimeError(f"Invalid device string: '{text}'")
     kind, own_index = match.groups()
     if kind not in _DEVICE_TYPES:
-        raise RuntimeError(
-            f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {kind}"
-        )
+        raise RuntimeError(f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {kind}")
     if index is None:
         return kind, None if own_index is None else builtins.int(own_index)
     _require_index(index)
     if own_index is not None:
-        raise RuntimeError(
-            f"type (string) must not include an index because index was passed explicitly: {text}"
-        )
+        raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {text}")
     return kind, index
 
 

@@ -122,9 +122,7 @@ def _integral(nodes: Array, curvature: float, rate: str, first: str) -> Array:
 def _tabulate(nodes: Array, dtype: str, curvature: float, value: Array, rate: float) -> _Table:
     slope = rate * np.exp(-curvature * nodes * nodes)
     density = float(_DENSITY[dtype])
-    return _Table(
-        float(nodes[0]), float(nodes[-1]), density, curvature, value.astype(dtype), slope.astype(dtype)
-    )
+    return _Table(float(nodes[0]), float(nodes[-1]), density, curvature, value.astype(dtype), slope.astype(dtype))
 
 
 @functools.cache

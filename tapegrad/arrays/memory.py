@@ -1,9 +1,10 @@
 """Keeping freed memory: the allocator setting that removes page faults from training steps.
 
-A training step keeps its results until the backward pass, then frees them all; glibc gives such memory back to the system
-and takes it anew in the next step, page by page: a third of an eager step on 4 MB arrays. Two settings stop that: blocks up to
-32 MB come from the heap, and up to 256 MB of free heap stay with the process. They hold for the whole process; set
-TAPEGRAD_KEEP_MEMORY=0 before the import to leave the allocator alone. Off glibc nothing is done.
+A training step keeps its results until the backward pass, then frees them all; glibc gives such memory back to the
+system and takes it anew in the next step, page by page: a third of an eager step on 4 MB arrays. Two settings stop
+that: blocks up to 32 MB come from the heap, and up to 256 MB of free heap stay with the process. They hold for the
+whole process; set TAPEGRAD_KEEP_MEMORY=0 before the import to leave the allocator alone. Off glibc nothing is
+done.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import record, replay
+from ..core import record, rules
 from ..core.tape import HEAVY
 from .memory import keep_freed_memory
 
@@ -88,9 +88,7 @@ def unbroadcast(g: Array, shape: tuple[int, ...]) -> Array:
     lead = g.ndim - len(shape)
     if g.shape[lead:] == shape:
         return wide_sum(g, 0 if lead == 1 else tuple(range(lead)), False)
-    axes = tuple(range(lead)) + tuple(
-        i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1
-    )
+    axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1)
     g = wide_sum(g, axes, True)
     return g.reshape(shape)
 
@@ -168,7 +166,7 @@ def can_store(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 def install() -> None:
     record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
     record.services.quiet = quiet
-    a = replay.arrays
+    a = rules.arrays
     a.all_finite, a.finite, a.unbroadcast, a.guard_rows = all_finite, finite, unbroadcast, guard_rows
     a.dead, a.without_dead, a.owns, a.fits, a.multiply, a.type = dead, without_dead, owns, fits, np.multiply, np.ndarray
     a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence

@@ -38,7 +38,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-
 Array = npt.NDArray[Any]
 Shape = int | Sequence[int]
 
@@ -388,9 +387,7 @@ class Generator:
 
     # Continuous distributions.
 
-    def uniform(
-        self, shape: Shape, dtype: npt.DTypeLike = np.float32, low: float = 0.0, high: float = 1.0
-    ) -> Array:
+    def uniform(self, shape: Shape, dtype: npt.DTypeLike = np.float32, low: float = 0.0, high: float = 1.0) -> Array:
         """Uniform values in [low, high), as ``torch.rand`` and ``Tensor.uniform_``.
 
         ``u * (high - low) + low`` with a fused multiply-add, where ``u`` is ``(r & 0xffffff) * 2**-24``
@@ -468,9 +465,7 @@ class Generator:
         _box_muller(values, mean, std)
         return np.concatenate([values[: n - _BLOCK], values[whole:]])
 
-    def log_normal(
-        self, shape: Shape, dtype: npt.DTypeLike = np.float32, mean: float = 1.0, std: float = 2.0
-    ) -> Array:
+    def log_normal(self, shape: Shape, dtype: npt.DTypeLike = np.float32, mean: float = 1.0, std: float = 2.0) -> Array:
         """Log-normal values, as ``Tensor.log_normal_``.
 
         ``exp`` of normal values made in pairs in float64 whatever their number (experiment against PyTorch
@@ -492,9 +487,7 @@ class Generator:
         _check(lambd > 0.0, f"exponential expects lambda > 0.0, but found lambda={lambd}")
         return _cast(-1.0 / lambd * np.log1p(-self._uniform64(math.prod(dims))), dt).reshape(dims)
 
-    def cauchy(
-        self, shape: Shape, dtype: npt.DTypeLike = np.float32, median: float = 0.0, sigma: float = 1.0
-    ) -> Array:
+    def cauchy(self, shape: Shape, dtype: npt.DTypeLike = np.float32, median: float = 0.0, sigma: float = 1.0) -> Array:
         """Cauchy values, as ``Tensor.cauchy_``.
 
         ``median + sigma * tan(pi * (u - 0.5))`` of a float64 uniform ``u`` (experiment against PyTorch 2.13

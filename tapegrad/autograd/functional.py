@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import errors
 from ..core.gradient import grad
 from ..core.modes import enable_grad
 from ..ops import create, shape
@@ -44,7 +45,7 @@ def _rows(i: int, y: Any, xs: list[Any], create_graph: bool, strict: bool) -> tu
     """Jacobian of one output: one backward pass an element."""
     if not y.requires_grad:
         if strict:
-            raise RuntimeError(f"Output {i} of the user-provided function does not require gradient. The outputs must be computed in a differentiable manner from the input when running in strict mode.")  # fmt: skip
+            raise errors.strict_constant(i)
         return tuple(create.zeros((*y.shape, *x.shape), dtype=x.dtype) for x in xs)
     columns: list[list[Any]] = [[] for _ in xs]
     flat = shape.reshape(y, -1)
@@ -52,9 +53,11 @@ def _rows(i: int, y: Any, xs: list[Any], create_graph: bool, strict: bool) -> tu
         gs = grad(flat[k], xs, retain_graph=True, create_graph=create_graph, allow_unused=True)
         for j, (column, g, x) in enumerate(zip(columns, gs, xs, strict=True)):
             if g is None and strict:
-                raise RuntimeError(f"Output {i} of the user-provided function is independent of input {j}. This is not allowed in strict mode.")  # fmt: skip
+                raise errors.strict_independent(i, j)
             column.append(create.zeros_like(x) if g is None else g)
     return tuple(
-        shape.reshape(shape.stack(column), (*y.shape, *x.shape)) if column else create.zeros((*y.shape, *x.shape), dtype=x.dtype)
+        shape.reshape(shape.stack(column), (*y.shape, *x.shape))
+        if column
+        else create.zeros((*y.shape, *x.shape), dtype=x.dtype)
         for column, x in zip(columns, xs, strict=True)
     )

@@ -385,8 +385,7 @@ def plain_operands(t: Any, operands: tuple[Any, ...]) -> bool:
     if dtype.kind != "f":
         return False
     return all(
-        (o._d.dtype is dtype and o is not t) if isinstance(o, Box) else type(o) is float or type(o) is int
-        for o in operands
+        (o._d.dtype is dtype and o is not t) if isinstance(o, Box) else type(o) is float or type(o) is int for o in operands
     )
 
 

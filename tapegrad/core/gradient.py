@@ -7,8 +7,10 @@ from typing import Any
 
 from .. import errors
 from .alias import Alias, save, sync_only
+from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
 from .record import Box, wrap
-from .replay import WATCHED_LEAVES, Pass, accumulate, arrays, commit, run_leaf_hooks, twin
+from .replay import Pass
+from .rules import arrays
 from .state import TRANSFORMING, is_recording
 
 
@@ -177,4 +179,3 @@ def _batched(
         last = b == n - 1
         rows.append(_grad(ys, wanted, [g[b] for g in gs], retain or not last, record, unused_ok, materialize))
     return tuple([None if column[0] is None else arrays.stack(list(column)) for column in zip(*rows, strict=True)])
-

@@ -6,9 +6,9 @@ from typing import Any
 
 from .. import errors
 from .alias import slot_of
+from .leaves import WATCHED_LEAVES, cell_of, leaf_of
 from .op import BY_ID
 from .record import wrap
-from .replay import WATCHED_LEAVES, cell_of, leaf_of
 from .tape import OUTPUT, RELEASED, find, inputs_of, line_of
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}

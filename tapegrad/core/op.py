@@ -71,8 +71,27 @@ class Op:
     """
 
     __slots__ = (
-        "arity", "call", "differentiable", "display", "forward", "general", "id", "integers", "into", "kind", "name",
-        "outputs", "params", "raw_backward", "row", "rules", "samples", "save_for", "saves_nothing", "shape_of", "singular",
+        "arity",
+        "call",
+        "differentiable",
+        "display",
+        "forward",
+        "general",
+        "id",
+        "integers",
+        "into",
+        "kind",
+        "name",
+        "outputs",
+        "params",
+        "raw_backward",
+        "row",
+        "rules",
+        "samples",
+        "save_for",
+        "saves_nothing",
+        "shape_of",
+        "singular",
     )
 
     def __init__(

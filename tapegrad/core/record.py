@@ -148,9 +148,7 @@ def unary(op: Op) -> Callable[..., Any]:
                 if MARK in f.f_globals:
                     code, at = user_place(f, tape)
                 res._s = s = next_slot()
-                tape[s] = (
-                    number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None
-                )
+                tape[s] = (number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None)
                 if r.nbytes >= HEAVY:
                     tape.heavy(r.nbytes)
                 if s > tape.limit:

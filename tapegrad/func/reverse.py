@@ -16,9 +16,11 @@ import numpy as np
 
 from .. import errors
 from ..core import alias
+from ..core.leaves import leaf_of
 from ..core.op import TABLE
 from ..core.record import Box, Extra, wrap
-from ..core.replay import Pass, arrays, leaf_of, reach
+from ..core.replay import Pass, reach
+from ..core.rules import arrays
 from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import inputs_of, next_slot
 from ..ops import create

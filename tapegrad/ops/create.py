@@ -20,7 +20,7 @@ ALLOWED = "biufc"
 
 def _dtype(dtype: Any, default: Any = None) -> np.dtype[Any]:
     if dtype is None:
-        return default or dtypes.get_default_dtype().numpy  # type: ignore[no-any-return]
+        return default or dtypes.get_default_dtype().numpy
     return dtypes.to_numpy(dtype)
 
 
@@ -47,7 +47,8 @@ def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
 def _nested_tensors(data: Any) -> Any:
     """Nested sequences with tensors among their items, as sequences of numbers."""
     if isinstance(data, Box):
-        return data._d.tolist() if data._st is None else shape_of(data) and data._d.tolist() or data._d.tolist()
+        shape_of(data)  # brings a tensor that shares memory up to date
+        return data._d.tolist()
     if isinstance(data, list | tuple):
         return [_nested_tensors(d) for d in data]
     return data
@@ -93,7 +94,9 @@ def _not_data(data: Any, array: Any) -> Exception:
     return TypeError(f"can't convert data of type {type(data).__name__} to a tensor")
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Any:
     """A new leaf tensor that copies the data: numbers, nested sequences, arrays.
 
     Python floats give the default dtype, ints int64, bools bool; arrays keep their dtype.
@@ -156,7 +159,9 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, 
     return finish(np.eye(n, m, dtype=_dtype(dtype)), requires_grad, device)
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """start, start + step, .. before end: int64 for integers, else the default dtype."""
     if end is None:
         start, end = 0, start
@@ -271,7 +276,9 @@ def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, 
     return randint(*args, size=shape_of(input), dtype=dtype or dtypes.of(input._d.dtype), device=device)
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Any:
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None
+) -> Any:
     """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors."""
     if size is not None:
         return finish(generator_of(generator).normal(sizes((size,)), _dtype(dtype), mean, std), False, device)

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import kernels
 from ..core.alias import slot_of
 from ..core.op import TABLE
-from ..core.record import wrap
+from ..core.record import Box, wrap
 from .define import binary, define, unary
 from .operands import promoted, tensor
 from .samples import (
@@ -157,7 +157,7 @@ _conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g
 
 def conj(input: Any) -> Any:
     """Elementwise complex conjugate; a real tensor is given back as it is."""
-    x = tensor(input)
+    x = input if isinstance(input, Box) else tensor(input)
     return _conj_complex(x) if x._d.dtype.kind == "c" else x
 
 
@@ -175,7 +175,10 @@ define(
 _add, radd = binary("add", np.add, (1.0, 1.0), "", samples=pairs(complex_too=True))
 _sub, rsub = binary("sub", np.subtract, (1.0, -1.0), "", samples=pairs(complex_too=True))
 mul, rmul = binary(
-    "mul", np.multiply, (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x), "Elementwise product with broadcasting.",
+    "mul",
+    np.multiply,
+    (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x),
+    "Elementwise product with broadcasting.",
     samples=pairs(complex_too=True),
 )
 div_true, rdiv = binary(
@@ -254,7 +257,10 @@ remainder, rremainder = binary(
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
 fmod, _ = binary(
-    "fmod", np.fmod, (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)), "Elementwise remainder with the dividend's sign.",
+    "fmod",
+    np.fmod,
+    (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)),
+    "Elementwise remainder with the dividend's sign.",
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
 
@@ -341,7 +347,10 @@ sqrt = unary(
     samples=POSITIVE,
 )  # fmt: skip
 rsqrt = unary(
-    "rsqrt", lambda x: 1.0 / np.sqrt(x), lambda xp, ans, x: -0.5 * ans * ans * ans, "Elementwise 1 / sqrt(input).",
+    "rsqrt",
+    lambda x: 1.0 / np.sqrt(x),
+    lambda xp, ans, x: -0.5 * ans * ans * ans,
+    "Elementwise 1 / sqrt(input).",
     singular=True,
     samples=POSITIVE,
 )
@@ -434,7 +443,9 @@ ndtr = unary(
 # ------------------------------------------------------------------------------------------------------ activations
 
 sigmoid = unary(
-    "sigmoid", kernels.sigmoid, lambda xp, ans, x: ans * xp.sigmoid(-x),
+    "sigmoid",
+    kernels.sigmoid,
+    lambda xp, ans, x: ans * xp.sigmoid(-x),
     "Elementwise logistic function, exact in both tails.",
     samples=REAL,
 )
@@ -464,7 +475,10 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
 
 
 logsigmoid = unary(
-    "logsigmoid", kernels.log_sigmoid, lambda xp, ans, x: xp.sigmoid(-x), "Elementwise log(sigmoid(input)).",
+    "logsigmoid",
+    kernels.log_sigmoid,
+    lambda xp, ans, x: xp.sigmoid(-x),
+    "Elementwise log(sigmoid(input)).",
     display="LogSigmoid",
     samples=REAL,
 )

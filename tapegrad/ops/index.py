@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import kernels
-from ..core import alias, replay
+from ..core import alias, rules
 from ..core.op import TABLE
 from ..core.record import Box, wrap
 from .define import define
@@ -74,7 +74,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
 
 def _plain_slice(s: slice) -> slice:
     def plain(v: Any) -> Any:
-        return v if v is None or type(v) is int else operator.index(v.item() if isinstance(v, Box) else v)
+        return v if v is None or type(v) is int else operator.index(v)
 
     return slice(plain(s.start), plain(s.stop), plain(s.step))
 
@@ -190,13 +190,13 @@ def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned:
     (index,) = e[11]
     if sv and (need is None or sv in need):
         part = np.array(g[index]) if _is_basic(index) else _written_part(g, index)
-        replay.add(cot, sv, part if part.shape == e[10] else replay.arrays.unbroadcast(part, e[10]), owned)
+        rules.add(cot, sv, part if part.shape == e[10] else rules.arrays.unbroadcast(part, e[10]), owned)
     if sx and (need is None or sx in need):
         buffer = g if s in owned and g.flags.writeable else g.copy()
         owned.discard(s)
         buffer[index] = 0
         if sx in cot:
-            replay.add(cot, sx, buffer, owned)
+            rules.add(cot, sx, buffer, owned)
         else:
             cot[sx] = buffer
             owned.add(sx)
@@ -451,4 +451,3 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     if as_tuple:
         return tuple([wrap(i) for i in found])
     return wrap(np.stack(found, -1) if found else np.zeros((1, 0), np.int64))
-

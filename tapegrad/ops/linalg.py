@@ -32,8 +32,13 @@ _matmul = define(
     arity=2,
     display="Mm",
     samples=cases(
-        ((2, 3), (3, 4), ()), ((5, 2, 3), (3, 2), ()), ((2, 3), (4, 3, 1), ()), ((2, 1, 2, 2), (3, 2, 1), ()),
-        ((0, 3), (3, 2), ()), ((2, 0), (0, 2), ()), complex_too=True,
+        ((2, 3), (3, 4), ()),
+        ((5, 2, 3), (3, 2), ()),
+        ((2, 3), (4, 3, 1), ()),
+        ((2, 1, 2, 2), (3, 2, 1), ()),
+        ((0, 3), (3, 2), ()),
+        ((2, 0), (0, 2), ()),
+        complex_too=True,
     ),
 )
 
@@ -63,7 +68,9 @@ _linear = define(
     arity=3,
     display="Addmm",
     samples=cases(
-        ((2, 3), (4, 3), (4,), ()), ((5, 2, 3), (1, 3), (1,), ()), ((0, 3), (2, 3), (2,), ()),
+        ((2, 3), (4, 3), (4,), ()),
+        ((5, 2, 3), (1, 3), (1,), ()),
+        ((0, 3), (2, 3), (2,), ()),
         complex_too=True,
     ),
 )
@@ -98,7 +105,7 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     shape = r._d.shape
     shape = shape[:-1] if len(b) == 1 else shape
     if len(a) == 1:
-        shape = (*shape[:-1], *shape[len(shape):]) if len(b) == 1 else (*shape[:-2], shape[-1])
+        shape = (*shape[:-1], *shape[len(shape) :]) if len(b) == 1 else (*shape[:-2], shape[-1])
     return reshape(r, shape)
 
 

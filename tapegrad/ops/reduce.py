@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, kernels
-from ..arrays.numpy import wide_sum
+from ..arrays.numpy import add_reduce, wide_sum
 from ..core.op import TABLE
 from .define import define
 from .operands import promoted, tensor
@@ -50,15 +50,15 @@ def _wide(x: Any) -> Any:
 
 def _mean(x: Any, dims: Dims, keepdim: bool) -> Any:
     n = _count(x.shape, dims)
-    total = np.add.reduce(_wide(x), axis=dims, keepdims=keepdim)
+    total = add_reduce(_wide(x), axis=dims, keepdims=keepdim)
     return np.asarray(total / n if n else total * np.nan).astype(x.dtype)
 
 
 def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     w = _wide(x)
     n = _count(x.shape, dims)
-    c = w - np.add.reduce(w, axis=dims, keepdims=True) / builtins.max(n, 1)
-    total = np.add.reduce((c * c.conj()).real, axis=dims, keepdims=keepdim)
+    c = w - add_reduce(w, axis=dims, keepdims=True) / builtins.max(n, 1)
+    total = add_reduce((c * c.conj()).real, axis=dims, keepdims=keepdim)
     mean = total / (n - correction) if n > correction else total * np.nan
     return np.asarray(mean).astype(c.real.dtype if w is x else x.dtype)
 
@@ -81,7 +81,7 @@ def _d_std(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, kee
 def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
     w = _wide(x)
     square = (w * w.conj()).real if w.dtype.kind == "c" else w * w
-    return np.sqrt(np.add.reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype)
+    return np.sqrt(add_reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype)
 
 
 REDUCED = cases(
@@ -116,9 +116,7 @@ _mean_op = define(
         xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
     params=("dims", "keepdim"), samples=REDUCED,
 )  # fmt: skip
-_var_op = define(
-    "var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS
-)
+_var_op = define("var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS)
 _std_op = define(
     "std", "general", lambda x, dims, correction, keepdim: np.sqrt(_var(x, dims, correction, keepdim)), (_d_std,),
     params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS,
@@ -374,7 +372,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None
 
 
 def _correction(unbiased: Any, correction: Any) -> float:
-    return correction if unbiased is None else float(unbiased)  # type: ignore[no-any-return]
+    return float(correction if unbiased is None else unbiased)
 
 
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1,

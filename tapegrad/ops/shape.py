@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core import alias, replay
+from ..core import alias, rules
 from ..core.op import TABLE
-from ..core.replay import arrays
+from ..core.rules import arrays
 from .define import define
 from .operands import promoted, tensor
 from .samples import cases
@@ -207,13 +207,13 @@ def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, 
     base, value = e[1], e[2]
     (chain,) = e[11]
     if value and (need is None or value in need):
-        replay.add(cot, value, np.array(_follow(g, chain)), owned)
+        rules.add(cot, value, np.array(_follow(g, chain)), owned)
     if base and (need is None or base in need):
         buffer = g if s in owned and g.flags.writeable and g.flags.c_contiguous else g.copy()
         owned.discard(s)
         _put(buffer, 0, chain)
         if base in cot:
-            replay.add(cot, base, buffer, owned)
+            rules.add(cot, base, buffer, owned)
         else:
             cot[base] = buffer
             owned.add(base)
@@ -226,7 +226,10 @@ def _overwrite_base(xp: Any, g: Any, ans: Any, base: Any, value: Any, chain: tup
 CHAIN = (("permute", ((1, 0),)), ("index", ((slice(0, 2), Ellipsis),)))
 # What remains of a base after a write into one of its views.
 define(
-    "region", "constant", lambda g, shape, chain: _region(shape, chain), params=("shape", "chain"),
+    "region",
+    "constant",
+    lambda g, shape, chain: _region(shape, chain),
+    params=("shape", "chain"),
     samples=cases(((2, 3), ((2, 3), CHAIN))),
 )
 define(

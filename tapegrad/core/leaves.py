@@ -1,0 +1,213 @@
+"""Where cotangents end: `.grad` of leaves and of retained tensors, and the hooks on the way.
+
+A hook lives in a cell that the tensors recorded from its tensor own; the tape knows the cell weakly. So a hook
+runs though its tensor is gone, and one that captures its own tensor is ordinary garbage.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from . import alias
+from .record import Box, Extra, services, wrap
+from .rules import TENSOR_XP, arrays
+from .state import restore_recording, set_recording
+from .tape import RELEASED, Tape, find, getrefcount, next_slot
+
+LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
+WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
+
+
+class Cell:
+    """Hooks on the cotangent of one slot; owned by the tensors recorded from it, known weakly to the tape."""
+
+    __slots__ = ("__weakref__", "hooks", "retain")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Callable[[Any], Any]] = {}
+        self.retain: weakref.ref[Any] | None = None
+
+
+def cell_of(t: Any) -> Cell:
+    """The hook cell of a tracked non-leaf, made on demand."""
+    hit = find(t._s)
+    if hit is None or hit[1][0] <= RELEASED:
+        raise errors.second_backward(None)
+    home = hit[0]
+    ref = home.cells.get(t._s)
+    cell = ref() if ref is not None else None
+    if cell is None:
+        cell = Cell()
+        read = getrefcount(t._s) > UNREAD + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
+        key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
+        home.cells[key] = weakref.ref(cell)
+        if read:
+            home.late_cells[key] = cell
+    if t._st is None:
+        t._st = Extra(frozenset((cell,)))
+    else:
+        t._st.cells = frozenset((cell,)) | (t._st.cells or frozenset())
+    return cell
+
+
+def run_cell(home: Tape, slot: int, g: Any, record: bool) -> Any:
+    ref = home.cells.get(slot)
+    cell = ref() if ref is not None else None
+    if cell is None:
+        return g
+    if cell.hooks:
+        g = run_hooks(cell.hooks, g, record)
+    owner = cell.retain() if cell.retain is not None else None
+    if owner is not None:
+        accumulate([(owner, g)], record)
+    return g
+
+
+def forget_cell(home: Tape, slot: int) -> None:
+    ref = home.cells.pop(slot, None)
+    cell = ref() if ref is not None else None
+    home.late_cells.pop(slot, None)
+    if cell is not None:
+        cell.hooks.clear()
+        cell.retain = None
+
+
+def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> Any:
+    """Each hook sees what the one before it made of the gradient: by returning another, or by writing in place."""
+    for hook in list(hooks.values()):
+        given = twin(g) if record else wrap(g)
+        shape, dtype = given._d.shape, given._d.dtype
+        result = hook(given)
+        if result is None:
+            result = given
+        elif not isinstance(result, Box):
+            raise errors.hook_result(type(result).__name__)
+        alias.slot_of(result)
+        if result._d.shape != shape:
+            raise errors.hook_shape(getattr(hook, "__name__", repr(hook)), result._d.shape, shape)
+        if result._d.dtype != dtype:
+            raise errors.hook_dtype(getattr(hook, "__name__", repr(hook)), dtype, result._d.dtype)
+        g = result if record else alias.save(result)
+    return g
+
+
+def twin(t: Any) -> Any:
+    """Another tensor of the same value and history: what is written into one does not show in the other."""
+    if type(t._st) is alias.Alias:
+        return TENSOR_XP.clone(t)
+    out = wrap(t._d, t._s)
+    if t._st is not None:
+        out._st = Extra(t._st.cells)
+    return out
+
+
+def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
+    """What becomes of t.grad by t.grad += g, and whether g has yet to be added into its memory.
+
+    In place into a gradient that is not itself tracked, else a recorded sum. Whatever can fail has been done then.
+    """
+    old = getattr(t, "_g", None)
+    if record:
+        return (twin(g) if old is None else old + g), False
+    if old is None:
+        return wrap(arrays.own(g)), False
+    if old._s:
+        return old + wrap(g), False
+    if alias.target(old) is None:
+        old._d = old._d.copy(order="K")
+    return (old, True) if old._d.flags.writeable else (wrap(old._d + g), False)
+
+
+def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
+    """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
+    with ACCUMULATING:
+        parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
+        for t, g, gradient, in_place in parts:
+            t._g = gradient
+            if in_place:
+                gradient._d += g
+
+
+ACCUMULATING = threading.RLock()
+
+
+def renew_lock() -> None:
+    global ACCUMULATING
+    ACCUMULATING = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=renew_lock)  # a thread that held it does not live on in the child
+
+
+def leaf_of(slot: int) -> Any:
+    """The leaf that receives a slot's gradient; None if it died or no longer requires grad."""
+    ref = LEAVES.get(slot)
+    leaf = ref() if ref is not None else None
+    return leaf if leaf is not None and leaf._s == slot else None
+
+
+def run_leaf_hooks(finals: dict[int, Any], record: bool) -> dict[int, Any]:
+    """The gradients as the hooks of their leaves return them."""
+    if WATCHED_LEAVES.isdisjoint(finals):
+        return finals
+    previous = set_recording(record)
+    try:
+        return {
+            s: run_hooks(getattr(leaf_of(s), "_hooks", {}), g, record) if s in WATCHED_LEAVES else g
+            for s, g in finals.items()
+        }
+    finally:
+        restore_recording(previous)
+
+
+def run_post_hooks(leaves: list[Any], record: bool) -> None:
+    previous = set_recording(record)
+    try:
+        for leaf in leaves:
+            for hook in list(leaf._post_hooks.values()):
+                hook(leaf)
+    finally:
+        restore_recording(previous)
+
+
+def commit(finals: dict[int, Any], record: bool) -> None:
+    """Add gradients to their leaves' `.grad`: all hooks first, so that one that raises leaves nothing half-done."""
+    if WATCHED_LEAVES:
+        finals = run_leaf_hooks(finals, record)
+    leaves = [(leaf, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
+    accumulate(leaves, record)
+    if WATCHED_LEAVES:
+        hooked = [leaf for leaf, _ in leaves if getattr(leaf, "_post_hooks", None)]
+        if hooked:
+            run_post_hooks(hooked, record)
+
+
+def retain(t: Any) -> None:
+    """Keep the gradient that comes through t's present value in `.grad`; no longer that of an earlier value."""
+    earlier = getattr(t, "_retains", 0)
+    hit = find(earlier) if earlier else None
+    ref = hit[0].cells.get(earlier) if hit is not None else None
+    cell = ref() if ref is not None else None
+    if cell is not None:
+        cell.retain = None
+    t._retains = alias.slot_of(t)
+    cell_of(t).retain = weakref.ref(t)
+
+
+services.retain = retain
+
+
+def _unread() -> int:
+    t = Box()
+    t._s = next_slot() + 0
+    tape = {t._s: None}
+    return getrefcount(t._s) * len(tape)
+
+
+UNREAD = _unread()  # reference count, in `cell_of`, of a tensor's slot that no entry reads

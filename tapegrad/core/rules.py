@@ -1,0 +1,461 @@
+"""One entry's backward: the rules of the table as functions of an entry and a cotangent.
+
+There are four modes. A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their
+slots and runs the same rules on tensors. A plain mode trusts its products; a guarded one tests each, for strong zero: a
+cotangent that is exactly 0 stays 0 through a local derivative that is inf or nan.
+
+Each function here takes (entry, slot, cotangent, cotangents by slot, slots needed or None, slots whose buffers are ours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .op import BY_ID, TABLE, Op
+from .record import Box, box, wrap
+from .state import current_tape
+from .tape import OUTPUT, getrefcount, next_slot
+
+
+class Like:
+    """Shape and dtype of an argument that a rule does not read."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class Arrays:
+    """Array functions that `arrays` hands in: see `arrays.numpy`."""
+
+    finite: Callable[[Any], bool]
+    all_finite: Callable[[Iterable[Any]], bool]
+    unbroadcast: Callable[[Any, tuple[int, ...]], Any]
+    dead: Callable[[Any, Any], Any]  # mask of the elements where g is 0 and the local derivative is not finite, or None
+    without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
+    owns: Callable[[Any], bool]  # whether an array may be written into, as far as it knows
+    fits: Callable[[Any, Any], bool]  # whether a product with the second array may be written into the first
+    multiply: Callable[..., Any]
+    type: Any
+    guard_rows: Callable[[Any, Any, tuple[int, ...] | None, bool], Any]
+    zeros: Callable[..., Any]
+    ones_like: Callable[[Any], Any]
+    stack: Callable[[list[Any]], Any]  # of tensors, recorded
+    silence: Callable[[], Any]  # floating-point warnings off; gives what unsilence takes
+    unsilence: Callable[[Any], None]
+    own: Callable[[Any], Any]  # the array if nobody else can see its memory, else a copy
+
+
+arrays = Arrays()
+
+
+class Namespace:
+    """`xp`: the table's names, bound to raw forwards or to recording calls."""
+
+    def __init__(self, attribute: str) -> None:
+        self._attribute = attribute
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(TABLE[name], self._attribute)
+        setattr(self, name, value)
+        return value
+
+
+RAW_XP = Namespace("forward")
+TENSOR_XP = Namespace("call")
+
+Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
+
+
+class Mode:
+    """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward."""
+
+    def __init__(self, record: bool, guarded: bool) -> None:
+        self.record, self.guarded = record, guarded
+        self.xp: Any = TENSOR_XP if record else RAW_XP
+        self.table: dict[int, Backward] = {}
+
+    def backward_of(self, number: int) -> Backward:
+        fn = self.table[number] = make_backward(self, number)
+        return fn
+
+
+PLAIN, GUARDED = Mode(False, False), Mode(False, True)
+PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)
+
+
+def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
+    """Accumulate a raw cotangent, in place only into a buffer that nobody else refers to."""
+    p = cot.get(slot)
+    if p is None:
+        cot[slot] = t
+    elif slot in owned:
+        p += t
+    else:
+        if getrefcount(p) <= HELD_BY_COT and arrays.owns(p):
+            p += t
+        else:
+            p = p + t
+            cot[slot] = p
+        if type(p) is arrays.type:
+            owned.add(slot)
+
+
+def add_recorded(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
+    p = cot.get(slot)
+    cot[slot] = t if p is None else p + t
+
+
+def product(g: Any, d: Any) -> Any:
+    """g * d of a guarded raw replay; written into d where that is a large temporary."""
+    if type(d) is float or type(d) is int:
+        return g * d
+    if getrefcount(d) <= TEMPORARY and arrays.fits(d, g):
+        t = arrays.multiply(g, d, out=d)
+    else:
+        t = g * d
+    if arrays.finite(t):
+        return t
+    if d.dtype.kind == "b":  # a choice: not even an infinite cotangent reaches what was not taken
+        return RAW_XP.where(d, g, 0.0)
+    return arrays.without_dead(t, g)
+
+
+def product_recorded(g: Any, d: Any) -> Any:
+    t = g * d
+    if arrays.finite(t._d) or not isinstance(d, Box):
+        return t
+    if d._d.dtype.kind == "b":
+        return TENSOR_XP.where(d, g, 0.0)
+    dead = arrays.dead(d._d, g._d)
+    return t if dead is None else g * TENSOR_XP.where(wrap(dead), 0.0, d)
+
+
+def attach(value: Any, slot: int) -> Any:
+    """A saved value as an operand of a recorded rule."""
+    return box(value, slot) if type(value) is arrays.type else value
+
+
+def make_backward(mode: Mode, number: int) -> Backward:
+    if number == OUTPUT:
+        return gather_output
+    op = BY_ID[number]
+    if number == op.general:
+        return backward_general(mode, op)
+    if op.raw_backward is not None and not mode.record:
+        return op.raw_backward
+    if op.into is not None and op.arity == 1 and not mode.record:
+        return backward_into(op)
+    if op.kind == "elementwise" and not op.params:
+        return backward_unary(mode, op) if op.arity == 1 else backward_binary(mode, op)
+    return backward_plain(mode, op)
+
+
+def backward_unary(mode: Mode, op: Op) -> Backward:
+    d: Any = op.rules[0]
+    xp = mode.xp
+    accumulate = add_recorded if mode.record else add
+    guarded = mode.guarded
+
+    def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        accumulate(cot, e[1], g * d, owned)
+
+    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        x = e[5]
+        ans = e[7]
+        sa = e[1]
+        local = d(xp, ans if ans is None else box(ans, s), x if x is None else box(x, sa))
+        t = product_recorded(g, local) if guarded else g * local
+        p = cot.get(sa)
+        cot[sa] = t if p is None else p + t
+
+    def raw_guarded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        add(cot, e[1], product(g, d(xp, e[7], e[5])), owned)
+
+    def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        t = g * d(xp, e[7], e[5])
+        sa = e[1]
+        if sa in cot:
+            add(cot, sa, t, owned)
+        else:
+            cot[sa] = t
+
+    if not callable(d):
+        return constant
+    if mode.record:
+        return recorded
+    return raw_guarded if guarded else raw
+
+
+def backward_binary(mode: Mode, op: Op) -> Backward:
+    return backward_binary_recorded(mode, op) if mode.record else backward_binary_raw(mode, op)
+
+
+def backward_binary_raw(mode: Mode, op: Op) -> Backward:
+    d0: Any = op.rules[0]
+    d1: Any = op.rules[1]
+    rule0, rule1 = callable(d0), callable(d1)
+    xp, guarded = mode.xp, mode.guarded
+    unbroadcast = arrays.unbroadcast
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        sb = e[2]
+        ys = e[10]
+        if sa and (need is None or sa in need):
+            if not rule0:
+                t = g if d0 == 1 else g * d0
+            elif guarded:
+                t = product(g, d0(xp, e[7], e[5], e[6]))
+            else:
+                t = g * d0(xp, e[7], e[5], e[6])
+            if ys is not None and t.shape != e[9]:
+                t = unbroadcast(t, e[9])
+            if sa in cot:
+                add(cot, sa, t, owned)
+            else:
+                cot[sa] = t
+        if sb and (need is None or sb in need):
+            if not rule1:
+                t = g if d1 == 1 else g * d1
+            elif guarded:
+                t = product(g, d1(xp, e[7], e[5], e[6]))
+            else:
+                t = g * d1(xp, e[7], e[5], e[6])
+            if ys is not None and t.shape != ys:
+                t = unbroadcast(t, ys)
+            if sb in cot:
+                add(cot, sb, t, owned)
+            else:
+                cot[sb] = t
+
+    return backward
+
+
+def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
+    d0: Any = op.rules[0]
+    d1: Any = op.rules[1]
+    rule0, rule1 = callable(d0), callable(d1)
+    (reads0, ans0), (reads1, ans1) = op.save_for
+    x0, y0, x1, y1 = 0 in reads0, 1 in reads0, 0 in reads1, 1 in reads1
+    xp, guarded = mode.xp, mode.guarded
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        sb = e[2]
+        ys = e[10]
+        want0 = sa and (need is None or sa in need)
+        want1 = sb and (need is None or sb in need)
+        x = e[5]
+        y = e[6]
+        ans = e[7]
+        if ((x0 and want0) or (x1 and want1)) and type(x) is not float and type(x) is not int:
+            x = box(x, sa)
+        if ((y0 and want0) or (y1 and want1)) and type(y) is not float and type(y) is not int:
+            y = box(y, sb)
+        if (ans0 and want0) or (ans1 and want1):
+            ans = box(ans, s)
+        if want0:
+            if not rule0:
+                t = g if d0 == 1 else g * d0
+            elif guarded:
+                t = product_recorded(g, d0(xp, ans, x, y))
+            else:
+                t = g * d0(xp, ans, x, y)
+            if ys is not None and t._d.shape != e[9]:
+                t = xp.sum_to(t, e[9])
+            p = cot.get(sa)
+            cot[sa] = t if p is None else p + t
+        if want1:
+            if not rule1:
+                t = g if d1 == 1 else g * d1
+            elif guarded:
+                t = product_recorded(g, d1(xp, ans, x, y))
+            else:
+                t = g * d1(xp, ans, x, y)
+            if ys is not None and t._d.shape != ys:
+                t = xp.sum_to(t, ys)
+            p = cot.get(sb)
+            cot[sb] = t if p is None else p + t
+
+    return backward
+
+
+def backward_plain(mode: Mode, op: Op) -> Backward:
+    """Plain layout with parameters or of a kind other than elementwise."""
+    record = mode.record
+    accumulate = add_recorded if record else add
+    terms = [term(mode, op, i) for i in range(op.arity)]
+    two = op.arity == 2
+    shapes_read = any(op.shape_of)
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        _, sa, sb, _, _, x, y, ans, dt, xs, ys, params, _ = e
+        if record:
+            x, y, ans = attach(x, sa), attach(y, sb), attach(ans, s)
+        if shapes_read:
+            x = Like(xs, dt) if x is None else x
+            y = Like(ys, dt) if y is None and two else y
+        args = (x, y) if two else (x,)
+        if sa and (need is None or sa in need):
+            t = terms[0](g, ans, args, params, xs)
+            if t is not None:
+                if sa in cot:
+                    accumulate(cot, sa, t, owned)
+                else:
+                    cot[sa] = t
+        if sb and (need is None or sb in need):
+            t = terms[1](g, ans, args, params, ys)
+            if t is not None:
+                accumulate(cot, sb, t, owned)
+
+    return backward
+
+
+def backward_general(mode: Mode, op: Op) -> Backward:
+    """General layout: any kind, any number of arrays, several outputs."""
+    record = mode.record
+    accumulate = add_recorded if record else add
+    variadic = op.arity < 0
+    terms = [term(mode, op, i) for i in range(1 if variadic else op.arity)]
+    shapes_read = variadic or any(op.shape_of)
+
+    def zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+        array = arrays.zeros(shape, dtype)
+        return wrap(array) if record else array
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        _, slots, code, at, saved, ans, dt, shapes, params, metas = e
+        if op.outputs > 1:
+            g = [g[i] if i in g else zeros(shape, dtype) for i, (shape, dtype) in enumerate(metas)]
+        if record:
+            saved = [attach(v, slot) for v, slot in zip(saved, slots, strict=True)]
+            if op.outputs > 1:
+                ans = ans and [reattach_output(v, s, i, code, at) for i, v in enumerate(ans)]
+            else:
+                ans = attach(ans, s)
+        args = saved
+        if shapes_read:
+            args = [Like(shape, dt) if v is None else v for v, shape in zip(saved, shapes, strict=True)]
+        if variadic:
+            wanted = [bool(sl) and (need is None or sl in need) for sl in slots]
+            ts = terms[0](g, ans, (args,), (*params, wanted), None)
+        else:
+            ts = None
+        for i, sl in enumerate(slots):
+            if not sl or (need is not None and sl not in need):
+                continue
+            t = ts[i] if ts is not None else terms[i](g, ans, args, params, shapes[i])
+            if t is None:
+                continue
+            if sl in cot:
+                accumulate(cot, sl, t, owned)
+            else:
+                cot[sl] = t
+
+    return backward
+
+
+def reattach_output(value: Any, slot: int, index: int, code: Any, at: int) -> Any:
+    """A saved output as an operand: under a fresh slot that reads the same output of the entry."""
+    if value.dtype.kind not in "fc":
+        return wrap(value)
+    j = next_slot()
+    current_tape()[j] = (OUTPUT, slot, 0, code, at, index)
+    return wrap(value, j)
+
+
+def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
+    """(g, ans, args, params, shape) -> cotangent of argument i, of that shape."""
+    rule: Any = op.rules[i]
+    xp = mode.xp
+    if rule is None:
+        return lambda *_: None
+    if op.kind != "elementwise":
+        if mode.guarded and op.row is not None:
+            return guarded_rows(mode, op, rule)
+        broadcasts = op.kind == "bilinear" or op.arity > 1
+
+        def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+            t = rule(xp, g, ans, *args, *params)
+            return xp.sum_to(t, shape) if broadcasts and t is not None and t.shape != shape else t
+
+        return general
+    multiply: Any = lambda g, d: g * d  # noqa: E731
+    if mode.guarded:
+        multiply = product_recorded if mode.record else product
+
+    def elementwise(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+        d = rule(xp, ans, *args, *params) if callable(rule) else rule
+        if getattr(d, "dtype", None) is not None and (d._d if isinstance(d, Box) else d).dtype.kind == "c":
+            d = xp.conj(d)
+        t = multiply(g, d)
+        return xp.sum_to(t, shape) if t.shape != shape else t
+
+    return elementwise
+
+
+def guarded_rows(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
+    """Rows of the cotangent that are wholly 0 give cotangent 0 (the fully masked softmax row)."""
+    assert op.row is not None
+    dims_at, keepdim_at = op.row
+
+    def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+        t = rule(mode.xp, g, ans, *args, *params)
+        raw = t._d if mode.record else t
+        if arrays.finite(raw):
+            return t
+        dims = params[dims_at]
+        reduced = keepdim_at is not None and not params[keepdim_at]
+        keep = arrays.guard_rows(raw, g._d if mode.record else g, dims, reduced)
+        return mode.xp.where(wrap(keep) if mode.record else keep, t, 0.0)
+
+    return general
+
+
+def backward_into(op: Op) -> Backward:
+    """A linear op whose transpose touches few elements: added straight into the buffer of the cotangent."""
+    into: Any = op.into
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        p = cot.get(sa)
+        if p is None:
+            p = cot[sa] = arrays.zeros(e[9], g.dtype)
+        elif sa not in owned:
+            p = cot[sa] = p.copy()
+        owned.add(sa)
+        into(p, g, *e[11])
+
+    return backward
+
+
+def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    """Hand the cotangent of one output to the entry of its op."""
+    holder = cot.get(e[1])
+    if holder is None:
+        holder = cot[e[1]] = {}
+    index = e[5]
+    holder[index] = g if index not in holder else holder[index] + g
+
+
+def _temporary(d: Any) -> int:
+    return getrefcount(d)
+
+
+def _held_by_cot() -> int:
+    cot = {0: object()}
+    p = cot.get(0)
+    return getrefcount(p)
+
+
+# Reference counts, as seen by `add` and `product`, of a cotangent and of a temporary that nothing else refers to.
+HELD_BY_COT = _held_by_cot()
+TEMPORARY = _temporary(object())
