@@ -3,12 +3,11 @@
 A `Pass` finds the entries that the outputs reach, newest first, and runs their rules. With `record` the rules run
 on tensors, so the replay is itself on the tape.
 
-Strong zero: guarded rules test each product; that is affordable where arrays are large, where hooks must not run
-twice, and in anomaly mode. Elsewhere plain rules run, the final gradients are tested once, and only if one is not
-finite the replay is done again, guarded.
-
-Saved arrays are released as they are consumed where arrays are large, else after the test. Until then nothing has
-left the tape, so that an exception on the way leaves it as it was.
+Strong zero: plain rules run, the final gradients are tested once, and only if one is not finite the replay is done
+again with guarded rules. Until the test nothing has left the tape, so that an exception on the way leaves it as it was;
+this keeps saved arrays to the end of the pass, which costs less memory than writing products into temporaries saves.
+Where hooks watch a pass (or anomaly mode), rules must not run twice: guarded ones run at once, and saved arrays are
+released as they are consumed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .. import errors
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .op import BY_ID
 from .record import Box
-from .rules import GUARDED, GUARDED_RECORDED, PLAIN, PLAIN_RECORDED, Mode, arrays
+from .rules import GUARDED, GUARDED_RECORDED, LARGE, PLAIN, PLAIN_RECORDED, Mode, arrays
 from .state import ANOMALY, current_tape, restore_recording, set_recording
 from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, place_of
 
@@ -109,17 +108,17 @@ class Pass:
     def run(self) -> dict[int, Any]:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here."""
         watched = self._watched()
-        heavy = self.tape.bytes > 0 or self.tape.bytes_limit > BYTE_SLACK or bool(self.homes)
+        heavy = self.tape.bytes > 0 or self.tape.bytes_limit > BYTE_SLACK
         switch = self.record or watched  # raw values cannot be recorded; hooks see the mode of the pass
         previous = set_recording(self.record) if switch else None
         warnings = arrays.silence()
         try:
-            if watched or heavy:
+            if watched:
                 if self.required:
                     touched = {a for e in self.found.values() for a in inputs_of(e)}
                     self._check_used(touched | {s for s, _ in self.roots})
-                return self._guarded(watched)
-            result = self._plain(PLAIN_RECORDED if self.record else PLAIN)
+                return self._guarded()
+            result = self._plain(PLAIN_RECORDED if self.record else LARGE if heavy else PLAIN)
             if not arrays.all_finite([v._d for v in result.values()] if self.record else result.values()):
                 result = self._plain(GUARDED_RECORDED if self.record else GUARDED)
         finally:
@@ -201,8 +200,8 @@ class Pass:
             e = None
         tape.settle_after_backward()
 
-    def _guarded(self, watched: bool) -> dict[int, Any]:
-        """Guarded rules, entries released as they are consumed; hooks, retained gradients, anomaly mode."""
+    def _guarded(self) -> dict[int, Any]:
+        """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
         mode = GUARDED_RECORDED if self.record else GUARDED
         cot = self._seed()
         self.roots = []
@@ -211,7 +210,7 @@ class Pass:
         found, homes, tape, need, keep = self.found, self.homes, self.tape, self.need, self.keep
         anomaly, check_nan = ANOMALY.get()
         consumed: dict[int, Any] = {}
-        last_reader = self._last_readers() if watched else {}
+        last_reader = self._last_readers()
         order = self.order
         order.reverse()
         try:
@@ -222,9 +221,8 @@ class Pass:
                 home = homes.get(s, tape) if homes else tape
                 g = cot.pop(s, None)
                 if g is not None:
-                    if watched:
-                        g = run_cell(home, s, g, self.record)
-                        owned.discard(s)
+                    g = run_cell(home, s, g, self.record)
+                    owned.discard(s)
                     if keep and s in keep:
                         got[s] = g
                         owned.discard(s)
@@ -239,14 +237,12 @@ class Pass:
                         need.discard(s)
                     if getrefcount(s) <= HELD_GUARDED:
                         home.pop(s, None)
-                        if watched:
-                            forget_cell(home, s)
+                        forget_cell(home, s)
                     elif self.spare:
                         continue
                     elif number >= 0 and not BY_ID[number].saves_nothing:
                         home[s] = consumed[s] = (RELEASED, number, *place_of(e))
-                        if watched:
-                            forget_cell(home, s)
+                        forget_cell(home, s)
                 e = g = None
                 for leaf in last_reader.pop(s, ()):
                     if leaf in cot and self.inputs is None:

@@ -9,6 +9,7 @@ Each function here takes (entry, slot, cotangent, cotangents by slot, slots need
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -75,20 +76,22 @@ Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
 
 
 class Mode:
-    """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward."""
+    """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward.
 
-    def __init__(self, record: bool, guarded: bool) -> None:
+    `multiply` forms products of cotangent and local derivative; None where that is nothing but `g * d`.
+    """
+
+    def __init__(self, record: bool, guarded: bool, large: bool = False) -> None:
         self.record, self.guarded = record, guarded
+        self.multiply: Callable[[Any, Any], Any] | None = product_in_place if large else None
+        if guarded:
+            self.multiply = product_recorded if record else product
         self.xp: Any = TENSOR_XP if record else RAW_XP
         self.table: dict[int, Backward] = {}
 
     def backward_of(self, number: int) -> Backward:
         fn = self.table[number] = make_backward(self, number)
         return fn
-
-
-PLAIN, GUARDED = Mode(False, False), Mode(False, True)
-PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)
 
 
 def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
@@ -113,15 +116,17 @@ def add_recorded(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> Non
     cot[slot] = t if p is None else p + t
 
 
+def product_in_place(g: Any, d: Any) -> Any:
+    """g * d of a raw replay; written into d where that is a large temporary."""
+    if type(d) is not float and type(d) is not int and getrefcount(d) <= TEMPORARY and arrays.fits(d, g):
+        return arrays.multiply(g, d, out=d)
+    return g * d
+
+
 def product(g: Any, d: Any) -> Any:
-    """g * d of a guarded raw replay; written into d where that is a large temporary."""
-    if type(d) is float or type(d) is int:
-        return g * d
-    if getrefcount(d) <= TEMPORARY and arrays.fits(d, g):
-        t = arrays.multiply(g, d, out=d)
-    else:
-        t = g * d
-    if arrays.finite(t):
+    """g * d of a guarded raw replay."""
+    t = g * d
+    if type(d) is float or type(d) is int or arrays.finite(t):
         return t
     if d.dtype.kind == "b":  # a choice: not even an infinite cotangent reaches what was not taken
         return RAW_XP.where(d, g, 0.0)
@@ -162,7 +167,7 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
     d: Any = op.rules[0]
     xp = mode.xp
     accumulate = add_recorded if mode.record else add
-    guarded = mode.guarded
+    multiply = mode.multiply
 
     def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         accumulate(cot, e[1], g * d, owned)
@@ -172,12 +177,13 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
         ans = e[7]
         sa = e[1]
         local = d(xp, ans if ans is None else box(ans, s), x if x is None else box(x, sa))
-        t = product_recorded(g, local) if guarded else g * local
+        t = g * local if multiply is None else multiply(g, local)
         p = cot.get(sa)
         cot[sa] = t if p is None else p + t
 
-    def raw_guarded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        add(cot, e[1], product(g, d(xp, e[7], e[5])), owned)
+    def raw_multiplied(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        assert multiply is not None
+        add(cot, e[1], multiply(g, d(xp, e[7], e[5])), owned)
 
     def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         t = g * d(xp, e[7], e[5])
@@ -191,7 +197,7 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
         return constant
     if mode.record:
         return recorded
-    return raw_guarded if guarded else raw
+    return raw if multiply is None else raw_multiplied
 
 
 def backward_binary(mode: Mode, op: Op) -> Backward:
@@ -202,7 +208,7 @@ def backward_binary_raw(mode: Mode, op: Op) -> Backward:
     d0: Any = op.rules[0]
     d1: Any = op.rules[1]
     rule0, rule1 = callable(d0), callable(d1)
-    xp, guarded = mode.xp, mode.guarded
+    xp, multiply = mode.xp, mode.multiply
     unbroadcast = arrays.unbroadcast
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
@@ -212,8 +218,8 @@ def backward_binary_raw(mode: Mode, op: Op) -> Backward:
         if sa and (need is None or sa in need):
             if not rule0:
                 t = g if d0 == 1 else g * d0
-            elif guarded:
-                t = product(g, d0(xp, e[7], e[5], e[6]))
+            elif multiply is not None:
+                t = multiply(g, d0(xp, e[7], e[5], e[6]))
             else:
                 t = g * d0(xp, e[7], e[5], e[6])
             if ys is not None and t.shape != e[9]:
@@ -225,8 +231,8 @@ def backward_binary_raw(mode: Mode, op: Op) -> Backward:
         if sb and (need is None or sb in need):
             if not rule1:
                 t = g if d1 == 1 else g * d1
-            elif guarded:
-                t = product(g, d1(xp, e[7], e[5], e[6]))
+            elif multiply is not None:
+                t = multiply(g, d1(xp, e[7], e[5], e[6]))
             else:
                 t = g * d1(xp, e[7], e[5], e[6])
             if ys is not None and t.shape != ys:
@@ -245,7 +251,7 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
     rule0, rule1 = callable(d0), callable(d1)
     (reads0, ans0), (reads1, ans1) = op.save_for
     x0, y0, x1, y1 = 0 in reads0, 1 in reads0, 0 in reads1, 1 in reads1
-    xp, guarded = mode.xp, mode.guarded
+    xp, multiply = mode.xp, mode.multiply
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         sa = e[1]
@@ -265,8 +271,8 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
         if want0:
             if not rule0:
                 t = g if d0 == 1 else g * d0
-            elif guarded:
-                t = product_recorded(g, d0(xp, ans, x, y))
+            elif multiply is not None:
+                t = multiply(g, d0(xp, ans, x, y))
             else:
                 t = g * d0(xp, ans, x, y)
             if ys is not None and t._d.shape != e[9]:
@@ -276,8 +282,8 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
         if want1:
             if not rule1:
                 t = g if d1 == 1 else g * d1
-            elif guarded:
-                t = product_recorded(g, d1(xp, ans, x, y))
+            elif multiply is not None:
+                t = multiply(g, d1(xp, ans, x, y))
             else:
                 t = g * d1(xp, ans, x, y)
             if ys is not None and t._d.shape != ys:
@@ -388,9 +394,7 @@ def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
             return xp.sum_to(t, shape) if broadcasts and t is not None and t.shape != shape else t
 
         return general
-    multiply: Any = lambda g, d: g * d  # noqa: E731
-    if mode.guarded:
-        multiply = product_recorded if mode.record else product
+    multiply: Any = mode.multiply or operator.mul
 
     def elementwise(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
         d = rule(xp, ans, *args, *params) if callable(rule) else rule
@@ -459,3 +463,6 @@ def _held_by_cot() -> int:
 # Reference counts, as seen by `add` and `product`, of a cotangent and of a temporary that nothing else refers to.
 HELD_BY_COT = _held_by_cot()
 TEMPORARY = _temporary(object())
+
+PLAIN, LARGE, GUARDED = Mode(False, False), Mode(False, False, large=True), Mode(False, True)
+PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)
