@@ -52,6 +52,14 @@ ROWS = [
     ("the second-backward error names the line that recorded the node",
      "a = L.ones(1, requires_grad=True); y = a * a; y.backward()\ntry: y.backward()\nexcept RuntimeError as e: print('Recorded at' in str(e))",
      "True", "False"),
+    ("what was overwritten passes no gradient on",
+     "w = L.ones(1, requires_grad=True); y = w * 1; y.zero_(); y.sum().backward(); print(w.grad)", "None", "tensor([0.])"),
+    ("of a repeated index in an assignment only the last value gets the gradient",
+     "v = L.ones(2, requires_grad=True); x = L.zeros(2); x[L.tensor([0, 0])] = v; x.sum().backward(); print(v.grad.tolist())",
+     "[0.0, 1.0]", "[1.0, 1.0]"),
+    ("norm has second derivative 0 at the origin",
+     "x = L.zeros(2, requires_grad=True); g, = L.autograd.grad(x.norm(), x, create_graph=True)\n"
+     "print(L.autograd.grad(g.sum(), x)[0].tolist())", "[0.0, 0.0]", "[nan, nan]"),
 ]  # fmt: skip
 
 
