@@ -8,7 +8,6 @@ from . import func as func
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
-from . import testing as testing
 from .ops.create import Generator as Generator
 from .arrays.dtypes import Size as Size
 from .tensor import Tensor as Tensor

@@ -6,7 +6,7 @@ from typing import Any
 from .tensor import Tensor
 
 class TableMethods:
-    def __abs__(self, other: Any) -> Tensor:
+    def __abs__(self) -> Tensor:
         """Elementwise absolute value; its derivative at 0 is 0."""
 
     def __add__(self, other: Any) -> Tensor: ...
@@ -41,7 +41,7 @@ class TableMethods:
     def __imul__(self, other: Any) -> Tensor:
         """mul() written into this tensor; returns it."""
 
-    def __invert__(self, other: Any) -> Tensor:
+    def __invert__(self) -> Tensor:
         """Elementwise bitwise (for bool: logical) negation."""
 
     def __ior__(self, other: Any) -> Tensor:
@@ -77,7 +77,7 @@ class TableMethods:
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
         """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
 
-    def __neg__(self, other: Any) -> Tensor:
+    def __neg__(self) -> Tensor:
         """Elementwise negation."""
 
     def __or__(self, other: Any) -> Tensor:

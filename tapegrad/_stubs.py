@@ -73,7 +73,8 @@ def result_type(name: str, function: Any) -> str:
 def define(name: str, function: Any, indent: str, method: bool) -> str:
     doc = inspect.getdoc(function) or ""
     ignore = "  # type: ignore[override]" if name in COMPARISONS else ""
-    binary = name.startswith("__") and len(inspect.signature(function).parameters) > 1
+    positional = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    binary = name.startswith("__") and len(positional) > 1
     arguments = "self, other: Any" if binary else "self" if name.startswith("__") else parameters(function, method)
     head = f"{indent}def {name}({arguments}) -> {result_type(name, function)}:"
     if not doc:
@@ -109,7 +110,7 @@ def public_page() -> str:
     return HEADER + IMPORTS + "".join(modules + classes) + "\n" + "".join(values) + "\n" + "\n".join(functions)
 
 
-PUBLIC_MODULES = {"autograd", "func", "nn", "numpy", "optim", "utils", "testing"}
+PUBLIC_MODULES = {"autograd", "func", "nn", "numpy", "optim"}
 
 
 def value_module(cls: type) -> str:

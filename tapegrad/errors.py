@@ -67,6 +67,13 @@ def dtype_mismatch(op: str, a: Any, b: Any) -> RuntimeError:
     )
 
 
+def not_a_tensor(op: str, position: int, kind: str) -> TypeError:
+    name = "input" if position == 0 else "other"
+    return TypeError(
+        f"{op}(): argument '{name}' (position {position + 1}) must be Tensor, not {kind}. Make one with tensor(...)."
+    )
+
+
 def bad_operand(op: str, operands: Sequence[Any]) -> TypeError:
     kinds = ", ".join(type(o).__name__ for o in operands)
     return TypeError(f"{op}(): expected tensors, NumPy arrays or numbers, but got {kinds}.")
@@ -247,6 +254,12 @@ def non_leaf_requires_grad() -> RuntimeError:
 def retain_untracked() -> RuntimeError:
     return RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
 
+
+LOST_GRADIENT = (
+    "A tensor became a Python number inside a function that is being differentiated: the number carries no gradient. float() "
+    "is also what math.sin(t), np.float64(t) and array[i] = t call. Use NumPy's or tapegrad's functions, and np.stack([...]) "
+    "to build an array; t.item() says that a number is meant."
+)
 
 NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "

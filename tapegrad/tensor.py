@@ -18,7 +18,7 @@ from .arrays import dtypes
 from .core import alias, gradient, leaves, node, record
 from .core.op import TABLE
 from .core.record import Box
-from .core.state import is_recording
+from .core.state import TRANSFORMING, is_recording
 from .core.tape import next_slot
 from .ops import create, einsum, elementwise, index, linalg, reduce, shape, sort
 
@@ -339,9 +339,11 @@ class Tensor(Box, TableMethods):
         return int(self.item())
 
     def __float__(self) -> float:
+        warn_of_lost_gradient(self)
         return float(self.item())
 
     def __complex__(self) -> complex:
+        warn_of_lost_gradient(self)
         return complex(self.item())
 
     def __index__(self) -> int:
@@ -558,9 +560,6 @@ class Tensor(Box, TableMethods):
         g, a = create.generator_of(generator), raw(self)
         return self._drawn("geometric", g.geometric(a.shape, a.dtype, p))
 
-    def requires_no_copy_(self) -> Any:
-        return self
-
     # ------------------------------------------------------------------------------------------- copying and pickling
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:  # type: ignore[valid-type]
@@ -665,7 +664,7 @@ def legacy_data(data: tuple[Any, ...]) -> Any:
     if all(type(d) is int for d in data):
         return tuple(data)
     if len(data) == 1:
-        if isinstance(data[0], float | complex) or (isinstance(data[0], Box) and not raw(data[0]).ndim and False):
+        if isinstance(data[0], float | complex):
             raise TypeError(
                 f"new(): data must be a sequence (got {type(data[0]).__name__}). Make a tensor of one number with "
                 f"tensor({data[0]})."
@@ -677,6 +676,12 @@ def legacy_data(data: tuple[Any, ...]) -> Any:
         f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but "
         "expected a sequence or sizes. Make a tensor of data with tensor(...)."
     )
+
+
+def warn_of_lost_gradient(t: Any) -> None:
+    """Inside a function that `func` differentiates, a tracked tensor that becomes a number leaves the tape unseen."""
+    if TRANSFORMING.get() and t.requires_grad:
+        warnings.warn(errors.LOST_GRADIENT, UserWarning, stacklevel=3)
 
 
 def set_leaf(t: Any, on: bool) -> None:

@@ -1,6 +1,6 @@
 """Fit a network to the signed distance function of a shape, from points and normals on its surface.
 
-    pip install "tapegrad[examples]"                           # adds matplotlib, tqdm and trimesh
+    pip install -e '.[examples]'                               # in the checkout: tapegrad, matplotlib, tqdm, trimesh
     python docs/examples/sdf_normals.py                        # the trefoil knot beside this file
     python docs/examples/sdf_normals.py bunny.ply --out bunny.png
     python docs/examples/sdf_normals.py --help
@@ -311,10 +311,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("mesh", nargs="?", type=Path, default=TREFOIL, help="an OBJ or PLY file, closed")
     parser.add_argument("--steps", type=int, default=1000, help="training steps (default %(default)s)")
-    parser.add_argument("--out", type=Path, default="sdf_normals.png", help="picture (default %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("sdf_normals.png"), help="picture (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of all random numbers (default %(default)s)")
     parser.add_argument("--resolution", type=int, default=480, help="pixels a side of the render")
     args = parser.parse_args()
+    if not args.mesh.is_file():
+        parser.error(f"there is no file {args.mesh}")
+    if not args.out.resolve().parent.is_dir():
+        parser.error(f"there is no folder {args.out.resolve().parent} to write the picture to")
 
     start = time.perf_counter()
     tg.manual_seed(args.seed)

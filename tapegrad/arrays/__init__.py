@@ -1,1 +1,1 @@
-"""Where arrays come from: data types, NumPy, buffer reuse and the optional JAX backend."""
+"""Where arrays come from: NumPy, dtypes and promotion, numerical kernels, random streams."""

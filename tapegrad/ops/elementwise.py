@@ -687,8 +687,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         return tuple(tensor(i) for i in np.nonzero(c._d))
     if c._d.dtype.kind != "b":
         c = _cast_to(c, np.dtype(bool))
-    x, y = promoted([tensor(v) if not isinstance(v, int | float | complex) else v for v in (input, other)])
-    return _where(c, x, y)
+    numbers = isinstance(input, int | float | complex), isinstance(other, int | float | complex)
+    if all(numbers):
+        input, other = tensor(input), other  # the default dtype, not NumPy's
+    return _where(c, *promoted([v if isinstance(v, int | float | complex) else tensor(v) for v in (input, other)]))
 
 
 _lerp = define(

@@ -10,7 +10,7 @@ from .. import errors
 from ..core.op import TABLE
 from .define import define
 from .elementwise import mul, sub
-from .operands import operand, promoted, tensor
+from .operands import operand, promoted, refused, tensor
 from .samples import cases
 from .shape import dim_of, reshape, shape_of
 
@@ -81,8 +81,10 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     if out is not None:
         return out.resize_as_result_(matmul(input, other))
     x, y = operand(input, True), operand(other, True)
-    if x is NotImplemented or y is NotImplemented:
-        return NotImplemented
+    if x is NotImplemented:
+        return refused("matmul", 0, input)
+    if y is NotImplemented:
+        return refused("matmul", 1, other)
     x, y = tensor(x), tensor(y)
     a, b = x._d.shape, y._d.shape
     if not a or not b:
@@ -160,10 +162,14 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     try:
         return _linear(input, weight, bias)
     except (ValueError, AttributeError, TypeError, RuntimeError):
-        return _checked_linear(input, weight, bias)
+        pass  # the checks below name the error, or sort out what the fast way does not take
+    return _checked_linear(input, weight, bias)
 
 
 def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
+    for i, t in enumerate((input, weight)):
+        if operand(t, False) is NotImplemented:
+            raise errors.not_a_tensor("linear", i, type(t).__name__)
     x, w = tensor(input), tensor(weight)
     a, b = shape_of(x), shape_of(w)
     if not a or len(b) != 2 or a[-1] != b[1]:

@@ -76,12 +76,20 @@ def promoted(xs: list[Any], *, integers_to_float: bool = False) -> list[Any]:
     return [to_dtype(x, dtype) for x in xs]
 
 
+def refused(name: str, position: int, a: Any) -> Any:
+    """NotImplemented for an object that may know the operation itself, and in == and !=; else PyTorch's TypeError."""
+    if type(a).__module__ != "builtins" or name in ("eq", "ne"):
+        return NotImplemented
+    raise errors.not_a_tensor(name, position, type(a).__name__)
+
+
 def operands(op: Op, args: tuple[Any, ...]) -> Any:
     """What `slow` runs an op on; NotImplemented if an argument is not an operand."""
     copy = is_recording() and any(isinstance(a, Box) and a._s for a in args)
     xs = [operand(a, copy) for a in args]
-    if any(x is NotImplemented for x in xs):
-        return NotImplemented
+    for i, x in enumerate(xs):
+        if x is NotImplemented:
+            return refused(op.name, i, args[i])
     if not any(isinstance(x, Box) for x in xs):
         xs[0] = wrap(np.asarray(xs[0], dtypes.get_default_dtype().numpy if type(xs[0]) is float else None))
     if op.kind == "elementwise" or (op.kind == "constant" and op.arity == 2):
