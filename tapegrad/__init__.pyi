@@ -518,7 +518,7 @@ def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = Non
     """Uniform on [0, 1)."""
 
 def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Uniform on [0, 1) of input's shape and dtype."""
+    """Uniform on [0, 1) of input's shape, dtype and memory layout."""
 
 def randint(*args: Any, size: Any = None, low: builtins.int | None = None, high: builtins.int | None = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
@@ -530,7 +530,7 @@ def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = No
     """Standard normal."""
 
 def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Standard normal of input's shape and dtype."""
+    """Standard normal of input's shape, dtype and memory layout."""
 
 def randperm(n: builtins.int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """A random permutation of 0 .. n-1."""

@@ -79,12 +79,42 @@ def bad_operand(op: str, operands: Sequence[Any]) -> TypeError:
     return TypeError(f"{op}(): expected tensors, NumPy arrays or numbers, but got {kinds}.")
 
 
+def not_sizes(op: str, argument: str, args: Sequence[Any]) -> TypeError:
+    """For sizes that are not integers, given one by one or as one sequence."""
+    one = args[0] if len(args) == 1 else args
+    found: list[tuple[int, Any]] = []
+    if isinstance(one, list | tuple):
+        found = [(i, v) for i, v in enumerate(one) if not hasattr(v, "__index__")]
+    if not found:
+        kind = type(one).__name__
+        return TypeError(f"{op}(): argument '{argument}' (position 1) must be tuple of ints, not {kind}")
+    place, value = found[0]
+    kind = type(value).__name__
+    if place:
+        return TypeError(
+            f"{op}(): argument '{argument}' failed to unpack the object at pos {place + 1} with error "
+            f'"type must be tuple of ints,but got {kind}"'
+        )
+    return TypeError(
+        f"{op}(): argument '{argument}' (position 1) must be tuple of ints, but found element of type {kind} at pos 0"
+    )
+
+
+def too_many_indices(rank: int, integer: bool) -> IndexError:
+    if rank == 0 and integer:
+        return IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
+            "tensor to a number"
+        )
+    return IndexError(f"too many indices for tensor of dimension {rank}")
+
+
 def index_failed(op: str, shape: Sequence[int], cause: Exception) -> Exception:
     kind = IndexError if isinstance(cause, IndexError) else RuntimeError
-    text = str(cause)
+    text = str(cause).replace("out of bounds for axis", "out of bounds for dimension").rstrip(".")
     if "could not broadcast" in text or "cannot assign" in text:
         text = f"shape mismatch: value tensor cannot be broadcast to indexing result. {text}"
-    return kind(f"{text} In {op} on a tensor of shape {tuple(shape)}.")
+    return kind(f"{text}. In {op} on a tensor of shape {tuple(shape)}.")
 
 
 # ------------------------------------------------------------------------------------------------------------ autograd
@@ -202,10 +232,6 @@ def anomaly(node: str, output: int, place: Place) -> RuntimeError:
     )
 
 
-def create_graph_backward() -> None:
-    """No warning where PyTorch gives one: no reference cycle can form here."""
-
-
 # --------------------------------------------------------------------------------------------------------------- hooks
 
 
@@ -256,9 +282,9 @@ def retain_untracked() -> RuntimeError:
 
 
 LOST_GRADIENT = (
-    "A tensor became a Python number inside a function that is being differentiated: the number carries no gradient. float() "
-    "is also what math.sin(t), np.float64(t) and array[i] = t call. Use NumPy's or tapegrad's functions, and np.stack([...]) "
-    "to build an array; t.item() says that a number is meant."
+    "A tensor became a Python number inside a function that is being differentiated: the number carries no gradient. "
+    "float() is also what math.sin(t), np.float64(t) and array[i] = t call. Use NumPy's or tapegrad's functions, and "
+    "np.stack([...]) to build an array; t.item() says that a number is meant."
 )
 
 NON_LEAF_GRAD = (

@@ -510,57 +510,70 @@ class Tensor(Box, TableMethods):
 
     zeros_ = zero_
 
-    def _drawn(self, name: str, array: Any) -> Any:
-        """Overwrite with an array of random numbers."""
+    def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Any:
+        """Overwrite with draw(shape): a dense tensor is filled in the order of its memory, as in PyTorch."""
         alias.check_writable(self, name, False)
-        return overwrite(self, record.wrap(array))
+        a = raw(self)
+        order = memory_order(a)
+        drawn = draw(tuple([a.shape[d] for d in order]))
+        return overwrite(self, record.wrap(drawn.transpose(np.argsort(order)) if order else drawn))
 
     def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with uniform numbers in [from_, to)."""
         g, a = create.generator_of(generator), raw(self)
-        return self._drawn("uniform", g.uniform(a.shape, a.dtype, from_, to))
+        return self._drawn("uniform", lambda shape: g.uniform(shape, a.dtype, from_, to))
 
     def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with normal numbers of a mean and standard deviation."""
         g, a = create.generator_of(generator), raw(self)
-        return self._drawn("normal", g.normal(a.shape, a.dtype, mean, std, contiguous=a.flags.c_contiguous))
+        return self._drawn("normal", lambda shape: g.normal(shape, a.dtype, mean, std, contiguous=a.flags.c_contiguous))
 
     def random_(self, *bounds: Any, generator: Any = None) -> Any:
         """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
         g, a = create.generator_of(generator), raw(self)
         if not bounds:
-            return self._drawn("random", g.random_ints(a.shape, a.dtype))
+            return self._drawn("random", lambda shape: g.random_ints(shape, a.dtype))
         low, high = bounds if len(bounds) == 2 else (0, bounds[0])
-        return self._drawn("random", g.randint(a.shape, a.dtype, low, high))
+        return self._drawn("random", lambda shape: g.randint(shape, a.dtype, low, high))
 
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Any:
         """Overwrite with 1 at probability p (a number, or a tensor of this shape), else 0."""
         g, a = create.generator_of(generator), raw(self)
         if isinstance(p, Box):
-            return self._drawn("bernoulli", g.bernoulli_array(np.broadcast_to(raw(p), a.shape), a.dtype))
-        return self._drawn("bernoulli", g.bernoulli(a.shape, a.dtype, p))
+            probabilities = np.broadcast_to(raw(p), a.shape).transpose(memory_order(a))
+            return self._drawn("bernoulli", lambda shape: g.bernoulli_array(probabilities, a.dtype))
+        return self._drawn("bernoulli", lambda shape: g.bernoulli(shape, a.dtype, p))
 
     def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with exponential numbers of rate lambd."""
         g, a = create.generator_of(generator), raw(self)
-        return self._drawn("exponential", g.exponential(a.shape, a.dtype, lambd))
+        return self._drawn("exponential", lambda shape: g.exponential(shape, a.dtype, lambd))
 
     def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
         """Overwrite with exp of normal numbers of a mean and standard deviation."""
         g, a = create.generator_of(generator), raw(self)
-        return self._drawn("log_normal", g.log_normal(a.shape, a.dtype, mean, std))
+        return self._drawn("log_normal", lambda shape: g.log_normal(shape, a.dtype, mean, std))
 
     def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with Cauchy numbers of a median and half width."""
         g, a = create.generator_of(generator), raw(self)
-        return self._drawn("cauchy", g.cauchy(a.shape, a.dtype, median, sigma))
+        return self._drawn("cauchy", lambda shape: g.cauchy(shape, a.dtype, median, sigma))
 
     def geometric_(self, p: Any, *, generator: Any = None) -> Any:
         """Overwrite with the number of trials up to the first success of probability p."""
         g, a = create.generator_of(generator), raw(self)
-        return self._drawn("geometric", g.geometric(a.shape, a.dtype, p))
+        return self._drawn("geometric", lambda shape: g.geometric(shape, a.dtype, p))
 
     # ------------------------------------------------------------------------------------------- copying and pickling
+
+    def __copy__(self) -> Any:
+        if self._s > 0:
+            return alias.view(self, TABLE["alias"])
+        t = alias.detached(self)
+        t.requires_grad_(self._s < 0)
+        t.__dict__.update({k: v for k, v in self.__dict__.items() if k not in PRIVATE})
+        t._g = getattr(self, "_g", None)
+        return t
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:  # type: ignore[valid-type]
         if self._s > 0:
@@ -576,8 +589,8 @@ class Tensor(Box, TableMethods):
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        state = {k: v for k, v in self.__dict__.items() if k not in ("_hooks", "_post_hooks", "_retains")}
-        return rebuild, (type(self), np.ascontiguousarray(raw(self)).reshape(self._d.shape), self._s < 0, state)
+        state = {k: v for k, v in self.__dict__.items() if k not in PRIVATE}
+        return rebuild, (type(self), np.ascontiguousarray(raw(self)).reshape(self._d.shape), self._s != 0, state)
 
     # ------------------------------------------------------------------------------------------------------ NumPy code
 
@@ -616,6 +629,7 @@ class Tensor(Box, TableMethods):
 
 
 CPU = dtypes.device("cpu")
+PRIVATE = ("_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
 gradient_backward = gradient.backward
 numpy_ufunc: Callable[..., Any]
 numpy_function: Callable[..., Any]
@@ -682,6 +696,12 @@ def warn_of_lost_gradient(t: Any) -> None:
     """Inside a function that `func` differentiates, a tracked tensor that becomes a number leaves the tape unseen."""
     if TRANSFORMING.get() and t.requires_grad:
         warnings.warn(errors.LOST_GRADIENT, UserWarning, stacklevel=3)
+
+
+def memory_order(a: Any) -> tuple[int, ...]:
+    """Dimensions from the largest step in memory to the smallest; as they stand unless the array is dense that way."""
+    order = tuple(sorted(range(a.ndim), key=lambda d: -a.strides[d]))
+    return order if a.transpose(order).flags.c_contiguous else tuple(range(a.ndim))
 
 
 def set_leaf(t: Any, on: bool) -> None:

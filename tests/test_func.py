@@ -483,3 +483,19 @@ def test_tree_round_trip():
         assert tree.flatten(case)[1] == spec and hash(spec) == hash(tree.flatten(case)[1])
     assert str(tree.flatten({"a": (1.0,), "b": [2.0, None]})[1]) == "{'a': (*,), 'b': [*, NoneType()]}"
     assert tree.mapped(lambda v: v * 2, {"a": [1.0, 2.0]}) == {"a": [2.0, 4.0]}
+
+
+def test_a_gradient_that_would_be_lost_at_float_is_warned_of():
+    def through_array(x):
+        y = np.zeros(2)
+        y[0] = x[0] ** 2
+        return y.sum() + x.sum()
+
+    for f, x in (
+        (through_array, np.array([3.0, 1.0])),
+        (lambda x: math.sin(x) * x, 1.0),
+        (lambda x: np.float64(x) * x, 3.0),
+    ):
+        with pytest.warns(UserWarning, match="carries no gradient"):
+            tg.func.grad(f)(x)
+    assert tg.func.grad(lambda x: x * x.item())(3.0) == 3.0  # a number is meant

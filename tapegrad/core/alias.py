@@ -269,7 +269,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
                 raise errors.inplace_leaf_view(name)
             if a.hist.why and tracked_operand:
                 raise errors.inplace_no_grad_view(name)
-    if not t._d.flags.writeable or 0 in t._d.strides:
+    if t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
         if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
             raise errors.inplace_expanded(name)
         if type(a) is Alias and not t._d.flags.writeable:

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import errors
 from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from ..core.record import wrap
 from ..ops import create, elementwise, index, reduce
 from ..ops.elementwise import logsigmoid as logsigmoid
 from ..ops.elementwise import softplus as softplus
@@ -97,11 +98,11 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     if not training or p == 0.0:
         return input
     x = tensor(input)
-    shape = shape_of(x)
-    mask = create.generator_of(None).bernoulli(shape, x._d.dtype, 1.0 - p)
-    if p < 1.0:
-        mask /= 1.0 - p
-    return _applied("mul", elementwise.mul, x, inplace, wrap(mask))
+    with no_grad():
+        mask = create.empty_like(x).bernoulli_(1.0 - p)
+        if p < 1.0:
+            mask.div_(1.0 - p)
+    return _applied("mul", elementwise.mul, x, inplace, mask)
 
 
 def batch_norm(
@@ -122,6 +123,8 @@ def batch_norm(
         ValueError: if training with a single value a channel, or for an eps that is not positive.
     """
     x = tensor(input)
+    if x._d.dtype == np.float16:  # squares overflow in half precision
+        return batch_norm(x.float(), running_mean, running_var, weight, bias, training, momentum, eps).half()
     shape = shape_of(x)
     if not training:
         if running_mean is None or running_var is None:
@@ -170,6 +173,8 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
             f"Given normalized_shape={list(sizes)}, expected input with shape [{expected}], but got input of "
             f"size{list(shape)}"
         )
+    if x._d.dtype == np.float16:  # squares overflow in half precision
+        return layer_norm(x.float(), sizes, weight, bias, eps).half()
     dims = tuple(range(-len(sizes), 0))
     centred = x - reduce.mean(x, dims, True)
     result = centred * elementwise.rsqrt(reduce.mean(centred * centred, dims, True) + eps)

@@ -13,7 +13,6 @@ from ..ops import create
 from ..tensor import Parameter, Tensor, raw
 
 M = TypeVar("M", bound="Module")
-MISSING: Any = object()
 
 
 def typename(value: Any) -> str:

@@ -13,7 +13,7 @@ from ..arrays import dtypes, random
 from ..core import alias
 from ..core.record import Box, wrap
 from .operands import as_constant
-from .shape import shape_of, sizes
+from .shape import given, shape_of
 
 ALLOWED = "biufc"
 
@@ -68,7 +68,7 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     elif hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         return from_data(np.asarray(data), dtype)
     if dtype is not None and isinstance(data, bool | int | float | complex):
-        return np.array(data).astype(dtypes.to_numpy(dtype))
+        return converted(np.array(data), dtypes.to_numpy(dtype))
     try:
         array = np.array(data)
     except ValueError:
@@ -76,12 +76,24 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if array.dtype.kind not in ALLOWED:
         raise _not_data(data, array)
     if dtype is not None:
-        return array.astype(dtypes.to_numpy(dtype))
+        return converted(array, dtypes.to_numpy(dtype))
     if not array.size and isinstance(data, list | tuple):
         return array.astype(_dtype(None))
     return as_constant(array)._d if array.dtype.kind not in "fc" else array.astype(
         dtypes.get_default_dtype().to_complex().numpy if array.dtype.kind == "c" else _dtype(None)
     )  # fmt: skip
+
+
+def converted(array: Any, dtype: np.dtype[Any]) -> Any:
+    """Python numbers in a dtype; an error for those that it cannot hold."""
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"must be real number, not complex: the dtype is {dtype}")
+    if dtype.kind in "iu" and array.size:
+        info = np.iinfo(dtype)
+        low, high = array.min(), array.max()
+        if not (info.min <= low and high <= info.max):
+            raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
+    return array.astype(dtype)
 
 
 def _not_data(data: Any, array: Any) -> Exception:
@@ -126,19 +138,23 @@ def from_numpy(ndarray: Any) -> Any:
     return alias.foreign(np.asarray(ndarray))
 
 
-def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Any = None) -> Any:
+def zeros(
+    *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Any = None
+) -> Any:
     """Zeros of the given sizes."""
-    return finish(np.zeros(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+    return finish(np.zeros(checked(given("zeros", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
-def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Any = None) -> Any:
+def ones(
+    *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Any = None
+) -> Any:
     """Ones of the given sizes."""
-    return finish(np.ones(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+    return finish(np.ones(checked(given("ones", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
-def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Uninitialised memory of the given sizes."""
-    return finish(np.empty(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+    return finish(np.empty(checked(given("empty", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
 def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -151,7 +167,7 @@ def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to the given sizes, in its own dtype."""
     value = from_data(fill_value, dtype)
-    return finish(np.full(checked(sizes((size,))), value), requires_grad, device)
+    return finish(np.full(checked(given("full", "size", (size,))), value), requires_grad, device)
 
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
@@ -230,14 +246,22 @@ def generator_of(generator: Any) -> random.Generator:
     return default_generator if generator is None else generator
 
 
-def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def rand(
+    *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Uniform on [0, 1)."""
-    return finish(generator_of(generator).uniform(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+    return finish(
+        generator_of(generator).uniform(checked(given("rand", "size", sizes, size)), _dtype(dtype)), requires_grad, device
+    )
 
 
-def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def randn(
+    *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Standard normal."""
-    return finish(generator_of(generator).normal(checked(sizes(size)), _dtype(dtype)), requires_grad, device)
+    return finish(
+        generator_of(generator).normal(checked(given("randn", "size", sizes, size)), _dtype(dtype)), requires_grad, device
+    )
 
 
 def randint(*args: Any, size: Any = None, low: int | None = None, high: int | None = None, generator: Any = None,
@@ -252,7 +276,9 @@ def randint(*args: Any, size: Any = None, low: int | None = None, high: int | No
         low = args[0]
     if requires_grad:
         raise errors.only_float_grad()
-    drawn = generator_of(generator).randint(sizes((size,)), _dtype(dtype, np.dtype(np.int64)), low or 0, high)
+    drawn = generator_of(generator).randint(
+        given("randint", "size", (size,)), _dtype(dtype, np.dtype(np.int64)), low or 0, high
+    )
     return finish(drawn, False, device)
 
 
@@ -261,14 +287,19 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     return finish(generator_of(generator).randperm(n, _dtype(dtype, np.dtype(np.int64))), requires_grad, device)
 
 
+def _drawn_like(input: Any, method: str, dtype: Any, device: Any, requires_grad: bool) -> Any:
+    drawn = getattr(empty_like(input, dtype=dtype, device=device), method)()
+    return drawn.requires_grad_() if requires_grad else drawn
+
+
 def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """Uniform on [0, 1) of input's shape and dtype."""
-    return rand(shape_of(input), dtype=dtype or dtypes.of(input._d.dtype), device=device, requires_grad=requires_grad)
+    """Uniform on [0, 1) of input's shape, dtype and memory layout."""
+    return _drawn_like(input, "uniform_", dtype, device, requires_grad)
 
 
 def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """Standard normal of input's shape and dtype."""
-    return randn(shape_of(input), dtype=dtype or dtypes.of(input._d.dtype), device=device, requires_grad=requires_grad)
+    """Standard normal of input's shape, dtype and memory layout."""
+    return _drawn_like(input, "normal_", dtype, device, requires_grad)
 
 
 def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
@@ -281,7 +312,9 @@ def normal(
 ) -> Any:
     """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors."""
     if size is not None:
-        return finish(generator_of(generator).normal(sizes((size,)), _dtype(dtype), mean, std), False, device)
+        return finish(
+            generator_of(generator).normal(given("normal", "size", (size,)), _dtype(dtype), mean, std), False, device
+        )
     shape = np.broadcast_shapes(*[shape_of(v) for v in (mean, std) if isinstance(v, Box)])
     return randn(shape, generator=generator) * std + mean
 

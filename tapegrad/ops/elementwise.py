@@ -13,7 +13,7 @@ from ..core.alias import slot_of
 from ..core.op import TABLE
 from ..core.record import Box, wrap
 from .define import binary, define, unary
-from .operands import promoted, tensor
+from .operands import operand, promoted, tensor
 from .samples import (
     ANALYTIC,
     COMPARED,
@@ -181,10 +181,19 @@ mul, rmul = binary(
     "Elementwise product with broadcasting.",
     samples=pairs(complex_too=True),
 )
+
+
+def _inverse(y: Any) -> Any:
+    """1 / y; for a number, which Python does not divide by 0, as NumPy does."""
+    if (type(y) is float or type(y) is int) and y == 0:
+        return math.copysign(math.inf, y)
+    return 1.0 / y
+
+
 div_true, rdiv = binary(
     "div",
     np.true_divide,
-    (lambda xp, ans, x, y: 1.0 / y, lambda xp, ans, x, y: -ans * (1.0 / y)),
+    (lambda xp, ans, x, y: _inverse(y), lambda xp, ans, x, y: -ans * (1.0 / y)),
     "Elementwise true quotient with broadcasting.",
     singular=True,
     integers="float",
@@ -235,13 +244,25 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
     return (_floor_divide if rounding_mode == "floor" else _trunc_divide)(*promoted([tensor(input), tensor(other)]))
 
 
+def _whole(forward: Any) -> Any:
+    """A rounding division that raises for integers divided by 0, as PyTorch does."""
+
+    def divide(x: Any, y: Any) -> Any:
+        r = forward(x, y)
+        if r.dtype.kind in "iu" and np.any(np.equal(y, 0)):
+            raise RuntimeError("ZeroDivisionError")
+        return r
+
+    return divide
+
+
 def _truncated(x: Any, y: Any) -> Any:
     dtype = np.result_type(x, y)
     return np.trunc(x / y).astype(dtype) if dtype.kind == "f" else np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
 
 
-_floor_divide = define("floor_divide", "constant", np.floor_divide, arity=2, samples=COMPARED)
-_trunc_divide = define("trunc_divide", "constant", _truncated, arity=2, samples=COMPARED)
+_floor_divide = define("floor_divide", "constant", _whole(np.floor_divide), arity=2, samples=COMPARED)
+_trunc_divide = define("trunc_divide", "constant", _whole(_truncated), arity=2, samples=COMPARED)
 
 
 def floor_divide(input: Any, other: Any) -> Any:
@@ -251,14 +272,14 @@ def floor_divide(input: Any, other: Any) -> Any:
 
 remainder, rremainder = binary(
     "remainder",
-    np.remainder,
+    _whole(np.remainder),
     (1.0, lambda xp, ans, x, y: -xp.floor_divide(x, y)),
     "Elementwise remainder with the divisor's sign (Python's %).",
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
 fmod, _ = binary(
     "fmod",
-    np.fmod,
+    _whole(np.fmod),
     (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)),
     "Elementwise remainder with the dividend's sign.",
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
@@ -687,10 +708,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         return tuple(tensor(i) for i in np.nonzero(c._d))
     if c._d.dtype.kind != "b":
         c = _cast_to(c, np.dtype(bool))
-    numbers = isinstance(input, int | float | complex), isinstance(other, int | float | complex)
-    if all(numbers):
-        input, other = tensor(input), other  # the default dtype, not NumPy's
-    return _where(c, *promoted([v if isinstance(v, int | float | complex) else tensor(v) for v in (input, other)]))
+    x, y = operand(input, True), operand(other, True)
+    if not isinstance(x, Box) and not isinstance(y, Box):
+        x = tensor(x)  # in the default dtype, not NumPy's
+    return _where(c, *promoted([tensor(v) if v is NotImplemented else v for v in (x, y)]))
 
 
 _lerp = define(

@@ -16,7 +16,7 @@ from ..core.record import Box, wrap
 from .define import define
 from .operands import tensor, to_dtype
 from .samples import Sample, complex_uniform, uniform
-from .shape import dim_of, shape_of
+from .shape import dim_of, numpy_names, shape_of
 
 Index = tuple[Any, ...]
 
@@ -43,9 +43,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
             i = np.asarray(i)
         if isinstance(i, np.ndarray):
             if i.dtype.kind == "b":
-                result.extend(np.nonzero(i) if i.ndim else [_bool_scalar(i)])
-                if not i.ndim:
-                    result.insert(len(result) - 1, None)
+                result.extend(np.nonzero(i) if i.ndim else [i])  # NumPy takes a 0-d mask as a new dimension of size 1 or 0
                 basic = False
                 _check_mask(i, result, shape)
             elif i.ndim == 0 and i.dtype.kind in "iu":
@@ -79,10 +77,6 @@ def _plain_slice(s: slice) -> slice:
     return slice(plain(s.start), plain(s.stop), plain(s.step))
 
 
-def _bool_scalar(i: Any) -> Any:
-    return np.zeros(1 if i else 0, np.int64)
-
-
 def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
     if mask.ndim and not any(i is Ellipsis for i in before):
         at = sum(1 for i in before if i is not None) - mask.ndim
@@ -97,7 +91,8 @@ def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
 
 
 def _index(x: Any, index: Index) -> Any:
-    return x[index]
+    r = x[index]
+    return r if _is_basic(index) else np.asarray(r, order="C")  # an advanced index may leave other strides
 
 
 def _is_basic(index: Index) -> bool:
@@ -261,9 +256,8 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def index_error(shape: tuple[int, ...], key: Index, cause: Exception) -> Exception:
-    text = str(cause)
-    if "too many indices" in text:
-        return IndexError(f"too many indices for tensor of dimension {len(shape)}. {text}")
+    if "too many indices" in str(cause):
+        return errors.too_many_indices(len(shape), any(type(i) is int for i in key))
     return errors.index_failed("indexing", shape, cause)
 
 
@@ -306,18 +300,22 @@ def _in_range(name: str, index: Any, size: int, dim: int) -> Any:
     return index
 
 
+@numpy_names
 def gather(input: Any, dim: int, index: Any) -> Any:
     """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
     x = tensor(input)
     shape = shape_of(x)
     d = dim_of(dim, len(shape))
     i = _int_index("gather", index)
+    if not shape and not i.ndim:
+        return TABLE["reshape"].call(gather(TABLE["reshape"].call(x, (1,)), 0, i.reshape(1)), ())
     if i.ndim != max(len(shape), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     _in_range("gather", i, shape[d] if shape else 1, d)
     return TABLE["gather"].call(x, _grid(i.shape, d, i) if shape else (i,))
 
 
+@numpy_names
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
     x = tensor(input)
@@ -332,6 +330,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     return TABLE["take_along_dim"].call(x, _grid(i.shape, d, _in_range("take_along_dim", i, shape[d], d)))
 
 
+@numpy_names
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """Slices of input along `dim` in the order of a 1-D index."""
     x = tensor(input)
@@ -360,18 +359,21 @@ def _scatter_args(name: str, input: Any, dim: int, index: Any, src: Any) -> tupl
     return _grid(i.shape, d, i), v
 
 
+@numpy_names
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
     """input with src (or a value) written at index along `dim`."""
     key, v = _scatter_args("scatter", input, dim, index, value if src is None else src)
     return _written_out("scatter", input, key, v)
 
 
+@numpy_names
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """input with src added at index along `dim`; repeated indices add up."""
     key, v = _scatter_args("scatter_add", input, dim, index, src)
     return _written_out("scatter_add", input, key, v)
 
 
+@numpy_names
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
     """input with alpha * source's slices added at a 1-D index along `dim`."""
     x = tensor(input)
@@ -387,6 +389,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     return _written_out("index_add" if accumulate else "index_put", input, key, values)
 
 
+@numpy_names
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
     x, v = tensor(input), tensor(value)
@@ -399,6 +402,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     return _written_out("index_put", x, (slice(None),) * d + (i,), v)
 
 
+@numpy_names
 def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
     """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
     x = tensor(input)
@@ -442,12 +446,15 @@ def masked_select(input: Any, mask: Any) -> Any:
     x = tensor(input)
     shape = np.broadcast_shapes(shape_of(x), shape_of(tensor(mask)))
     x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
+    if not shape:
+        x, mask = TABLE["reshape"].call(x, (1,)), TABLE["reshape"].call(tensor(mask), (1,))
     return TABLE["masked_select"].call(x, _mask_index(x, mask, "masked_select"))
 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
-    found = np.nonzero(tensor(input)._d)
+    x = tensor(input)._d
+    found = np.nonzero(np.atleast_1d(x))
     if as_tuple:
         return tuple([wrap(i) for i in found])
-    return wrap(np.stack(found, -1) if found else np.zeros((1, 0), np.int64))
+    return wrap(np.stack(found, -1)[:, : x.ndim])

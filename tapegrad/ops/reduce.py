@@ -17,17 +17,35 @@ from ..core.op import TABLE
 from .define import define
 from .operands import promoted, tensor
 from .samples import Sample, cases, complex_uniform, joined, of_values, uniform
-from .shape import dim_of, dims_of, shape_of
+from .shape import dim_of, dims_of, numpy_names, shape_of
 
 Dims = tuple[int, ...] | None
 SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
 
 
 class Reduced(NamedTuple):
-    """Values and indices of a reduction that picks elements."""
+    """Values and indices of a function that picks elements; a subclass for each function, printed as in PyTorch."""
 
     values: Any
     indices: Any
+
+    def __repr__(self) -> str:
+        name = f"{dtypes.name_prefix()}.return_types.{type(self).__name__}"
+        return f"{name}(\nvalues={self.values!r},\nindices={self.indices!r})"
+
+    def __reduce__(self) -> Any:
+        return picked, (type(self).__name__, *self)
+
+
+RETURN_TYPES: dict[str, type[Reduced]] = {
+    name: type(name, (Reduced,), {"__slots__": (), "__module__": "tapegrad.return_types"})
+    for name in ("max", "min", "sort", "topk", "median", "cummax", "cummin")
+}
+
+
+def picked(name: str, values: Any, indices: Any) -> Reduced:
+    """The result of the function of that name."""
+    return RETURN_TYPES[name](values, indices)
 
 
 def _spread(g: Any, shape: tuple[int, ...], dims: Dims, keepdim: bool) -> Any:
@@ -360,7 +378,13 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None,
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu" and x._d.dtype != np.int64:
         x = TABLE["cast"].call(x, np.dtype(np.int64))
-    return _put(_sum(x, reduced_dims(x, dim, axis), keepdim or keepdims), out)
+    return _put(_as(_sum(x, reduced_dims(x, dim, axis), keepdim or keepdims), dtype), out)
+
+
+def _as(result: Any, dtype: Any) -> Any:
+    """NumPy sums small integers in int64: back to the dtype that was asked for."""
+    wanted = result._d.dtype if dtype is None else dtypes.to_numpy(dtype)
+    return result if wanted == result._d.dtype else TABLE["cast"].call(result, wanted)
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
@@ -375,12 +399,14 @@ def _correction(unbiased: Any, correction: Any) -> float:
     return float(correction if unbiased is None else unbiased)
 
 
+@numpy_names
 def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1,
         axis: Any = None) -> Any:  # fmt: skip
     """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
     return _spread_measure(_var_op, "var", input, dim, unbiased, keepdim, correction, axis)
 
 
+@numpy_names
 def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1,
         axis: Any = None) -> Any:  # fmt: skip
     """Standard deviation; its derivative is 0 where it is 0."""
@@ -397,22 +423,25 @@ def _spread_measure(
     return op(x, reduced_dims(x, dim, axis), _correction(unbiased, correction), keepdim)
 
 
+@numpy_names
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Product over one dimension, or over all elements; no division, so zeros are harmless at any order."""
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu" and x._d.dtype != np.int64:
         x = TABLE["cast"].call(x, np.dtype(np.int64))
     if dim is None:
-        return _prod(TABLE["reshape"].call(x, (x._d.size,)), 0, False)
-    return _prod(x, dim_of(dim, x._d.ndim), keepdim) if x._d.ndim else TABLE["clone"].call(x)
+        return _as(_prod(TABLE["reshape"].call(x, (x._d.size,)), 0, False), dtype)
+    return _as(_prod(x, dim_of(dim, x._d.ndim), keepdim), dtype) if x._d.ndim else TABLE["clone"].call(x)
 
 
+@numpy_names
 def amax(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
     """Largest value over the given dimensions, or all; ties share the gradient evenly."""
     x = tensor(input)
     return _amax(x, reduced_dims(x, dim, axis), keepdim)
 
 
+@numpy_names
 def amin(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
     """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
     x = tensor(input)
@@ -420,8 +449,13 @@ def amin(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None
 
 
 def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
-    def function(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
+    def function(
+        input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, other: Any = None
+    ) -> Any:
         x = tensor(input)
+        if other is not None:
+            return TABLE[elementwise].call(x, other)
+        keepdim = keepdim or keepdims
         dim = dim if axis is None else axis
         if dim is None:
             if not x._d.size:
@@ -430,8 +464,8 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         if not isinstance(dim, int):
             return TABLE[elementwise].call(x, dim)
         if not x._d.ndim:
-            return Reduced(TABLE["clone"].call(x), tensor(np.zeros((), np.int64)))
-        return Reduced(*pick(x, dim_of(dim, x._d.ndim), keepdim))
+            return picked(name, TABLE["clone"].call(x), tensor(np.zeros((), np.int64)))
+        return picked(name, *pick(x, dim_of(dim, x._d.ndim), keepdim))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "tapegrad"
@@ -444,36 +478,42 @@ min = _extreme("min", _amin, _min_dim, "minimum")
 min.__doc__ = """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
 
 
+@numpy_names
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the largest element along `dim`, or in the flattened tensor."""
     x = tensor(input)
     return _argmax(x, None if dim is None else dim_of(dim, x._d.ndim), keepdim)
 
 
+@numpy_names
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the smallest element along `dim`, or in the flattened tensor."""
     x = tensor(input)
     return _argmin(x, None if dim is None else dim_of(dim, x._d.ndim), keepdim)
 
 
+@numpy_names
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether all elements are true (nonzero)."""
     x = tensor(input)
     return _all(x, reduced_dims(x, dim, None), keepdim)
 
 
+@numpy_names
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Whether any element is true (nonzero)."""
     x = tensor(input)
     return _any(x, reduced_dims(x, dim, None), keepdim)
 
 
+@numpy_names
 def count_nonzero(input: Any, dim: Any = None) -> Any:
     """Number of elements that are not zero."""
     x = tensor(input)
     return _count_nonzero(x, reduced_dims(x, dim, None))
 
 
+@numpy_names
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
     x = _start(input, dtype)
@@ -481,33 +521,41 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     dims = reduced_dims(x, dim, None)
     if p in (None, "fro", 2):
         return _norm2_op(x, dims, keepdim)
+    if isinstance(p, str):
+        raise RuntimeError(f"norm(): p is a number, inf, -inf or 'fro', but got {p!r}")
     a = TABLE["abs"].call(x)
     if p == float("inf"):
         return _amax(a, dims, keepdim)
     if p == float("-inf"):
         return _amin(a, dims, keepdim)
-    if p == 1:
+    if p == 1 or not x._d.size:
         return _sum(a, dims, keepdim)
     if p == 0:
         return _sum(TABLE["cast"].call(x != 0, a._d.dtype), dims, keepdim)
     # scaled by the largest element: no overflow, and 0/0 at the zero vector becomes 0
     top = _amax(a, dims, True).detach()
     scaled = TABLE["safe_div"].call(a, top)
-    total = _sum(scaled ** operator.index(p) if isinstance(p, int) else scaled**p, dims, keepdim)
+    powers = scaled ** operator.index(p) if isinstance(p, int) else scaled**p
+    if p < 1:  # the derivative of |x|^p at 0 is infinite: 0 by convention
+        powers = TABLE["where"].call(scaled == 0, 0.0, powers)
+    total = _sum(powers, dims, keepdim)
     return total ** (1.0 / p) * (top if keepdim else TABLE["reshape"].call(top, shape_of(total)))
 
 
+@numpy_names
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
     x = tensor(input)
     return _logsumexp_op(x, reduced_dims(x, dim, None), keepdim)
 
 
+@numpy_names
 def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1) -> Any:
     """(variance, mean) over the given dimensions, or all."""
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, _no_flag(dim), keepdim)
 
 
+@numpy_names
 def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1) -> Any:
     """(standard deviation, mean) over the given dimensions, or all."""
     return std(input, dim, unbiased, keepdim, correction=correction), mean(input, _no_flag(dim), keepdim)
@@ -526,16 +574,19 @@ def _normaliser(op: Any, input: Any, dim: int, dtype: Any) -> Any:
     return op(x, dim_of(dim, x._d.ndim))
 
 
+@numpy_names
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """exp(input) / sum(exp(input)) along `dim`."""
     return _normaliser(_softmax_op, input, dim, dtype)
 
 
+@numpy_names
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """log(softmax(input)) along `dim`, without cancellation."""
     return _normaliser(_log_softmax_op, input, dim, dtype)
 
 
+@numpy_names
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Running sum along `dim`; integers and bools give int64."""
     x = _start(input, dtype)
@@ -544,6 +595,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return _cumsum(x, dim_of(dim, x._d.ndim), False) if x._d.ndim else TABLE["clone"].call(x)
 
 
+@numpy_names
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Running product along `dim`; no division, so zeros are harmless at any order."""
     x = _start(input, dtype)

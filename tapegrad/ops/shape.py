@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from .. import errors
+from ..arrays import dtypes
 from ..core import alias, rules
 from ..core.op import TABLE
+from ..core.record import Box
 from ..core.rules import arrays
 from .define import define
 from .operands import promoted, tensor
@@ -25,6 +30,51 @@ def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     if len(args) == 1 and not hasattr(args[0], "__index__"):
         args = tuple(args[0])
     return tuple([operator.index(a) for a in args])
+
+
+def given(op: str, argument: str, args: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    """Sizes given one by one, as one sequence, or by name."""
+    if named is not None:
+        if args:
+            raise TypeError(f"{op}() got multiple values for argument '{argument}'")
+        args = (named,)
+    try:
+        return sizes(args)
+    except TypeError:
+        raise errors.not_sizes(op, argument, args) from None
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def numpy_names(function: F) -> F:
+    """Let a function take `axis` and `keepdims` for its `dim` and `keepdim`, as PyTorch's do."""
+    signature = inspect.signature(function)
+    own = signature.parameters
+    names = {other: name for other, name in NUMPY_NAMES.items() if name in own and other not in own}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for other, name in names.items():
+                if other in kwargs:
+                    value = kwargs.pop(other)
+                    if value is not None or name not in kwargs:
+                        kwargs[name] = value
+        return function(*args, **kwargs)
+
+    shown = list(own.values())
+    place = next(i for i, p in enumerate(shown) if p.name == "dim")
+    if all(p.default is not p.empty for p in shown[place + 1 :]):
+        shown[place] = shown[place].replace(
+            default=own["dim"].default if own["dim"].default is not own["dim"].empty else None
+        )
+    for other, name in names.items():
+        default = None if name == "dim" else own[name].default
+        shown.append(inspect.Parameter(other, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any"))
+    call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
 
 
 def dim_of(dim: int, rank: int) -> int:
@@ -52,6 +102,12 @@ def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
     return arrays.unbroadcast(x, shape) if x.shape != shape else x
 
 
+def _expand(x: Any, shape: tuple[int, ...]) -> Any:
+    if x.size == prod(shape):
+        return x.reshape(shape)  # nothing is repeated: it may be written to
+    return np.broadcast_to(x, shape)
+
+
 def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
@@ -62,7 +118,7 @@ define(
     samples=cases(((2, 3), ((3,),)), ((2, 3), ((2, 1),)), ((2, 3), ((),)), ((0, 2), ((1, 2),)), complex_too=True),
 )  # fmt: skip
 define(
-    "expand", "linear", np.broadcast_to, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), params=("shape",),
+    "expand", "linear", _expand, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), params=("shape",),
     samples=cases(((3,), ((2, 3),)), ((2, 1), ((2, 3),)), ((), ((2, 2),)), ((1, 2), ((0, 2),)), complex_too=True),
 )  # fmt: skip
 for _name, _display in (
@@ -100,14 +156,6 @@ _triu = define(
     "triu", "linear", np.triu, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), params=("diagonal",),
     samples=TRIANGLES,
 )  # fmt: skip
-
-
-def _diagonal_place(shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> tuple[Any, ...]:
-    n = np.diagonal(np.broadcast_to(0, (shape[dim1], shape[dim2])), offset).shape[0]
-    index: list[Any] = [slice(None)] * len(shape)
-    index[dim1] = np.arange(n) + max(-offset, 0)
-    index[dim2] = np.arange(n) + max(offset, 0)
-    return tuple(index)
 
 
 def _diagonal(x: Any, offset: int, dim1: int, dim2: int) -> Any:
@@ -164,7 +212,8 @@ def _cat(xs: Any, dim: int) -> Any:
 
 TABLE["cat"].call = _cat
 _stack = define(
-    "stack", "linear", np.stack, (_stack_transpose,), arity=-1, params=("dim",),
+    "stack", "linear", lambda xs, dim: np.ascontiguousarray(np.stack(xs, dim)), (_stack_transpose,), arity=-1,
+    params=("dim",),
     samples=cases(((2, 3), (2, 3), (0,)), ((2,), (2,), (2,), (1,)), ((), (), (0,)), complex_too=True),
 )  # fmt: skip
 
@@ -247,6 +296,8 @@ def _view(x: Any, name: str, *params: Any) -> Any:
 
 
 def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
+    if shape.count(-1) > 1:
+        raise RuntimeError(f"only one dimension can be inferred. {op}() got the shape {list(shape)}.")
     if shape.count(-1) == 1:
         rest = prod(n for n in shape if n != -1)
         if rest and numel % rest == 0:
@@ -256,23 +307,23 @@ def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
     raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}. In {op}().")
 
 
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
     x = tensor(input)
     alias.sync_only(x) if x._st is not None else None
-    target = _filled(sizes(shape), x._d.size, "reshape")
+    target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
     if np.may_share_memory(x._d.reshape(target), x._d):
         return _view(x, "reshape", target)
     return TABLE["reshape"].call(x, target)
 
 
-def view(input: Any, *shape: Any) -> Any:
+def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
     """The same memory in another shape; an error where that is not possible."""
     x = tensor(input)
-    if len(shape) == 1 and not isinstance(shape[0], int | Sequence):
+    if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], dtypes.dtype | np.dtype)):
         raise TypeError("view() with a dtype is not supported: use .to(dtype)")
     alias.sync_only(x) if x._st is not None else None
-    target = _filled(sizes(shape), x._d.size, "view")
+    target = _filled(given("view", "size", sizes, size), x._d.size, "view")
     if x._d.size and not np.may_share_memory(x._d.reshape(target), x._d):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
@@ -301,6 +352,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return reshape(x, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
+@numpy_names
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     """Dimension `dim` split into the given sizes."""
     x = tensor(input)
@@ -320,6 +372,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
     return x._d.shape  # type: ignore[no-any-return]
 
 
+@numpy_names
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Without dimensions of size 1: all of them, or those named that have it."""
     x = tensor(input)
@@ -328,6 +381,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return _view(x, "squeeze", tuple([n for i, n in enumerate(shape) if not (i in dims and n == 1)]))
 
 
+@numpy_names
 def unsqueeze(input: Any, dim: int) -> Any:
     """With a dimension of size 1 inserted at `dim`."""
     x = tensor(input)
@@ -336,10 +390,10 @@ def unsqueeze(input: Any, dim: int) -> Any:
     return _view(x, "unsqueeze", tuple(shape))
 
 
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     """Dimensions in the given order."""
     x = tensor(input)
-    order = dims_of(sizes(dims), len(shape_of(x)))
+    order = dims_of(given("permute", "dims", order, dims), len(shape_of(x)))
     if len(order) != len(shape_of(x)):
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
@@ -372,6 +426,8 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Dimensions moved from source to destination, the others in order."""
     x = tensor(input)
     rank = len(shape_of(x))
+    if not rank:
+        return _view(x, "permute", ())
     src, dst = dims_of(source, rank), dims_of(destination, rank)
     if len(src) != len(dst):
         raise RuntimeError(
@@ -384,16 +440,11 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     return _view(x, "permute", tuple(order))
 
 
-def adjoint_dims(input: Any) -> Any:
-    """The last two dimensions exchanged."""
-    return transpose(input, -2, -1)
-
-
-def expand(input: Any, *sizes_: Any) -> Any:
+def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Dimensions of size 1 repeated without memory to the given sizes; -1 keeps a size."""
     x = tensor(input)
     shape = shape_of(x)
-    target = sizes(sizes_)
+    target = given("expand", "size", sizes, size)
     lead = len(target) - len(shape)
     if lead < 0:
         raise RuntimeError(
@@ -444,10 +495,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     return tuple([expand(line, full) for line in lines])
 
 
-def repeat(input: Any, *repeats: Any) -> Any:
+def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
     x = tensor(input)
-    counts = sizes(repeats)
+    counts = given("repeat", "repeats", counts, repeats)
     shape = shape_of(x)
     if len(counts) < len(shape):
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -457,16 +508,25 @@ def repeat(input: Any, *repeats: Any) -> Any:
     return TABLE["clone"].call(TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)])))
 
 
-def tile(input: Any, *dims: Any) -> Any:
+def tile(input: Any, *counts: Any, dims: Any = None) -> Any:
     """repeat with missing counts taken as 1 (NumPy's tile)."""
-    counts = sizes(dims)
+    counts = given("tile", "dims", counts, dims)
     rank = len(shape_of(tensor(input)))
     return repeat(input, (1,) * (rank - len(counts)) + counts)
 
 
+def _sequence(op: str, tensors: Any) -> list[Any]:
+    if isinstance(tensors, Box) or not isinstance(tensors, Iterable):
+        raise TypeError(
+            f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}. Pass them as one "
+            f"sequence: {op}([a, b])."
+        )
+    return [tensor(x) for x in tensors]
+
+
 def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
     """Tensors joined along an existing dimension, in their common dtype."""
-    xs = [tensor(x) for x in tensors]
+    xs = _sequence("cat", tensors)
     if not xs:
         raise ValueError("cat(): expected a non-empty list of Tensors")
     xs = [x for x in xs if shape_of(x) != (0,)] or xs[:1]
@@ -487,9 +547,10 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     return result if out is None else out.resize_as_result_(result)
 
 
+@numpy_names
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """Tensors of one shape joined along a new dimension."""
-    xs = promoted([tensor(x) for x in tensors])
+    xs = promoted(_sequence("stack", tensors))
     if not xs:
         raise RuntimeError("stack expects a non-empty TensorList")
     first = shape_of(xs[0])
@@ -507,12 +568,21 @@ def _part(x: Any, dim: int, start: int, stop: int) -> Any:
     return _view(x, "index", (slice(None),) * dim + (slice(start, stop), Ellipsis))
 
 
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
-    x, s = tensor, split_size_or_sections
+def split(
+    tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None, axis: Any = None
+) -> tuple[Any, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
+
+    `split_size` is the method's name of the sizes in PyTorch.
+    """
+    x, s = tensor, split_size_or_sections if split_size is None else split_size
+    if s is None:
+        raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'")
+    dim = dim if axis is None else axis
     shape = shape_of(x)
     d = dim_of(dim, len(shape))
-    if isinstance(s, int):
+    if hasattr(s, "__index__"):
+        s = operator.index(s)
         if s <= 0:
             raise RuntimeError(f"split expects split_size be positive, but got split_size={s}")
         s = [min(s, shape[d] - i) for i in range(0, max(shape[d], 1), s)]
@@ -534,6 +604,7 @@ def builtins_sum(values: Any) -> int:
     return total
 
 
+@numpy_names
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
     if chunks <= 0:
@@ -542,6 +613,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     return split(input, max(-(-n // chunks), 1), dim)
 
 
+@numpy_names
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     """Views of the slices along `dim`, without that dimension."""
     shape = shape_of(input)
@@ -551,6 +623,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     return tuple([_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])])
 
 
+@numpy_names
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """A view of `length` elements along `dim` from `start`."""
     d = dim_of(dim, len(shape_of(input)))
@@ -561,16 +634,17 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     return _part(input, d, start, start + length)
 
 
+@numpy_names
 def select(input: Any, dim: int, index: int) -> Any:
     """A view of one slice along `dim`, without that dimension."""
     d = dim_of(dim, len(shape_of(input)))
     return _view(input, "index", (slice(None),) * d + (operator.index(index), Ellipsis))
 
 
-def flip(input: Any, *dims: Any) -> Any:
+def flip(input: Any, *places: Any, dims: Any = None) -> Any:
     """Elements in reverse order along the given dimensions (a copy)."""
     x = tensor(input)
-    return TABLE["clone"].call(_flip(x, dims_of(sizes(dims), len(shape_of(x)))))
+    return TABLE["clone"].call(_flip(x, dims_of(given("flip", "dims", places, dims), len(shape_of(x)))))
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
@@ -582,14 +656,21 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     return _roll(x, by, dims_of(dims, len(shape_of(x))))
 
 
+def _matrix(name: str, input: Any) -> Any:
+    x = tensor(input)
+    if len(shape_of(x)) < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    return x
+
+
 def tril(input: Any, diagonal: int = 0) -> Any:
     """Lower triangle of matrices, 0 elsewhere."""
-    return _tril(tensor(input), diagonal)
+    return _tril(_matrix("tril", input), diagonal)
 
 
 def triu(input: Any, diagonal: int = 0) -> Any:
     """Upper triangle of matrices, 0 elsewhere."""
-    return _triu(tensor(input), diagonal)
+    return _triu(_matrix("triu", input), diagonal)
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 from ..core.op import TABLE
 from .define import define
 from .operands import tensor
-from .reduce import Reduced, d_extreme, d_pick, pick
+from .reduce import Reduced, d_extreme, d_pick, pick, picked
 from .samples import cases, joined, of_values
-from .shape import dim_of, shape_of
+from .shape import dim_of, numpy_names, shape_of
 
 NAN = float("nan")
 
@@ -124,19 +124,21 @@ def _along(input: Any, dim: int) -> tuple[Any, int]:
     return x if rank else TABLE["reshape"].call(x, (1,)), dim_of(dim, rank)
 
 
-def _back(pair: Any, input: Any) -> Reduced:
+def _back(name: str, pair: Any, input: Any) -> Reduced:
     """The two results in the shape of a 0-dim input."""
     if shape_of(tensor(input)):
-        return Reduced(*pair)
-    return Reduced(*[TABLE["reshape"].call(t, ()) for t in pair])
+        return picked(name, *pair)
+    return picked(name, *[TABLE["reshape"].call(t, ()) for t in pair])
 
 
+@numpy_names
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """(values, indices) of the elements in order along `dim`; nan counts as the largest. Always stable."""
     x, d = _along(input, dim)
-    return _back(_sort(x, d, bool(descending)), input)
+    return _back("sort", _sort(x, d, bool(descending)), input)
 
 
+@numpy_names
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """Indices that sort input along `dim`; nan counts as the largest. Always stable."""
     x, d = _along(input, dim)
@@ -144,6 +146,7 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
     return r if shape_of(tensor(input)) else TABLE["reshape"].call(r, ())
 
 
+@numpy_names
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
     x, d = _along(input, dim)
@@ -151,21 +154,24 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     if not 0 <= k <= x._d.shape[d]:
         raise RuntimeError(f"selected index k out of range: k={k} for a dimension of size {x._d.shape[d]}. In topk().")
     pair = _topk(x, k, d, bool(largest))
-    return _back(pair, input) if k else Reduced(*pair)
+    return _back("topk", pair, input) if k else picked("topk", *pair)
 
 
+@numpy_names
 def cummax(input: Any, dim: int) -> Any:
     """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
     x, d = _along(input, dim)
-    return _back(_cummax(x, d), input)
+    return _back("cummax", _cummax(x, d), input)
 
 
+@numpy_names
 def cummin(input: Any, dim: int) -> Any:
     """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
     x, d = _along(input, dim)
-    return _back(_cummin(x, d), input)
+    return _back("cummin", _cummin(x, d), input)
 
 
+@numpy_names
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
     if dim is None:
@@ -176,4 +182,4 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     x, d = _along(input, dim)
     if not x._d.shape[d]:
         raise IndexError(f"median(): Expected reduction dim {d} to have non-zero size.")
-    return _back(_median_dim(x, d, keepdim), input)
+    return _back("median", _median_dim(x, d, keepdim), input)

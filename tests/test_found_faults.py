@@ -1,0 +1,153 @@
+"""Faults that testers found in earlier versions, each with the right value; where PyTorch has one, it is PyTorch's."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.nn import functional as F
+
+nan, inf = math.nan, math.inf
+
+
+def leaf(values):
+    return tg.tensor(values, dtype=tg.float64, requires_grad=True)
+
+
+def test_a_scalar_bool_index_adds_a_dimension():
+    x = tg.arange(3.0)
+    x[x.sum() > 0] = 9
+    assert x.tolist() == [9, 9, 9]
+    x = tg.arange(6.0).reshape(2, 3)
+    assert x[True].shape == (1, 2, 3) and x[None, False].shape == (1, 0, 2, 3)
+    x = tg.arange(3.0, requires_grad=True)
+    y = x[x.sum() > 0]
+    y.sum().backward()
+    assert y.tolist() == [[0, 1, 2]] and x.grad.tolist() == [1, 1, 1]
+    z = tg.tensor(2.0)
+    assert z[z > 0].tolist() == [2] and z[z < 0].tolist() == []
+    z[z > 0] = 5
+    assert z.item() == 5
+
+
+def test_scalars_take_part_in_indexing_operations():
+    x = tg.tensor(2.0)
+    assert tg.masked_select(x, x > 0).tolist() == [2]
+    assert tg.nonzero(x).shape == (1, 0) and [i.tolist() for i in tg.nonzero(x, as_tuple=True)] == [[0]]
+    assert tg.gather(x, 0, tg.tensor(0)).item() == 2 and x.movedim(0, 0).item() == 2 and tg.norm(x, dim=0).item() == 2
+
+
+def test_division_by_zero():
+    for zero in (0, 0.0, np.float64(0)):
+        x = leaf([1.0, -2.0])
+        y = x / zero
+        y.backward(tg.ones_like(y))
+        assert y.tolist() == [inf, -inf] and x.grad.tolist() == [inf, inf]
+    for divide in (
+        lambda x: x // 0,
+        lambda x: x % 0,
+        lambda x: x.fmod(0),
+        lambda x: x.div(0, rounding_mode="floor"),
+        lambda x: x // tg.tensor([1, 0]),
+    ):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            divide(tg.tensor([5, 6]))
+
+
+def test_numbers_that_a_dtype_cannot_hold_are_refused():
+    with pytest.raises(TypeError):
+        tg.tensor(1j, dtype=tg.float32)
+    for value, dtype in ((300, tg.uint8), (-1, tg.uint8), (nan, tg.int64), (1e30, tg.int32)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            tg.tensor(value, dtype=dtype)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 4, 2)])
+def test_empty_tensors_are_written_in_place(shape):
+    x = tg.zeros(*shape)
+    x.add_(1).mul_(2).copy_(tg.ones(*shape))
+    x[:] = 1
+    x += 1
+    assert x.shape == shape
+
+
+def test_copies():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    c = copy.copy(y)
+    c.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    a = tg.ones(4)
+    copy.copy(a)[0] = 5
+    assert a.tolist() == [5, 1, 1, 1]
+    assert pickle.loads(pickle.dumps(x * 2)).requires_grad
+    assert copy.copy(x).is_leaf and copy.copy(x).requires_grad
+
+
+def test_random_numbers_fill_a_transposed_tensor_in_the_order_of_its_memory():
+    tg.manual_seed(1)
+    x = tg.zeros(3, 4).t().uniform_()
+    tg.manual_seed(1)
+    assert (x == tg.rand(3, 4).t()).all()
+    tg.manual_seed(1)
+    assert (tg.rand_like(tg.zeros(3, 4).t()) == x).all()
+    tg.manual_seed(1)
+    assert [round(v, 4) for v in x[0].tolist()] == [0.7576, 0.0293, 0.5695]
+    tg.manual_seed(1)
+    assert F.dropout(tg.ones(5, 4).t())[0].tolist() == [2, 0, 0, 0, 0]
+
+
+def test_norms():
+    x = leaf([0.0, 1.0, 2.0])
+    x.norm(0.5).backward()
+    assert x.grad.tolist() == pytest.approx([0, 1 + math.sqrt(2), 1 + math.sqrt(0.5)])
+    assert tg.zeros(0, 3).norm(3).item() == 0 and tg.zeros(0, 3).norm(3, dim=0).tolist() == [0, 0, 0]
+    with pytest.raises(RuntimeError, match="p is a number"):
+        tg.ones(2).norm("nuc")
+
+
+def test_dtypes_of_results():
+    assert tg.where(tg.tensor([True]), 1.0, 2.0).dtype == tg.float32
+    assert tg.where(tg.tensor([True, False]), tg.tensor([3, 2]), np.float64(2.5)).tolist() == [3, 2.5]
+    assert tg.tensor([100, 27], dtype=tg.int8).sum(dtype=tg.int8).dtype == tg.int8
+
+
+def test_half_precision_normalisations_do_not_overflow():
+    x = (tg.arange(300.0) * 8).half()
+    assert F.layer_norm(x[None], (300,)).float().std().item() == pytest.approx(1, abs=0.01)
+    assert F.batch_norm(x[:, None], None, None, training=True).float().std().item() == pytest.approx(1, abs=0.01)
+
+
+def test_what_is_not_repeated_by_expand_may_be_written():
+    x = tg.ones(2, 3)
+    x.expand(1, 2, 3).add_(1)
+    a, _ = tg.broadcast_tensors(x, x)
+    a += 1
+    assert (x == 3).all()
+
+
+def test_results_are_contiguous():
+    x = tg.arange(9.0).reshape(3, 3)
+    assert x[:, [0, 1]].view(-1).tolist() == [0, 1, 3, 4, 6, 7]
+    assert tg.stack([x, x], -1).view(-1).shape == (18,) and x.index_select(1, tg.tensor([0, 1])).view(-1).shape == (6,)
+
+
+def test_triangles_are_of_matrices():
+    for triangle in (tg.tril, tg.triu):
+        with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+            triangle(tg.ones(3))
+
+
+def test_a_list_is_no_tensor():
+    for call in (
+        lambda: tg.sin([1.0]),
+        lambda: tg.mul(tg.ones(2), [1, 2]),
+        lambda: tg.nn.Linear(1, 1)([[1.0]]),
+        lambda: tg.exp(None),
+    ):
+        with pytest.raises(TypeError, match="must be Tensor, not"):
+            call()
+    assert (tg.ones(2) == None) is False  # noqa: E711
