@@ -84,7 +84,7 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     )  # fmt: skip
 
 
-def converted(array: Any, dtype: np.dtype[Any]) -> Any:
+def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Python numbers in a dtype; an error for those that it cannot hold."""
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError(f"must be real number, not complex: the dtype is {dtype}")

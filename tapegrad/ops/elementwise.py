@@ -248,7 +248,8 @@ def _whole(forward: Any) -> Any:
     """A rounding division that raises for integers divided by 0, as PyTorch does."""
 
     def divide(x: Any, y: Any) -> Any:
-        r = forward(x, y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r = forward(x, y)
         if r.dtype.kind in "iu" and np.any(np.equal(y, 0)):
             raise RuntimeError("ZeroDivisionError")
         return r
