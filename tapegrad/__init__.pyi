@@ -67,19 +67,19 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2)."""
 
-def all(input: Any, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
+def all(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Whether all elements are true (nonzero)."""
 
 def allclose(input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether isclose holds for every element."""
 
-def amax(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Tensor:
+def amax(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Largest value over the given dimensions, or all; ties share the gradient evenly."""
 
-def amin(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Tensor:
+def amin(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
 
-def any(input: Any, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
+def any(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Whether any element is true (nonzero)."""
 
 def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -106,13 +106,13 @@ def arctan2(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def arctanh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic tangent."""
 
-def argmax(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
+def argmax(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Index of the largest element along `dim`, or in the flattened tensor."""
 
-def argmin(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
+def argmin(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Index of the smallest element along `dim`, or in the flattened tensor."""
 
-def argsort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Tensor:
+def argsort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Tensor:
     """Indices that sort input along `dim`; nan counts as the largest. Always stable."""
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -166,7 +166,7 @@ def cat(tensors: Any, dim: builtins.int = 0, *, axis: builtins.int | None = None
 def ceil(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise smallest integer not below input."""
 
-def chunk(input: Any, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Any, chunks: builtins.int, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
@@ -196,22 +196,22 @@ def cos(input: Any, *, out: Any = None) -> Tensor:
 def cosh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise hyperbolic cosine."""
 
-def count_nonzero(input: Any, dim: Any = None) -> Tensor:
+def count_nonzero(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Number of elements that are not zero."""
 
 def cross(input: Any, other: Any, dim: builtins.int | None = None) -> Tensor:
     """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
 
-def cummax(input: Any, dim: builtins.int) -> Any:
+def cummax(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
 
-def cummin(input: Any, dim: builtins.int) -> Any:
+def cummin(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
-def cumprod(input: Any, dim: builtins.int, *, dtype: Any = None) -> Tensor:
+def cumprod(input: Any, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
     """Running product along `dim`; no division, so zeros are harmless at any order."""
 
-def cumsum(input: Any, dim: builtins.int, *, dtype: Any = None) -> Tensor:
+def cumsum(input: Any, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
     """Running sum along `dim`; integers and bools give int64."""
 
 def diag(input: Any, diagonal: builtins.int = 0) -> Tensor:
@@ -244,7 +244,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Raises:
         RuntimeError: for labels that do not fit the operands' dimensions or each other's sizes."""
 
-def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uninitialised memory of the given sizes."""
 
 def empty_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -277,7 +277,7 @@ def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: Any = None, de
 def flatten(input: Any, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """Dimensions start_dim to end_dim merged into one."""
 
-def flip(input: Any, *dims: Any) -> Tensor:
+def flip(input: Any, *places: Any, dims: Any = None) -> Tensor:
     """Elements in reverse order along the given dimensions (a copy)."""
 
 def floor(input: Any, *, out: Any = None) -> Tensor:
@@ -298,7 +298,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, r
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """The value repeated to input's shape, in input's dtype."""
 
-def gather(input: Any, dim: builtins.int, index: Any) -> Tensor:
+def gather(input: Any, dim: builtins.int, index: Any, *, axis: Any = None) -> Tensor:
     """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
 
 def ge(input: Any, other: Any, *, out: Any = None) -> Tensor:
@@ -322,16 +322,16 @@ def gt(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def hypot(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise sqrt(input**2 + other**2)."""
 
-def index_add(input: Any, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+def index_add(input: Any, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1, axis: Any = None) -> Tensor:
     """input with alpha * source's slices added at a 1-D index along `dim`."""
 
-def index_fill(input: Any, dim: builtins.int, index: Any, value: Any) -> Tensor:
+def index_fill(input: Any, dim: builtins.int, index: Any, value: Any, *, axis: Any = None) -> Tensor:
     """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
 
 def index_put(input: Any, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
     """input with values written (or added) at the advanced index."""
 
-def index_select(input: Any, dim: builtins.int, index: Any) -> Tensor:
+def index_select(input: Any, dim: builtins.int, index: Any, *, axis: Any = None) -> Tensor:
     """Slices of input along `dim` in the order of a 1-D index."""
 
 def initial_seed() -> builtins.int:
@@ -388,7 +388,7 @@ def log1p(input: Any, *, out: Any = None) -> Tensor:
 def log2(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logarithm to base 2."""
 
-def log_softmax(input: Any, dim: builtins.int, dtype: Any = None) -> Tensor:
+def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """log(softmax(input)) along `dim`, without cancellation."""
 
 def logaddexp(input: Any, other: Any, *, out: Any = None) -> Tensor:
@@ -406,7 +406,7 @@ def logical_or(input: Any, other: Any) -> Tensor:
 def logical_xor(input: Any, other: Any) -> Tensor:
     """Elementwise logical xor."""
 
-def logsumexp(input: Any, dim: Any, keepdim: builtins.bool = False) -> Tensor:
+def logsumexp(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
 
 def lt(input: Any, other: Any, *, out: Any = None) -> Tensor:
@@ -424,7 +424,7 @@ def masked_select(input: Any, mask: Any) -> Tensor:
 def matmul(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
 
-def max(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Any:
+def max(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
     """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
 
 def maximum(input: Any, other: Any, *, out: Any = None) -> Tensor:
@@ -433,13 +433,13 @@ def maximum(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def mean(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
     """Mean over the given dimensions, or all; floating point only."""
 
-def median(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+def median(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Any:
     """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
 
 def meshgrid(*tensors: Any, indexing: builtins.str | None = None) -> tuple[Tensor, ...]:
     """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
 
-def min(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Any:
+def min(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
     """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
 
 def minimum(input: Any, other: Any, *, out: Any = None) -> Tensor:
@@ -469,7 +469,7 @@ def mv(input: Any, vec: Any) -> Tensor:
 def nan_to_num(input: Any, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
     """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
 
-def narrow(input: Any, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+def narrow(input: Any, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Any = None) -> Tensor:
     """A view of `length` elements along `dim` from `start`."""
 
 def ne(input: Any, other: Any, *, out: Any = None) -> Tensor:
@@ -484,7 +484,7 @@ def negative(input: Any, *, out: Any = None) -> Tensor:
 def nonzero(input: Any, *, as_tuple: builtins.bool = False) -> Any:
     """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
 
-def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
+def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
@@ -493,7 +493,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
 def not_equal(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
 
-def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, out: Any = None) -> Tensor:
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, out: Any = None) -> Tensor:
     """Ones of the given sizes."""
 
 def ones_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -502,19 +502,19 @@ def ones_like(input: Any, *, dtype: Any = None, device: Any = None, requires_gra
 def outer(input: Any, vec2: Any) -> Tensor:
     """Outer product of two vectors."""
 
-def permute(input: Any, *dims: Any) -> Tensor:
+def permute(input: Any, *order: Any, dims: Any = None) -> Tensor:
     """Dimensions in the given order."""
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
 
-def prod(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
+def prod(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Product over one dimension, or over all elements; no division, so zeros are harmless at any order."""
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """Return the smallest dtype that holds both; an integer never widens a floating-point type."""
 
-def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform on [0, 1)."""
 
 def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -526,7 +526,7 @@ def randint(*args: Any, size: Any = None, low: builtins.int | None = None, high:
 def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers of input's shape and dtype."""
 
-def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """Standard normal."""
 
 def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -547,10 +547,10 @@ def relu(input: Any, *, out: Any = None) -> Tensor:
 def remainder(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise remainder with the divisor's sign (Python's %)."""
 
-def repeat_interleave(input: Any, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
+def repeat_interleave(input: Any, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Any = None) -> Tensor:
     """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
 
-def reshape(input: Any, *shape: Any) -> Tensor:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
@@ -562,16 +562,16 @@ def round(input: Any, *, out: Any = None) -> Tensor:
 def rsqrt(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise 1 / sqrt(input)."""
 
-def scatter(input: Any, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+def scatter(input: Any, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None, axis: Any = None) -> Tensor:
     """input with src (or a value) written at index along `dim`."""
 
-def scatter_add(input: Any, dim: builtins.int, index: Any, src: Any) -> Tensor:
+def scatter_add(input: Any, dim: builtins.int, index: Any, src: Any, *, axis: Any = None) -> Tensor:
     """input with src added at index along `dim`; repeated indices add up."""
 
 def seed() -> builtins.int:
     """Seed the default generator from the operating system's entropy and return the seed."""
 
-def select(input: Any, dim: builtins.int, index: builtins.int) -> Tensor:
+def select(input: Any, dim: builtins.int, index: builtins.int, *, axis: Any = None) -> Tensor:
     """A view of one slice along `dim`, without that dimension."""
 
 def set_default_dtype(d: dtype) -> None:
@@ -607,14 +607,16 @@ def sin(input: Any, *, out: Any = None) -> Tensor:
 def sinh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise hyperbolic sine."""
 
-def softmax(input: Any, dim: builtins.int, dtype: Any = None) -> Tensor:
+def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """exp(input) / sum(exp(input)) along `dim`."""
 
-def sort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
+def sort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Any:
     """(values, indices) of the elements in order along `dim`; nan counts as the largest. Always stable."""
 
-def split(tensor: Any, split_size_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
+def split(tensor: Any, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Any = None) -> tuple[Tensor, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
+
+    `split_size` is the method's name of the sizes in PyTorch."""
 
 def sqrt(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise square root; its derivative at 0 is inf."""
@@ -622,16 +624,16 @@ def sqrt(input: Any, *, out: Any = None) -> Tensor:
 def square(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise square."""
 
-def squeeze(input: Any, dim: Any = None) -> Tensor:
+def squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named that have it."""
 
-def stack(tensors: Any, dim: builtins.int = 0, *, out: Any = None) -> Tensor:
+def stack(tensors: Any, dim: builtins.int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
 
-def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None) -> Tensor:
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Standard deviation; its derivative is 0 where it is 0."""
 
-def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1) -> Any:
+def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Any:
     """(standard deviation, mean) over the given dimensions, or all."""
 
 def sub(input: Any, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
@@ -652,7 +654,7 @@ def swapdims(input: Any, dim0: builtins.int, dim1: builtins.int) -> Tensor:
 def t(input: Any) -> Tensor:
     """The transpose of a matrix; tensors of lower rank as they are."""
 
-def take_along_dim(input: Any, indices: Any, dim: builtins.int | None = None) -> Tensor:
+def take_along_dim(input: Any, indices: Any, dim: builtins.int | None = None, *, axis: Any = None) -> Tensor:
     """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
 
 def tan(input: Any, *, out: Any = None) -> Tensor:
@@ -680,10 +682,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     Raises:
         RuntimeError: if the sizes of a pair differ, or the sequences differ in length."""
 
-def tile(input: Any, *dims: Any) -> Tensor:
+def tile(input: Any, *counts: Any, dims: Any = None) -> Tensor:
     """repeat with missing counts taken as 1 (NumPy's tile)."""
 
-def topk(input: Any, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> Any:
+def topk(input: Any, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Any = None) -> Any:
     """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
 
 def trace(input: Any) -> Tensor:
@@ -704,19 +706,19 @@ def true_divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = 
 def trunc(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise integer part."""
 
-def unbind(input: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+def unbind(input: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of the slices along `dim`, without that dimension."""
 
-def unflatten(input: Any, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+def unflatten(input: Any, dim: builtins.int, sizes: Sequence[builtins.int], *, axis: Any = None) -> Tensor:
     """Dimension `dim` split into the given sizes."""
 
-def unsqueeze(input: Any, dim: builtins.int) -> Tensor:
+def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
     """With a dimension of size 1 inserted at `dim`."""
 
-def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None) -> Tensor:
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Tensor:
     """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
 
-def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1) -> Any:
+def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Any:
     """(variance, mean) over the given dimensions, or all."""
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
@@ -724,7 +726,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
     With the condition alone: the indices of its true elements, one tensor a dimension."""
 
-def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, out: Any = None) -> Tensor:
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, out: Any = None) -> Tensor:
     """Zeros of the given sizes."""
 
 def zeros_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:

@@ -162,31 +162,28 @@ class TableMethods:
     def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2)."""
 
-    def adjoint_dims(self) -> Tensor:
-        """The last two dimensions exchanged."""
-
-    def all(self, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
+    def all(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Whether all elements are true (nonzero)."""
 
     def allclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether isclose holds for every element."""
 
-    def amax(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Tensor:
+    def amax(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Largest value over the given dimensions, or all; ties share the gradient evenly."""
 
-    def amin(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Tensor:
+    def amin(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
 
-    def any(self, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
+    def any(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Whether any element is true (nonzero)."""
 
-    def argmax(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
+    def argmax(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Index of the largest element along `dim`, or in the flattened tensor."""
 
-    def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Tensor:
+    def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Index of the smallest element along `dim`, or in the flattened tensor."""
 
-    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Tensor:
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Tensor:
         """Indices that sort input along `dim`; nan counts as the largest. Always stable."""
 
     def asin(self, *, out: Any = None) -> Tensor:
@@ -249,7 +246,7 @@ class TableMethods:
     def ceil_(self) -> Tensor:
         """ceil() written into this tensor; returns it."""
 
-    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
         """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
 
     def clamp(self, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
@@ -285,28 +282,28 @@ class TableMethods:
     def cosh_(self) -> Tensor:
         """cosh() written into this tensor; returns it."""
 
-    def count_nonzero(self, dim: Any = None) -> Tensor:
+    def count_nonzero(self, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Number of elements that are not zero."""
 
     def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
         """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
 
-    def cummax(self, dim: builtins.int) -> Any:
+    def cummax(self, dim: Any = None, *, axis: Any = None) -> Any:
         """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
 
-    def cummin(self, dim: builtins.int) -> Any:
+    def cummin(self, dim: Any = None, *, axis: Any = None) -> Any:
         """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
-    def cumprod(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
+    def cumprod(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
         """Running product along `dim`; no division, so zeros are harmless at any order."""
 
-    def cumprod_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
+    def cumprod_(self, dim: Any = None, *, dtype: Any = None) -> Tensor:
         """cumprod() written into this tensor; returns it."""
 
-    def cumsum(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
+    def cumsum(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
         """Running sum along `dim`; integers and bools give int64."""
 
-    def cumsum_(self, dim: builtins.int, *, dtype: Any = None) -> Tensor:
+    def cumsum_(self, dim: Any = None, *, dtype: Any = None) -> Tensor:
         """cumsum() written into this tensor; returns it."""
 
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
@@ -366,7 +363,7 @@ class TableMethods:
     def exp_(self) -> Tensor:
         """exp() written into this tensor; returns it."""
 
-    def expand(self, *sizes_: Any) -> Tensor:
+    def expand(self, *sizes: Any, size: Any = None) -> Tensor:
         """Dimensions of size 1 repeated without memory to the given sizes; -1 keeps a size."""
 
     def expand_as(self, other: Any) -> Tensor:
@@ -381,7 +378,7 @@ class TableMethods:
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Dimensions start_dim to end_dim merged into one."""
 
-    def flip(self, *dims: Any) -> Tensor:
+    def flip(self, *places: Any, dims: Any = None) -> Tensor:
         """Elements in reverse order along the given dimensions (a copy)."""
 
     def floor(self, *, out: Any = None) -> Tensor:
@@ -402,7 +399,7 @@ class TableMethods:
     def fmod_(self, other: Any) -> Tensor:
         """fmod() written into this tensor; returns it."""
 
-    def gather(self, dim: builtins.int, index: Any) -> Tensor:
+    def gather(self, dim: builtins.int, index: Any, *, axis: Any = None) -> Tensor:
         """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
 
     def ge(self, other: Any, *, out: Any = None) -> Tensor:
@@ -426,13 +423,13 @@ class TableMethods:
     def hypot_(self, other: Any) -> Tensor:
         """hypot() written into this tensor; returns it."""
 
-    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
+    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1, axis: Any = None) -> Tensor:
         """input with alpha * source's slices added at a 1-D index along `dim`."""
 
     def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
         """index_add() written into this tensor; returns it."""
 
-    def index_fill(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
+    def index_fill(self, dim: builtins.int, index: Any, value: Any, *, axis: Any = None) -> Tensor:
         """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
 
     def index_fill_(self, dim: builtins.int, index: Any, value: Any) -> Tensor:
@@ -444,7 +441,7 @@ class TableMethods:
     def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
         """index_put() written into this tensor; returns it."""
 
-    def index_select(self, dim: builtins.int, index: Any) -> Tensor:
+    def index_select(self, dim: builtins.int, index: Any, *, axis: Any = None) -> Tensor:
         """Slices of input along `dim` in the order of a 1-D index."""
 
     def isclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
@@ -504,7 +501,7 @@ class TableMethods:
     def log_(self) -> Tensor:
         """log() written into this tensor; returns it."""
 
-    def log_softmax(self, dim: builtins.int, dtype: Any = None) -> Tensor:
+    def log_softmax(self, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
         """log(softmax(input)) along `dim`, without cancellation."""
 
     def logaddexp(self, other: Any, *, out: Any = None) -> Tensor:
@@ -537,7 +534,7 @@ class TableMethods:
     def logsigmoid(self, *, out: Any = None) -> Tensor:
         """Elementwise log(sigmoid(input))."""
 
-    def logsumexp(self, dim: Any, keepdim: builtins.bool = False) -> Tensor:
+    def logsumexp(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
         """log(sum(exp(input))) over the given dimensions, without overflow."""
 
     def lt(self, other: Any, *, out: Any = None) -> Tensor:
@@ -558,7 +555,7 @@ class TableMethods:
     def matmul(self, other: Any, *, out: Any = None) -> Tensor:
         """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
 
-    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Any:
+    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
         """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
 
     def maximum(self, other: Any, *, out: Any = None) -> Tensor:
@@ -570,10 +567,10 @@ class TableMethods:
     def mean(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
         """Mean over the given dimensions, or all; floating point only."""
 
-    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Any:
         """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
 
-    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None) -> Any:
+    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
         """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
 
     def minimum(self, other: Any, *, out: Any = None) -> Tensor:
@@ -603,7 +600,7 @@ class TableMethods:
     def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """nan_to_num() written into this tensor; returns it."""
 
-    def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int) -> Tensor:
+    def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Any = None) -> Tensor:
         """A view of `length` elements along `dim` from `start`."""
 
     def ndtr(self, *, out: Any = None) -> Tensor:
@@ -624,13 +621,13 @@ class TableMethods:
     def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
         """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
 
-    def norm(self, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
+    def norm(self, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
 
     def outer(self, vec2: Any) -> Tensor:
         """Outer product of two vectors."""
 
-    def permute(self, *dims: Any) -> Tensor:
+    def permute(self, *order: Any, dims: Any = None) -> Tensor:
         """Dimensions in the given order."""
 
     def pow(self, exponent: Any, *, out: Any = None) -> Tensor:
@@ -641,7 +638,7 @@ class TableMethods:
 
     def pow_tensor(self, other: Any, *, out: Any = None) -> Tensor: ...
 
-    def prod(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
+    def prod(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Product over one dimension, or over all elements; no division, so zeros are harmless at any order."""
 
     def ravel(self) -> Tensor:
@@ -665,13 +662,13 @@ class TableMethods:
     def remainder_(self, other: Any) -> Tensor:
         """remainder() written into this tensor; returns it."""
 
-    def repeat(self, *repeats: Any) -> Tensor:
+    def repeat(self, *counts: Any, repeats: Any = None) -> Tensor:
         """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
 
-    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Any = None) -> Tensor:
         """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *sizes: Any, shape: Any = None) -> Tensor:
         """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
     def reshape_as(self, other: Any) -> Tensor:
@@ -698,19 +695,19 @@ class TableMethods:
     def safe_reciprocal(self, *, out: Any = None) -> Tensor:
         """Elementwise 1 / input, 0 where input is 0."""
 
-    def scatter(self, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+    def scatter(self, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None, axis: Any = None) -> Tensor:
         """input with src (or a value) written at index along `dim`."""
 
     def scatter_(self, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
         """scatter() written into this tensor; returns it."""
 
-    def scatter_add(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
+    def scatter_add(self, dim: builtins.int, index: Any, src: Any, *, axis: Any = None) -> Tensor:
         """input with src added at index along `dim`; repeated indices add up."""
 
     def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
         """scatter_add() written into this tensor; returns it."""
 
-    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
+    def select(self, dim: builtins.int, index: builtins.int, *, axis: Any = None) -> Tensor:
         """A view of one slice along `dim`, without that dimension."""
 
     def sgn(self) -> Tensor:
@@ -746,17 +743,19 @@ class TableMethods:
     def sinh_(self) -> Tensor:
         """sinh() written into this tensor; returns it."""
 
-    def softmax(self, dim: builtins.int, dtype: Any = None) -> Tensor:
+    def softmax(self, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
         """exp(input) / sum(exp(input)) along `dim`."""
 
     def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
         """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
 
-    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Any:
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Any:
         """(values, indices) of the elements in order along `dim`; nan counts as the largest. Always stable."""
 
-    def split(self, split_size_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
+    def split(self, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Any = None) -> tuple[Tensor, ...]:
+        """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
+
+        `split_size` is the method's name of the sizes in PyTorch."""
 
     def sqrt(self, *, out: Any = None) -> Tensor:
         """Elementwise square root; its derivative at 0 is inf."""
@@ -770,10 +769,10 @@ class TableMethods:
     def square_(self) -> Tensor:
         """square() written into this tensor; returns it."""
 
-    def squeeze(self, dim: Any = None) -> Tensor:
+    def squeeze(self, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Without dimensions of size 1: all of them, or those named that have it."""
 
-    def std(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None) -> Tensor:
+    def std(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Standard deviation; its derivative is 0 where it is 0."""
 
     def sub(self, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
@@ -788,7 +787,7 @@ class TableMethods:
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of lower rank as they are."""
 
-    def take_along_dim(self, indices: Any, dim: builtins.int | None = None) -> Tensor:
+    def take_along_dim(self, indices: Any, dim: builtins.int | None = None, *, axis: Any = None) -> Tensor:
         """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
 
     def tan(self, *, out: Any = None) -> Tensor:
@@ -803,10 +802,10 @@ class TableMethods:
     def tanh_(self) -> Tensor:
         """tanh() written into this tensor; returns it."""
 
-    def tile(self, *dims: Any) -> Tensor:
+    def tile(self, *counts: Any, dims: Any = None) -> Tensor:
         """repeat with missing counts taken as 1 (NumPy's tile)."""
 
-    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> Any:
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Any = None) -> Any:
         """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
 
     def trace(self) -> Tensor:
@@ -833,19 +832,19 @@ class TableMethods:
     def trunc_(self) -> Tensor:
         """trunc() written into this tensor; returns it."""
 
-    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def unbind(self, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
         """Views of the slices along `dim`, without that dimension."""
 
-    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int], *, axis: Any = None) -> Tensor:
         """Dimension `dim` split into the given sizes."""
 
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
+    def unsqueeze(self, dim: Any = None, *, axis: Any = None) -> Tensor:
         """With a dimension of size 1 inserted at `dim`."""
 
-    def var(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None) -> Tensor:
+    def var(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Tensor:
         """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
 
-    def view(self, *shape: Any) -> Tensor:
+    def view(self, *sizes: Any, size: Any = None, dtype: Any = None) -> Tensor:
         """The same memory in another shape; an error where that is not possible."""
 
     def view_as(self, other: Any) -> Tensor:

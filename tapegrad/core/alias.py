@@ -203,12 +203,19 @@ def detached(t: Any) -> Any:
     return v
 
 
+SMALL_PART = 8
+
+
 def save(t: Any) -> Any:
-    """What the tape keeps of a tensor that shares memory: its array, or a copy while NumPy code can write to it."""
+    """What the tape keeps of a tensor that shares memory: its array, or a copy while NumPy code can write to it.
+
+    A small part of a block is copied too: held, it would make the next write into the block copy all of it, and a
+    recurrence through a buffer quadratic.
+    """
     a = t._st
     if type(a) is not Alias:
         return t._d
-    if a.store.exported():
+    if a.store.exported() or t._d.nbytes * SMALL_PART <= a.store.root.nbytes:
         count_copy(t._d)
         return t._d.copy(order="K")
     kept, anchor = services.over_memory(t._d)

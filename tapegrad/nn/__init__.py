@@ -6,29 +6,60 @@ from ..tensor import Parameter as Parameter
 from . import functional as functional
 from . import init as init
 from . import utils as utils
-from .activation import ELU, GELU, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
+from .activation import (
+    ELU,
+    GELU,
+    Hardtanh,
+    LeakyReLU,
+    LogSoftmax,
+    Mish,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softmin,
+    Softplus,
+    Softsign,
+    Tanh,
+    Tanhshrink,
+)  # fmt: skip
 from .container import ModuleDict, ModuleList, ParameterList, Sequential
 from .dropout import Dropout
 from .linear import Flatten, Identity, Linear
-from .loss import BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
+from .loss import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)  # fmt: skip
 from .module import Module
 from .norm import BatchNorm1d, LayerNorm
 
 __all__ = [
     "ELU",
     "GELU",
+    "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
+    "Hardtanh",
+    "HuberLoss",
     "Identity",
+    "KLDivLoss",
     "L1Loss",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
     "LogSoftmax",
     "MSELoss",
+    "Mish",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -39,9 +70,13 @@ __all__ = [
     "Sequential",
     "SiLU",
     "Sigmoid",
+    "SmoothL1Loss",
     "Softmax",
+    "Softmin",
     "Softplus",
+    "Softsign",
     "Tanh",
+    "Tanhshrink",
     "functional",
     "init",
     "utils",

@@ -66,6 +66,49 @@ class ELU(InPlace):
         return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
 
 
+class Mish(InPlace):
+    """input * tanh(softplus(input)), of any shape."""
+
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return F.mish(input, self.inplace)
+
+
+class Hardtanh(InPlace):
+    """input limited to [min_val, max_val], of any shape; min_value and max_value are PyTorch's old names."""
+
+    def __init__(
+        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(inplace)
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"min_val={self.min_val}, max_val={self.max_val}{', inplace=True' if self.inplace else ''}"
+
+
+class Softsign(Module):
+    """input / (1 + |input|), of any shape."""
+
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return F.softsign(input)
+
+
+class Tanhshrink(Module):
+    """input - tanh(input), of any shape."""
+
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return F.tanhshrink(input)
+
+
 class GELU(Module):
     """input times the normal distribution function, of any shape; approximate="tanh" takes the tanh form."""
 
@@ -125,6 +168,14 @@ class Softmax(Module):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
+
+
+class Softmin(Softmax):
+    """softmax of -input along dim, of any shape."""
+
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return F.softmin(input, self.dim)
 
 
 class LogSoftmax(Softmax):

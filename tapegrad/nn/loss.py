@@ -54,6 +54,60 @@ class MSELoss(Loss):
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
+class SmoothL1Loss(Loss):
+    """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2."""
+
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.beta = beta
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+
+
+class HuberLoss(Loss):
+    """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2)."""
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction=reduction)
+        self.delta = delta
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
+        return F.huber_loss(input, target, self.reduction, self.delta)
+
+
+class KLDivLoss(Loss):
+    """target * (log(target) - input), for input of log probabilities; "batchmean" gives the divergence.
+
+    Args:
+        log_target: whether target holds log probabilities, too.
+    """
+
+    def __init__(
+        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+
+
+class BCELoss(WeightedLoss):
+    """Cross entropy of targets in [0, 1] against probabilities.
+
+    Args:
+        weight: factor of each element's loss, broadcast.
+    """
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
+        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+
+
 class BCEWithLogitsLoss(WeightedLoss):
     """Cross entropy of targets in [0, 1] against sigmoid(input).
 

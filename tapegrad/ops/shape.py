@@ -66,10 +66,8 @@ def numpy_names(function: F) -> F:
 
     shown = list(own.values())
     place = next(i for i, p in enumerate(shown) if p.name == "dim")
-    if all(p.default is not p.empty for p in shown[place + 1 :]):
-        shown[place] = shown[place].replace(
-            default=own["dim"].default if own["dim"].default is not own["dim"].empty else None
-        )
+    if own["dim"].default is inspect.Parameter.empty and all(p.default is not p.empty for p in shown[place + 1 :]):
+        shown[place] = shown[place].replace(default=None, annotation="Any")
     for other, name in names.items():
         default = None if name == "dim" else own[name].default
         shown.append(inspect.Parameter(other, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any"))
@@ -518,8 +516,8 @@ def tile(input: Any, *counts: Any, dims: Any = None) -> Any:
 def _sequence(op: str, tensors: Any) -> list[Any]:
     if isinstance(tensors, Box) or not isinstance(tensors, Iterable):
         raise TypeError(
-            f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}. Pass them as one "
-            f"sequence: {op}([a, b])."
+            f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}. Pass them as "
+            f"one sequence: {op}([a, b])."
         )
     return [tensor(x) for x in tensors]
 
