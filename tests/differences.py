@@ -60,6 +60,14 @@ ROWS = [
     ("norm has second derivative 0 at the origin",
      "x = L.zeros(2, requires_grad=True); g, = L.autograd.grad(x.norm(), x, create_graph=True)\n"
      "print(L.autograd.grad(g.sum(), x)[0].tolist())", "[0.0, 0.0]", "[nan, nan]"),
+    ("real and imag of a complex tensor are copies",
+     "a = L.ones(1, dtype=L.complex64); a.real.fill_(9); print(a.real.item())", "1.0", "9.0"),
+    ("advanced indices that stand apart put their dimensions first, as in NumPy",
+     "print(tuple(L.zeros(2, 3, 4)[0, :, [0, 1]].shape))", "(2, 3)", "(3, 2)"),
+    ("negative indices count from the end in gather, scatter and index_select",
+     "print(L.arange(3.).gather(0, L.tensor([-1])).tolist())", "[2.0]", "RuntimeError: index -1 is out of bounds for dimension 0"),
+    ("asking for a device that is not there is a RuntimeError",
+     "L.ones(1).cuda()", "RuntimeError: no cuda device is available", "AssertionError: Torch not compiled with CUDA enabled"),
 ]  # fmt: skip
 
 
