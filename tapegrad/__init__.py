@@ -43,6 +43,7 @@ from .arrays.dtypes import promote_types as promote_types
 from .arrays.dtypes import set_default_dtype as set_default_dtype
 from .core.modes import enable_grad as enable_grad
 from .core.modes import inference_mode as inference_mode
+from .core.modes import is_anomaly_enabled as is_anomaly_enabled
 from .core.modes import is_grad_enabled as is_grad_enabled
 from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from .core.modes import no_grad as no_grad

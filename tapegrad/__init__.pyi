@@ -337,6 +337,9 @@ def index_select(input: Any, dim: builtins.int, index: Any, *, axis: Any = None)
 def initial_seed() -> builtins.int:
     """The last seed of the default generator."""
 
+def is_anomaly_enabled() -> builtins.bool:
+    """Whether anomaly mode is on here."""
+
 def is_grad_enabled() -> builtins.bool:
     """Whether operations are recorded here."""
 
