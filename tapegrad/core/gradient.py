@@ -16,7 +16,9 @@ from .state import TRANSFORMING, is_recording
 
 def as_list(value: Any) -> list[Any]:
     """A list, tuple, generator or other series as a list; a tensor, or what will be refused as one, in a list of its own."""
-    single = isinstance(value, Box | str) or hasattr(value, "__array_interface__") or not isinstance(value, Iterable)
+    if value is None or isinstance(value, Box):
+        return [value]
+    single = isinstance(value, str) or hasattr(value, "__array_interface__") or not isinstance(value, Iterable)
     return [value] if single else list(value)
 
 
