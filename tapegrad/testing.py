@@ -194,10 +194,6 @@ def forward(op: Op, arrays: Sequence[Any], params: Sequence[Any]) -> tuple[Any, 
     return tuple(np.asarray(o) for o in (out if op.outputs > 1 else (out,)))
 
 
-def tracked_outputs(op: Op, ys: Sequence[Any]) -> list[Any]:
-    return [y for y in ys[: op.differentiable] if y.requires_grad]
-
-
 def random_like(rng: np.random.Generator, a: Any) -> Any:
     """Normal values of the array's shape and dtype, complex ones for complex."""
     shape, dtype = np.shape(a), a.dtype

@@ -139,9 +139,7 @@ def guard_rows(t: Array, g: Array, dims: tuple[int, ...] | int | None, reduced: 
 
 def own(g: Array) -> Array:
     """The array itself if it owns plain writable memory, else a copy."""
-    if type(g) is np.ndarray and g.flags.owndata and g.flags.writeable:
-        return g
-    return np.array(g, order="K", subok=False)
+    return g if owns(g) else np.array(g, order="K", subok=False)
 
 
 def over_memory(a: Array) -> tuple[Array, Array]:

@@ -88,11 +88,7 @@ def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> No
 
 def wrap(array: Any, slot: int = 0) -> Any:
     """A private tensor around an array."""
-    out = new(Tensor)
-    out._d = array if type(array) is ndarray else asarray(array)
-    out._s = slot
-    out._st = None
-    return out
+    return box(array if type(array) is ndarray else asarray(array), slot)
 
 
 def box(array: Any, slot: int) -> Any:

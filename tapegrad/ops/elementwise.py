@@ -597,7 +597,7 @@ TABLE["sgn"].call = sgn
 # -------------------------------------------------------------------------------------------------- selection by value
 
 # Ties share evenly: 1 where x > y, 1/2 where equal.
-_winner = define(
+define(
     "winner",
     "constant",
     lambda x, y: ((x > y) + 0.5 * (x == y)).astype(np.result_type(x, y)),

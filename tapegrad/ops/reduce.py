@@ -72,13 +72,21 @@ def _mean(x: Any, dims: Dims, keepdim: bool) -> Any:
     return np.asarray(total / n if n else total * np.nan).astype(x.dtype)
 
 
-def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+def _wide_var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    """The variance in at least float32: that of half-precision values may not fit their dtype where its root does."""
     w = _wide(x)
     n = _count(x.shape, dims)
     c = w - add_reduce(w, axis=dims, keepdims=True) / builtins.max(n, 1)
     total = add_reduce((c * c.conj()).real, axis=dims, keepdims=keepdim)
-    mean = total / (n - correction) if n > correction else total * np.nan
-    return np.asarray(mean).astype(c.real.dtype if w is x else x.dtype)
+    return np.asarray(total / (n - correction) if n > correction else total * np.nan).astype(c.real.dtype)
+
+
+def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    return _wide_var(x, dims, correction, keepdim).astype(x.real.dtype)
+
+
+def _std(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    return np.sqrt(_wide_var(x, dims, correction, keepdim)).astype(x.real.dtype)
 
 
 def _one_over(n: float) -> float:
@@ -136,8 +144,7 @@ _mean_op = define(
 )  # fmt: skip
 _var_op = define("var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS)
 _std_op = define(
-    "std", "general", lambda x, dims, correction, keepdim: np.sqrt(_var(x, dims, correction, keepdim)), (_d_std,),
-    params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS,
+    "std", "general", _std, (_d_std,), params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
