@@ -1,0 +1,334 @@
+"""PyTorch's own sample inputs run through both libraries: value, vjp and second-order vjp in float64 and complex128.
+
+`python -m compat.opinfo [-v] [pattern ..]` prints a line a row of `rows.tsv` whose name matches: its state and the first thing
+that differs. A row counts as covered when every sample agrees in every quantity.
+"""
+
+import csv
+import functools
+import itertools
+import re
+import sys
+import types
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_flatten, tree_map
+
+import tapegrad as tg
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+RTOL, ATOL = 1e-7, 1e-8  # against the largest element: factorisations and sums in another order
+STEP = 1e-6  # of finite differences, where PyTorch has no double backward
+LEFT_OUT = re.compile(r"sparse|_flash_|_efficient_|_native_|_unsafe_|_segment_reduce")
+
+
+class Row(NamedTuple):
+    name: str
+    variant: str
+    complex: bool
+
+    @property
+    def title(self):
+        return f"{self.name}:{self.variant}" if self.variant else self.name
+
+
+def rows():
+    with open(Path(__file__).with_name("rows.tsv"), newline="") as f:
+        return [Row(r["name"], r["variant"], r["complex"] == "1") for r in csv.DictReader(f, delimiter="\t")]
+
+
+INFOS = {(op.name, op.variant_test_name): op for op in op_db}
+
+
+# --------------------------------------------------------------------------------------------- PyTorch's programs on tapegrad
+
+
+def seeded(function, *args, **kwargs):
+    """What the test functions of random operations call: the operation behind a fixed seed."""
+    tg.manual_seed(42)
+    return function(*args, **kwargs)
+
+
+def rebound(function):
+    """A Python function of PyTorch's test suite in which `torch` is tapegrad."""
+    names = {**function.__globals__, "torch": tg, "wrapper_set_seed": seeded}
+    for name in function.__code__.co_names:
+        helper = names.get(name)
+        if isinstance(helper, types.FunctionType) and helper.__module__.startswith("torch.testing") and helper is not seeded:
+            names[name] = rebound(helper) if helper is not function else helper
+    copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def of_tapegrad(op):
+    """The operation in tapegrad, under PyTorch's name; None if there is none."""
+    function = op.op
+    if isinstance(function, types.FunctionType) and function.__module__.startswith("torch.testing"):
+        return rebound(function)
+    for owner in (tg, tg.Tensor):
+        try:
+            return functools.reduce(getattr, op.name.removeprefix("torch.").split("."), owner)
+        except AttributeError:
+            continue
+    return None
+
+
+def converted(value, leaves):
+    """A sample's argument for tapegrad; tensors that require gradient are appended to `leaves`."""
+
+    def convert(v):
+        if isinstance(v, torch.Tensor):
+            array = v.detach().resolve_conj().resolve_neg()
+            if array.dtype is torch.bfloat16:
+                t = tg.tensor(array.float().numpy()).to(tg.bfloat16)
+            else:
+                t = tg.from_numpy(laid_out(array))
+            if v.requires_grad:
+                leaves.append(t.requires_grad_())
+            return t
+        if isinstance(v, torch.dtype):
+            return getattr(tg, str(v).removeprefix("torch."))
+        if isinstance(v, torch.device):
+            return str(v)
+        if isinstance(v, torch.Size):
+            return tuple(v)
+        return v
+
+    return tree_map(convert, value)
+
+
+def laid_out(t):
+    """The tensor's values in a block of their own, with its strides where these reach every element once."""
+    a = t.numpy()
+    return np.array(a, order="K")
+
+
+def tensors(value, kind):
+    return [t for t in tree_flatten(value)[0] if isinstance(t, kind)] if not isinstance(value, kind) else [value]
+
+
+def flat(result, kind):
+    """The tensors of a result, in order; named tuples and lists taken apart."""
+    if isinstance(result, kind):
+        return [result]
+    if isinstance(result, list | tuple):
+        return [t for r in result for t in flat(r, kind)]
+    return []
+
+
+def array_of(t):
+    if t is None:
+        return None
+    if isinstance(t, torch.Tensor):
+        t = t.detach().resolve_conj().resolve_neg()
+        if t._is_zerotensor():
+            return np.zeros(t.shape, str(t.dtype).removeprefix("torch."))
+        return (t.float() if t.dtype is torch.bfloat16 else t).numpy()
+    return np.asarray(t.detach().float().numpy() if t.dtype is tg.bfloat16 else t.detach().numpy())
+
+
+class Run(NamedTuple):
+    """One library's results on one sample."""
+
+    value: list
+    vjp: list
+    second: list | None
+
+
+def random_like(rng, t):
+    a = array_of(t)
+    values = rng.standard_normal(a.shape)
+    return (values + 1j * rng.standard_normal(a.shape) if a.dtype.kind == "c" else values).astype(a.dtype)
+
+
+def is_tracked(t):
+    return t.requires_grad and (t.is_floating_point() or t.is_complex())
+
+
+def run(library, kind, function, leaves, process, second):
+    """Value, vjp and second-order vjp of function() for random cotangents; `second` False leaves the last one out."""
+    result = function()
+    values = flat(process(result), kind)
+    tracked = [y for y in values if is_tracked(y)]
+    if not leaves or not tracked:
+        return Run([array_of(v) for v in values], [], [])
+    rng = np.random.default_rng(1)
+    seeds = [make(library, random_like(rng, y)) for y in tracked]
+    grad = library.autograd.grad
+    gs = list(grad(tracked, leaves, seeds, create_graph=second, allow_unused=True))
+    first = Run([array_of(v) for v in values], [array_of(g) for g in gs], None)
+    if not second:
+        return first
+    directions = [make(library, random_like(rng, x), False) for x in leaves]
+    total = sum((d.conj() * g).real.sum() for d, g in zip(directions, gs, strict=True) if g is not None)
+    if not getattr(total, "requires_grad", False):
+        return first._replace(second=[])
+    return first._replace(second=[array_of(g) for g in grad(total, [*leaves, *seeds], allow_unused=True)])
+
+
+def make(library, array, tracked=True):
+    t = library.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
+    return t.requires_grad_() if tracked else t
+
+
+def unequal(ours, theirs):
+    """What differs between two lists of arrays, in words; an absent gradient counts as 0."""
+    if ours is None or theirs is None:
+        return None
+    for i, (a, b) in enumerate(itertools.zip_longest(ours, theirs)):
+        if a is None and b is None:
+            continue
+        a, b = (np.zeros_like(b) if a is None else a), (np.zeros_like(a) if b is None else b)
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
+            return f"{i}: {a.dtype}{list(a.shape)} for {b.dtype}{list(b.shape)}"
+        finite = np.abs(b[np.isfinite(b)]) if b.dtype.kind in "fc" else np.zeros(0)
+        scale = max(1.0, float(finite.max())) if finite.size else 1.0
+        eps = max(float(np.finfo(b.dtype).eps) / 2.2e-16, 1.0) if b.dtype.kind in "fc" else 1.0
+        if not np.allclose(a, b, rtol=RTOL * eps**0.5, atol=ATOL * scale * eps**0.5, equal_nan=True):
+            with np.errstate(all="ignore"):
+                worst = np.nanmax(np.abs(a.astype(complex) - b)) if a.size else 0
+            return f"{i}: off by {worst:.3g}; {short(a)} for {short(b)}"
+    return None
+
+
+def short(a):
+    text = np.array2string(a, precision=6, threshold=12, edgeitems=2).replace("\n", " ")
+    return text if len(text) < 160 else text[:160] + ".."
+
+
+def numerical_second(function_of, leaves, process, second):
+    """Whether our second-order vjp agrees with central differences of our first-order vjp, in a random direction."""
+    rng = np.random.default_rng(2)
+    us = [random_like(rng, x) for x in leaves]
+    expected = 0.0
+    for sign in (1, -1):
+        moved = [tg.from_numpy(np.array(array_of(x) + sign * STEP * u)).requires_grad_() for x, u in zip(leaves, us, strict=True)]
+        gs = run(tg, tg.Tensor, lambda moved=moved: function_of(moved), moved, process, False)
+        rng2 = np.random.default_rng(1)
+        values = flat(process(function_of(moved)), tg.Tensor)
+        for y in values:
+            if is_tracked(y):
+                random_like(rng2, y)
+        ds = [random_like(rng2, x) for x in leaves]
+        expected += sign * sum(np.vdot(d, g).real for d, g in zip(ds, gs.vjp, strict=True) if g is not None)
+    expected /= 2 * STEP
+    got = sum(np.vdot(g, u).real for g, u in zip(second, us, strict=False) if g is not None)
+    if abs(got - expected) > 1e-4 * max(1.0, abs(expected)):
+        return f"finite differences give {expected:.8g}, the second-order vjp {got:.8g}"
+    return None
+
+
+def identity(x):
+    return x
+
+
+def check(op, sample):
+    """{quantity: what differs} of one sample."""
+    ours = of_tapegrad(op)
+    process = sample.output_process_fn_grad
+    trivial = "lambda x: x" in repr(getattr(process, "__qualname__", "")) or process is None
+    our_process = identity if trivial else rebound(process) if isinstance(process, types.FunctionType) else process
+    theirs_leaves = [t for t in tree_flatten((sample.input, sample.args, sample.kwargs))[0] if isinstance(t, torch.Tensor) and t.requires_grad]
+
+    def call_theirs():
+        return op.op(sample.input, *sample.args, **sample.kwargs)
+
+    def call_ours(moved=None):
+        leaves = []
+        if moved is None:
+            arguments = given
+        else:
+            source = iter(moved)
+            arguments = tree_map(lambda v: next(source) if isinstance(v, tg.Tensor) and v.requires_grad else v, given)
+        del leaves
+        return ours(arguments[0], *arguments[1], **arguments[2])
+
+    leaves = []
+    given = converted((sample.input, sample.args, dict(sample.kwargs)), leaves)
+    found = {}
+    torch.manual_seed(0)
+    numeric = not op.supports_gradgrad
+    try:
+        expected = run(torch, torch.Tensor, call_theirs, theirs_leaves, process or identity, not numeric)
+    except (RuntimeError, NotImplementedError) as e:
+        if "not implemented" not in str(e) and "does not require grad" not in str(e) and "derivative" not in str(e):
+            raise
+        numeric = True
+        torch.manual_seed(0)
+        expected = run(torch, torch.Tensor, call_theirs, theirs_leaves, process or identity, False)
+    tg.manual_seed(0)
+    got = run(tg, tg.Tensor, call_ours, leaves, our_process, True)
+    for quantity in ("value", "vjp", "second"):
+        text = unequal(getattr(got, quantity), getattr(expected, quantity))
+        if text:
+            found[quantity] = text
+    if numeric and got.second and not any(x.dtype not in (tg.float64, tg.complex128) for x in leaves):
+        text = numerical_second(call_ours, leaves, our_process, got.second)
+        if text:
+            found["second"] = text
+    return found
+
+
+def samples(op, dtype):
+    torch.manual_seed(0)
+    return op.sample_inputs("cpu", dtype, requires_grad=dtype in op.supported_backward_dtypes(torch.device("cpu").type))
+
+
+def examine(row, verbose=False):
+    """{(dtype, sample number, quantity): what differs} over all samples; None if tapegrad lacks the operation."""
+    op = INFOS[row.name, row.variant]
+    if of_tapegrad(op) is None:
+        return None
+    found = {}
+    for dtype in (torch.float64, torch.complex128) if row.complex else (torch.float64,):
+        if dtype not in op.supported_dtypes("cpu"):
+            continue
+        for k, sample in enumerate(samples(op, dtype)):
+            try:
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    texts = check(op, sample)
+            except Exception as e:
+                texts = {"error": f"{type(e).__name__}: {e}"[:300]}
+                if verbose:
+                    import traceback
+
+                    traceback.print_exc(limit=-4)
+            for quantity, text in texts.items():
+                found[str(dtype).removeprefix("torch."), k, quantity] = text
+                if verbose:
+                    print("    ", dtype, k, quantity, text, "|", repr(sample.summary())[:400])
+    return found
+
+
+def main(arguments):
+    verbose = "-v" in arguments
+    patterns = [a for a in arguments if a != "-v"]
+    covered = total = 0
+    for row in rows():
+        if patterns and not any(re.fullmatch(p, row.title) or re.fullmatch(p, row.name) for p in patterns):
+            continue
+        total += 1
+        found = examine(row, verbose)
+        covered += found == {}
+        if found is None:
+            print(f"missing  {row.title}")
+        elif found:
+            key, text = next(iter(found.items()))
+            print(f"differs  {row.title}  {len(found)}  {' '.join(map(str, key))}: {text}")
+        elif patterns:
+            print(f"agrees   {row.title}")
+        sys.stdout.flush()
+    print(f"{covered} of {total} rows agree")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
