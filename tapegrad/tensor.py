@@ -20,7 +20,7 @@ from .core.op import TABLE
 from .core.record import Box
 from .core.state import TRANSFORMING, is_recording
 from .core.tape import next_slot
-from .ops import create, einsum, elementwise, index, linalg, reduce, shape, sort
+from .ops import create, decompose, einsum, elementwise, index, linalg, reduce, scatter, shape, sort, special, statistics
 
 if TYPE_CHECKING:
     from ._methods import TableMethods
@@ -770,7 +770,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def _collect() -> None:
-    for module in (elementwise, reduce, shape, index, linalg, sort, einsum):
+    for module in (elementwise, special, reduce, statistics, shape, index, scatter, linalg, decompose, sort, einsum):
         for name, value in vars(module).items():
             if name.startswith("_") or not callable(value) or inspect.isclass(value):
                 continue

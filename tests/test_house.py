@@ -18,6 +18,7 @@ LAYERS = [
     {"arrays"},
     {"ops"},
     {"printing", "tensor"},
+    {"special", "linalg", "fft", "masked"},
     {"numpy"},
     {"func"},
     {"autograd"},

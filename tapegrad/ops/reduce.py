@@ -6,7 +6,7 @@ import builtins
 import math
 import operator
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,36 +16,12 @@ from ..arrays.numpy import add_reduce, wide_sum
 from ..core.op import TABLE
 from .define import define
 from .operands import promoted, tensor
+from .results import result
 from .samples import Sample, cases, complex_uniform, joined, of_values, uniform
 from .shape import dim_of, dims_of, numpy_names, shape_of
 
 Dims = tuple[int, ...] | None
 SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
-
-
-class Reduced(NamedTuple):
-    """Values and indices of a function that picks elements; a subclass for each function, printed as in PyTorch."""
-
-    values: Any
-    indices: Any
-
-    def __repr__(self) -> str:
-        name = f"{dtypes.name_prefix()}.return_types.{type(self).__name__}"
-        return f"{name}(\nvalues={self.values!r},\nindices={self.indices!r})"
-
-    def __reduce__(self) -> Any:
-        return picked, (type(self).__name__, *self)
-
-
-RETURN_TYPES: dict[str, type[Reduced]] = {
-    name: type(name, (Reduced,), {"__slots__": (), "__module__": "tapegrad.return_types"})
-    for name in ("max", "min", "sort", "topk", "median", "cummax", "cummin")
-}
-
-
-def picked(name: str, values: Any, indices: Any) -> Reduced:
-    """The result of the function of that name."""
-    return RETURN_TYPES[name](values, indices)
 
 
 def _spread(g: Any, shape: tuple[int, ...], dims: Dims, keepdim: bool) -> Any:
@@ -471,8 +447,8 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         if not isinstance(dim, int):
             return TABLE[elementwise].call(x, dim)
         if not x._d.ndim:
-            return picked(name, TABLE["clone"].call(x), tensor(np.zeros((), np.int64)))
-        return picked(name, *pick(x, dim_of(dim, x._d.ndim), keepdim))
+            return result(name, TABLE["clone"].call(x), tensor(np.zeros((), np.int64)))
+        return result(name, *pick(x, dim_of(dim, x._d.ndim), keepdim))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "tapegrad"

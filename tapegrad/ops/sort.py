@@ -10,7 +10,8 @@ import numpy as np
 from ..core.op import TABLE
 from .define import define
 from .operands import tensor
-from .reduce import Reduced, d_extreme, d_pick, pick, picked
+from .reduce import d_extreme, d_pick, pick
+from .results import result
 from .samples import cases, joined, of_values
 from .shape import dim_of, numpy_names, shape_of
 
@@ -124,11 +125,11 @@ def _along(input: Any, dim: int) -> tuple[Any, int]:
     return x if rank else TABLE["reshape"].call(x, (1,)), dim_of(dim, rank)
 
 
-def _back(name: str, pair: Any, input: Any) -> Reduced:
+def _back(name: str, pair: Any, input: Any) -> Any:
     """The two results in the shape of a 0-dim input."""
     if shape_of(tensor(input)):
-        return picked(name, *pair)
-    return picked(name, *[TABLE["reshape"].call(t, ()) for t in pair])
+        return result(name, *pair)
+    return result(name, *[TABLE["reshape"].call(t, ()) for t in pair])
 
 
 @numpy_names
@@ -154,7 +155,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     if not 0 <= k <= x._d.shape[d]:
         raise RuntimeError(f"selected index k out of range: k={k} for a dimension of size {x._d.shape[d]}. In topk().")
     pair = _topk(x, k, d, bool(largest))
-    return _back("topk", pair, input) if k else picked("topk", *pair)
+    return _back("topk", pair, input) if k else result("topk", *pair)
 
 
 @numpy_names

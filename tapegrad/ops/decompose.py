@@ -1,0 +1,3 @@
+"""Decompositions, solvers and functions of matrices."""
+
+from __future__ import annotations

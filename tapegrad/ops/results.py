@@ -1,0 +1,37 @@
+"""Named results of functions that return several tensors, printed as PyTorch prints them."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from ..arrays import dtypes
+
+FIELDS: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin"), ("values", "indices")
+)
+
+
+class Result:
+    """What the named tuples below share."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        name = f"{dtypes.name_prefix()}.return_types.{type(self).__name__}"
+        return f"{name}(\n" + ",\n".join(f"{field}={getattr(self, field)!r}" for field in self._fields) + ")"
+
+    def __reduce__(self) -> Any:
+        return result, (type(self).__name__, *self)  # type: ignore[misc]
+
+
+TYPES: dict[str, Any] = {}
+
+
+def result(name: str, *values: Any) -> Any:
+    """The result of the function of that name: a named tuple with the fields that FIELDS gives it."""
+    if name not in TYPES:
+        fields = namedtuple(name, FIELDS[name])  # type: ignore[misc]
+        TYPES[name] = type(name, (Result, fields), {"__slots__": (), "__module__": "tapegrad.return_types"})
+    return TYPES[name](*values)

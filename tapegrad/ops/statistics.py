@@ -1,0 +1,3 @@
+"""Order statistics, histograms and other summaries, made of the table's operations."""
+
+from __future__ import annotations
