@@ -388,3 +388,7 @@ def inplace_dtype(op: str, result: Any, target: Any) -> RuntimeError:
     return RuntimeError(
         f"result type {dtype_name(result)} can't be cast to the desired output type {dtype_name(target)}. In {op}_()."
     )
+
+
+def missing_extra(function: str, package: str, extra: str) -> ImportError:
+    return ImportError(f"{function} needs {package}: pip install 'tapegrad[{extra}]'")
