@@ -1,4 +1,4 @@
-"""`python -m benchmarks [tiny mlp eikonal memory scaling tape startup]`: the figures of docs/performance.md.
+"""`python -m benchmarks [name ..]`: the figures of docs/performance.md; `--help` lists the names.
 
 Needs PyTorch beside tapegrad. Tiny operations alternate in one process, in random order; larger work runs in alternating
 processes, since idle thread pools of one library disturb the other and tapegrad's allocator setting would help both.
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from . import kernels as registry
 from . import workloads
 
 EIKONAL = ((64, 64, 400), (1024, 128, 60), (4096, 256, 10))
@@ -107,7 +108,34 @@ def startup(rounds: int = 15) -> None:
     print(f"import numpy {numpy:.0f} ms   import tapegrad {ours:.0f} ms   over numpy {ours - numpy:.0f} ms")
 
 
-ALL = {f.__name__: f for f in (tiny, mlp, eikonal, memory, scaling, startup)}
+def kernels(rounds: int = 5) -> None:
+    """Forward and backward of each operation against its bar, and its second order over its own first."""
+    for size in ("small", "large"):
+        times: dict[tuple[str, str], list[dict[str, float]]] = {}
+        for _ in range(rounds):
+            for library in random.sample(("torch", "tapegrad"), 2):
+                times.setdefault((library, "1"), []).append(child(library, "kernels", size, "1"))
+        times["tapegrad", "2"] = [child("tapegrad", "kernels", size, "2")]
+        for name, kernel in registry.BY_NAME.items():
+            columns = [[found[name] for found in times[key] if name in found] for key in times]
+            if name.startswith(size) and all(columns):
+                medians = {key: statistics.median(column) for key, column in zip(times, columns, strict=True)}
+                torch, ours, second = (medians[key] for key in (("torch", "1"), ("tapegrad", "1"), ("tapegrad", "2")))
+                over = "" if ours / torch <= kernel.bar else "  above the bar"
+                print(f"{name:38s} torch {torch * 1e6:9.1f} us   tapegrad {ours * 1e6:9.1f} us   ratio {ours / torch:5.2f}"
+                      f" (bar {kernel.bar})   second order {second / ours:4.1f} x{over}")  # fmt: skip
+
+
+def kernel_memory() -> None:
+    """Peak memory of each large operation, each in a process of its own."""
+    for name in registry.BY_NAME:
+        if name.startswith("large"):
+            runs = {k: [child(k, "kernel_memory", name) for _ in range(3)] for k in ("torch", "tapegrad")}
+            torch, ours = (statistics.median(found) for found in runs.values())
+            print(f"{name:38s} peak: torch {torch:6.1f} MB   tapegrad {ours:6.1f} MB")
+
+
+ALL = {f.__name__: f for f in (tiny, mlp, eikonal, memory, scaling, startup, kernels, kernel_memory)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any
 
+from . import kernels as registry
 from . import workloads
 
 
@@ -33,6 +34,47 @@ def memory(L: Any, points: str, width: str) -> float:
         f.write("5")  # the peak starts anew: a child begins with its parent's
     before = status("VmRSS")
     for _ in range(10):
+        step()
+    return (status("VmHWM") - before) / 1024
+
+
+def kernels(L: Any, size: str, order: str) -> dict[str, float]:
+    """Median seconds of each kernel whose name begins with `size`: its first or second order."""
+    make = {"1": registry.first_order, "2": registry.second_order}[order]
+    found: dict[str, float] = {}
+    for name, kernel in registry.BY_NAME.items():
+        if name.startswith(size):
+            try:
+                found[name] = timed(make(L, kernel))
+            except (AttributeError, NotImplementedError, RuntimeError) as e:
+                print(name, type(e).__name__, str(e)[:100], file=sys.stderr)
+    return found
+
+
+def timed(step: Any, spent: float = 0.15, rounds: int = 7) -> float:
+    """Median over rounds of the seconds of a call, in blocks that fill `spent` seconds together."""
+    step()
+    start = time.perf_counter()
+    step()
+    calls = max(1, int(spent / rounds / (time.perf_counter() - start)))
+    times = []
+    for _ in range(rounds):
+        time.sleep(0.01)
+        start = time.perf_counter()
+        for _ in range(calls):
+            step()
+        times.append((time.perf_counter() - start) / calls)
+    return statistics.median(times)
+
+
+def kernel_memory(L: Any, name: str) -> float:
+    """Highest resident size during five calls over the size before the first, in MB (Linux)."""
+    kernel = registry.BY_NAME[name]
+    step = registry.first_order(L, kernel)
+    with open("/proc/self/clear_refs", "w") as f:
+        f.write("5")
+    before = status("VmRSS")
+    for _ in range(5):
         step()
     return (status("VmHWM") - before) / 1024
 

@@ -1,0 +1,182 @@
+"""Operations at the sizes of docs/performance.md: forward and backward, second order, peak memory; `L` is the library.
+
+A row: name, the bar for tapegrad's time over PyTorch's, the function, and the shapes of the tensors that require gradient.
+Further arguments (indices, targets) are made by the functions of `EXTRA`, named by the row.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Task = Callable[[], Any]
+
+
+class Kernel(NamedTuple):
+    name: str
+    bar: float
+    function: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+    extra: str = ""
+
+
+def integers(high: int, *shape: int) -> Any:
+    return np.random.default_rng(3).integers(0, high, shape)
+
+
+EXTRA: dict[str, Callable[[], Any]] = {
+    "rows of 10,000": lambda: integers(10_000, 50_000),
+    "rows of 128": lambda: integers(128, 2000),
+    "labels": lambda: integers(1000, 1000),
+    "places": lambda: integers(1000, 1000, 1000),
+    "few": lambda: integers(64, 32),
+    "mask": lambda: integers(2, 100, 64).astype(bool),
+    "places small": lambda: integers(100, 100, 64),
+}
+
+F = "nn.functional"
+LARGE = [
+    Kernel("matmul 512", 1.0, lambda L, a, b: a @ b, ((512, 512), (512, 512))),
+    Kernel("conv 1x1", 1.0, lambda L, x, w: L.nn.functional.conv2d(x, w), ((8, 16, 32, 32), (32, 16, 1, 1))),
+    Kernel("conv 3x3", 2.5, lambda L, x, w: L.nn.functional.conv2d(x, w, padding=1), ((8, 16, 32, 32), (32, 16, 3, 3))),
+    Kernel("conv 5x5", 2.2, lambda L, x, w: L.nn.functional.conv2d(x, w, padding=2), ((8, 16, 32, 32), (32, 16, 5, 5))),
+    Kernel(
+        "conv 3x3 stride 2", 2.0, lambda L, x, w: L.nn.functional.conv2d(x, w, stride=2, padding=1),
+        ((8, 16, 32, 32), (32, 16, 3, 3)),
+    ),
+    Kernel("max_pool 2x2", 1.0, lambda L, x: L.nn.functional.max_pool2d(x, 2), ((64, 32, 28, 28),)),
+    Kernel("sort 1000x1000", 1.0, lambda L, x: L.sort(x, -1)[0], ((1000, 1000),)),
+    Kernel("einsum bij,bjk->bik", 1.3, lambda L, a, b: L.einsum("bij,bjk->bik", a, b), ((16, 64, 64), (16, 64, 64))),
+    Kernel("einsum bhqd,bhkd->bhqk", 1.3, lambda L, a, b: L.einsum("bhqd,bhkd->bhqk", a, b),
+           ((2, 4, 128, 32), (2, 4, 128, 32))),
+    Kernel("einsum bsd,dhk->bshk", 1.3, lambda L, a, b: L.einsum("bsd,dhk->bshk", a, b), ((8, 64, 64), (64, 4, 16))),
+    Kernel(
+        "attention 4x8x128x32", 1.3, lambda L, q, k, v: L.nn.functional.scaled_dot_product_attention(q, k, v),
+        ((4, 8, 128, 32),) * 3,
+    ),
+    Kernel("index_add 50k into 10k x 64", 1.3, lambda L, x, v, i: L.index_add(x, 0, i, v), ((10_000, 64), (50_000, 64)),
+           "rows of 10,000"),
+    Kernel("embedding 50k into 10k x 64", 0.5, lambda L, w, i: L.nn.functional.embedding(i, w), ((10_000, 64),),
+           "rows of 10,000"),
+    Kernel("embedding 2000 into 128 x 64", 0.5, lambda L, w, i: L.nn.functional.embedding(i, w), ((128, 64),),
+           "rows of 128"),
+    Kernel("cumsum along the first axis", 1.2, lambda L, x: x.cumsum(0), ((1000, 1000),)),
+    Kernel("cumsum along the last axis", 2.3, lambda L, x: x.cumsum(1), ((1000, 1000),)),
+    Kernel(
+        "batch_norm 64x32x28x28", 1.6,
+        lambda L, x, w, b: L.nn.functional.batch_norm(x, None, None, w, b, training=True), ((64, 32, 28, 28), (32,), (32,)),
+    ),
+    Kernel("layer_norm 1000x1000", 4.0, lambda L, x, w, b: L.nn.functional.layer_norm(x, (1000,), w, b),
+           ((1000, 1000), (1000,), (1000,))),
+    Kernel("cross_entropy 1000x1000", 2.0, lambda L, x, t: L.nn.functional.cross_entropy(x, t), ((1000, 1000),), "labels"),
+    Kernel("softmax 1000x1000", 4.0, lambda L, x: L.softmax(x, 1), ((1000, 1000),)),
+    Kernel("log_softmax 1000x1000", 4.0, lambda L, x: L.log_softmax(x, 1), ((1000, 1000),)),
+    Kernel("softplus 1e6", 2.1, lambda L, x: L.nn.functional.softplus(x), ((1000, 1000),)),
+    Kernel("gelu tanh 1e6", 2.1, lambda L, x: L.nn.functional.gelu(x, approximate="tanh"), ((1000, 1000),)),
+    Kernel("sigmoid 1e6", 2.5, lambda L, x: L.sigmoid(x), ((1000, 1000),)),
+    Kernel("fft 64x1024", 2.0, lambda L, x: L.fft.fft(x), ((64, 1024),)),
+    Kernel("svd 32 of 64x64", 1.6, lambda L, x: L.linalg.svd(x)[1], ((32, 64, 64),)),
+    Kernel("eigh 32 of 64x64", 2.0, lambda L, x: L.linalg.eigh(x + x.mT)[0], ((32, 64, 64),)),
+    Kernel("solve 32 of 64x64", 1.7, lambda L, a, b: L.linalg.solve(a, b), ((32, 64, 64), (32, 64, 8))),
+]  # fmt: skip
+
+
+def _small() -> list[Kernel]:
+    """Elementwise, reduction, shape, index and product ops on 6400 elements or fewer."""
+    one = ((100, 64),)
+    two = ((100, 64), (100, 64))
+    rows = [Kernel(name, 0.7, functools.partial(_named, name), one) for name in (
+        "exp", "sin", "cos", "tanh", "sigmoid", "sqrt", "log1p", "abs", "square", "neg", "relu", "reciprocal", "erf",
+        "expm1",
+    )]  # fmt: skip
+    rows += [Kernel(name, 0.7, functools.partial(_named, name), two) for name in (
+        "add", "sub", "mul", "div", "maximum", "atan2", "hypot", "pow", "logaddexp",
+    )]  # fmt: skip
+    rows += [
+        Kernel(f"F.{name}", 0.7, functools.partial(_named, f"{F}.{name}"), one)
+        for name in ("softplus", "gelu", "silu", "elu", "leaky_relu", "logsigmoid", "hardswish", "mish")
+    ]
+    for name in ("sum", "mean", "amax", "prod", "var", "std", "logsumexp", "cumsum", "softmax", "log_softmax"):
+        rows.append(Kernel(name, 0.7, functools.partial(_along, name), one))
+    rows += [
+        Kernel("max with dim", 0.7, lambda L, x: x.max(1)[0], one),
+        Kernel("norm", 0.7, lambda L, x: x.norm(), one),
+        Kernel("sum of all", 0.7, lambda L, x: x.sum(), one),
+        Kernel("sort", 0.7, lambda L, x: x.sort(1)[0], one),
+        Kernel("topk", 0.7, lambda L, x: x.topk(5, 1)[0], one),
+        Kernel("reshape", 0.7, lambda L, x: x.reshape(64, 100), one),
+        Kernel("transpose", 0.7, lambda L, x: x.t(), one),
+        Kernel("unsqueeze", 0.7, lambda L, x: x.unsqueeze(0), one),
+        Kernel("expand", 0.7, lambda L, x: x.expand(100, 64), ((1, 64),)),
+        Kernel("cat", 0.7, lambda L, x, y: L.cat([x, y], 1), two),
+        Kernel("stack", 0.7, lambda L, x, y: L.stack([x, y]), two),
+        Kernel("split", 0.7, lambda L, x: x.split(32, 1)[0], one),
+        Kernel("flip", 0.7, lambda L, x: x.flip(0), one),
+        Kernel("roll", 0.7, lambda L, x: x.roll(3, 0), one),
+        Kernel("tril", 0.7, lambda L, x: x.tril(), ((64, 64),)),
+        Kernel("repeat", 0.7, lambda L, x: x.repeat(2, 1), one),
+        Kernel("slice", 0.7, lambda L, x: x[2:50], one),
+        Kernel("index by a tensor", 0.7, lambda L, x, i: x[i], one, "few"),
+        Kernel("index_select", 0.7, lambda L, x, i: x.index_select(0, i), one, "few"),
+        Kernel("gather", 0.7, lambda L, x, i: x.gather(0, i), one, "places small"),
+        Kernel("where", 0.7, lambda L, x, y, m: L.where(m, x, y), two, "mask"),
+        Kernel("masked_fill", 0.7, lambda L, x, m: x.masked_fill(m, 0.0), one, "mask"),
+        Kernel("matmul", 0.7, lambda L, a, b: a @ b, ((64, 64), (64, 64))),
+        Kernel("bmm", 0.7, lambda L, a, b: L.bmm(a, b), ((8, 16, 16), (8, 16, 16))),
+        Kernel("linear", 0.7, lambda L, x, w, b: L.nn.functional.linear(x, w, b), ((32, 64), (64, 64), (64,))),
+        Kernel("einsum ij,jk", 0.7, lambda L, a, b: L.einsum("ij,jk->ik", a, b), ((64, 64), (64, 64))),
+        Kernel("outer", 0.7, lambda L, a, b: L.outer(a, b), ((64,), (64,))),
+        Kernel("layer_norm", 0.7, lambda L, x, w, b: L.nn.functional.layer_norm(x, (64,), w, b), ((100, 64), (64,), (64,))),
+        Kernel("mse_loss", 0.7, lambda L, x, y: L.nn.functional.mse_loss(x, y), two),
+        Kernel("cross_entropy", 0.7, lambda L, x, i: L.nn.functional.cross_entropy(x, i), ((32, 64),), "few"),
+    ]
+    return rows
+
+
+def _named(name: str, L: Any, *xs: Any) -> Any:
+    return functools.reduce(getattr, name.split("."), L)(*xs)
+
+
+def _along(name: str, L: Any, x: Any) -> Any:
+    return getattr(L, name)(x, 1)
+
+
+SMALL = _small()
+BY_NAME = {f"{size} {k.name}": k for size, rows in (("large", LARGE), ("small", SMALL)) for k in rows}
+
+
+def inputs(L: Any, kernel: Kernel) -> tuple[list[Any], list[Any]]:
+    rng = np.random.default_rng(0)
+    xs = [L.tensor(rng.random(s, np.float32) + 0.1 if i == 0 else rng.standard_normal(s, np.float32) * 0.5 + 0.1)
+          for i, s in enumerate(kernel.shapes)]  # fmt: skip
+    extra = [L.tensor(EXTRA[kernel.extra]())] if kernel.extra else []
+    return [x.requires_grad_() for x in xs], extra
+
+
+def first_order(L: Any, kernel: Kernel) -> Task:
+    """Forward and backward with a random cotangent."""
+    xs, extra = inputs(L, kernel)
+    shape = tuple(kernel.function(L, *xs, *extra).shape)
+    g = L.tensor(np.random.default_rng(1).standard_normal(shape, np.float32))
+
+    def step() -> Any:
+        return L.autograd.grad(kernel.function(L, *xs, *extra), xs, g)
+
+    return step
+
+
+def second_order(L: Any, kernel: Kernel) -> Task:
+    """create_graph, then the gradient of the sum of the squared gradient's elements times a constant."""
+    xs, extra = inputs(L, kernel)
+    shape = tuple(kernel.function(L, *xs, *extra).shape)
+    g = L.tensor(np.random.default_rng(1).standard_normal(shape, np.float32)).requires_grad_()
+    ds = [L.tensor(np.random.default_rng(2).standard_normal(s, np.float32)) for s in kernel.shapes]
+
+    def step() -> Any:
+        gs = L.autograd.grad(kernel.function(L, *xs, *extra), xs, g, create_graph=True)
+        return L.autograd.grad(gs, [*xs, g], ds, allow_unused=True)
+
+    return step
