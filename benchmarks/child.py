@@ -39,13 +39,13 @@ def memory(L: Any, points: str, width: str) -> float:
 
 
 def kernels(L: Any, size: str, order: str) -> dict[str, float]:
-    """Median seconds of each kernel whose name begins with `size`: its first or second order."""
+    """Median seconds of one application of each kernel whose name begins with `size`: its first or second order."""
     make = {"1": registry.first_order, "2": registry.second_order}[order]
     found: dict[str, float] = {}
     for name, kernel in registry.BY_NAME.items():
         if name.startswith(size):
             try:
-                found[name] = timed(make(L, kernel))
+                found[name] = timed(make(L, kernel, registry.TIMES[size])) / registry.TIMES[size]
             except (AttributeError, NotImplementedError, RuntimeError) as e:
                 print(name, type(e).__name__, str(e)[:100], file=sys.stderr)
     return found

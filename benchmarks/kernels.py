@@ -144,6 +144,7 @@ def _along(name: str, L: Any, x: Any) -> Any:
     return getattr(L, name)(x, 1)
 
 
+TIMES = {"small": 10, "large": 1}  # applications in one backward pass: a graph, whose fixed cost they share
 SMALL = _small()
 BY_NAME = {f"{size} {k.name}": k for size, rows in (("large", LARGE), ("small", SMALL)) for k in rows}
 
@@ -156,27 +157,28 @@ def inputs(L: Any, kernel: Kernel) -> tuple[list[Any], list[Any]]:
     return [x.requires_grad_() for x in xs], extra
 
 
-def first_order(L: Any, kernel: Kernel) -> Task:
-    """Forward and backward with a random cotangent."""
+def first_order(L: Any, kernel: Kernel, times: int = 1) -> Task:
+    """The operation `times` times, each result with a random cotangent, and one backward pass."""
     xs, extra = inputs(L, kernel)
     shape = tuple(kernel.function(L, *xs, *extra).shape)
-    g = L.tensor(np.random.default_rng(1).standard_normal(shape, np.float32))
+    gs = [L.tensor(np.random.default_rng(1).standard_normal(shape, np.float32))] * times
 
     def step() -> Any:
-        return L.autograd.grad(kernel.function(L, *xs, *extra), xs, g)
+        return L.autograd.grad([kernel.function(L, *xs, *extra) for _ in range(times)], xs, gs)
 
     return step
 
 
-def second_order(L: Any, kernel: Kernel) -> Task:
-    """create_graph, then the gradient of the sum of the squared gradient's elements times a constant."""
+def second_order(L: Any, kernel: Kernel, times: int = 1) -> Task:
+    """The same with create_graph, then a backward pass through that."""
     xs, extra = inputs(L, kernel)
     shape = tuple(kernel.function(L, *xs, *extra).shape)
     g = L.tensor(np.random.default_rng(1).standard_normal(shape, np.float32)).requires_grad_()
     ds = [L.tensor(np.random.default_rng(2).standard_normal(s, np.float32)) for s in kernel.shapes]
 
     def step() -> Any:
-        gs = L.autograd.grad(kernel.function(L, *xs, *extra), xs, g, create_graph=True)
+        ys = [kernel.function(L, *xs, *extra) for _ in range(times)]
+        gs = L.autograd.grad(ys, xs, [g] * times, create_graph=True)
         return L.autograd.grad(gs, [*xs, g], ds, allow_unused=True)
 
     return step
