@@ -1,7 +1,8 @@
 """PyTorch's own sample inputs run through both libraries: value, vjp and second-order vjp in float64 and complex128.
 
-`python -m compat.opinfo [-v] [pattern ..]` prints a line a row of `rows.tsv` whose name matches: its state and the first thing
-that differs. A row counts as covered when every sample agrees in every quantity.
+`python -m compat.opinfo [-v] [-s] [pattern ..]` prints a line a row of `rows.tsv` that matches: its state and the first
+thing that differs; with -s its float32 errors beside PyTorch's. A row counts as covered when every sample agrees in every
+quantity.
 """
 
 import csv
@@ -47,7 +48,7 @@ def rows():
 INFOS = {(op.name, op.variant_test_name): op for op in op_db}
 
 
-# --------------------------------------------------------------------------------------------- PyTorch's programs on tapegrad
+# -------------------------------------------------------------------------------------------- PyTorch's programs on tapegrad
 
 
 def seeded(function, *args, **kwargs):
@@ -210,7 +211,9 @@ def numerical_second(function_of, leaves, process, second):
     us = [random_like(rng, x) for x in leaves]
     expected = 0.0
     for sign in (1, -1):
-        moved = [tg.from_numpy(np.array(array_of(x) + sign * STEP * u)).requires_grad_() for x, u in zip(leaves, us, strict=True)]
+        moved = [
+            tg.from_numpy(np.array(array_of(x) + sign * STEP * u)).requires_grad_() for x, u in zip(leaves, us, strict=True)
+        ]
         gs = run(tg, tg.Tensor, lambda moved=moved: function_of(moved), moved, process, False)
         rng2 = np.random.default_rng(1)
         values = flat(process(function_of(moved)), tg.Tensor)
@@ -230,51 +233,117 @@ def identity(x):
     return x
 
 
+def own_leaf(v):
+    """The argument; for a view of a tracked tensor, taken while nothing was recorded, a leaf with a gradient of its own."""
+    if isinstance(v, torch.Tensor) and v.requires_grad and v._is_view():
+        return v.detach().requires_grad_()
+    return v
+
+
+def process_of(sample, ours):
+    """What PyTorch does to a result before it is compared: picks what does not depend on a gauge."""
+    process = sample.output_process_fn_grad
+    if process is None or "lambda x: x" in repr(getattr(process, "__qualname__", "")):
+        return identity
+    return rebound(process) if ours and isinstance(process, types.FunctionType) else process
+
+
+def leaves_of(sample):
+    everything = tree_flatten((sample.input, sample.args, sample.kwargs))[0]
+    return [t for t in everything if isinstance(t, torch.Tensor) and t.requires_grad]
+
+
+class Ours:
+    """A sample as a call of tapegrad's operation."""
+
+    def __init__(self, op, sample):
+        self.function = of_tapegrad(op)
+        self.process = process_of(sample, True)
+        self.leaves = []
+        self.given = converted((sample.input, sample.args, dict(sample.kwargs)), self.leaves)
+
+    def call(self, moved=None):
+        arguments = self.given
+        if moved is not None:
+            source = iter(moved)
+            arguments = tree_map(lambda v: next(source) if isinstance(v, tg.Tensor) and v.requires_grad else v, arguments)
+        return self.function(arguments[0], *arguments[1], **arguments[2])
+
+    def run(self, second):
+        tg.manual_seed(0)
+        return run(tg, tg.Tensor, self.call, self.leaves, self.process, second)
+
+
+def run_theirs(op, sample, second):
+    torch.manual_seed(0)
+    return run(
+        torch, torch.Tensor, lambda: op.op(sample.input, *sample.args, **sample.kwargs), leaves_of(sample),
+        process_of(sample, False), second,
+    )  # fmt: skip
+
+
 def check(op, sample):
     """{quantity: what differs} of one sample."""
-    ours = of_tapegrad(op)
-    process = sample.output_process_fn_grad
-    trivial = "lambda x: x" in repr(getattr(process, "__qualname__", "")) or process is None
-    our_process = identity if trivial else rebound(process) if isinstance(process, types.FunctionType) else process
-    theirs_leaves = [t for t in tree_flatten((sample.input, sample.args, sample.kwargs))[0] if isinstance(t, torch.Tensor) and t.requires_grad]
-
-    def call_theirs():
-        return op.op(sample.input, *sample.args, **sample.kwargs)
-
-    def call_ours(moved=None):
-        leaves = []
-        if moved is None:
-            arguments = given
-        else:
-            source = iter(moved)
-            arguments = tree_map(lambda v: next(source) if isinstance(v, tg.Tensor) and v.requires_grad else v, given)
-        del leaves
-        return ours(arguments[0], *arguments[1], **arguments[2])
-
-    leaves = []
-    given = converted((sample.input, sample.args, dict(sample.kwargs)), leaves)
-    found = {}
-    torch.manual_seed(0)
+    sample.input, sample.args, sample.kwargs = tree_map(own_leaf, (sample.input, sample.args, sample.kwargs))
     numeric = not op.supports_gradgrad
     try:
-        expected = run(torch, torch.Tensor, call_theirs, theirs_leaves, process or identity, not numeric)
+        expected = run_theirs(op, sample, not numeric)
     except (RuntimeError, NotImplementedError) as e:
-        if "not implemented" not in str(e) and "does not require grad" not in str(e) and "derivative" not in str(e):
+        if not re.search("not implemented|does not require grad|derivative", str(e)):
             raise
         numeric = True
-        torch.manual_seed(0)
-        expected = run(torch, torch.Tensor, call_theirs, theirs_leaves, process or identity, False)
-    tg.manual_seed(0)
-    got = run(tg, tg.Tensor, call_ours, leaves, our_process, True)
+        expected = run_theirs(op, sample, False)
+    ours = Ours(op, sample)
+    got = ours.run(True)
+    found = {}
     for quantity in ("value", "vjp", "second"):
         text = unequal(getattr(got, quantity), getattr(expected, quantity))
         if text:
             found[quantity] = text
-    if numeric and got.second and not any(x.dtype not in (tg.float64, tg.complex128) for x in leaves):
-        text = numerical_second(call_ours, leaves, our_process, got.second)
+    if numeric and got.second and all(x.dtype in (tg.float64, tg.complex128) for x in ours.leaves):
+        text = numerical_second(ours.call, ours.leaves, ours.process, got.second)
         if text:
             found["second"] = text
     return found
+
+
+# ---------------------------------------------------------------------------------------------------------- single precision
+
+
+def relative_error(got, expected):
+    """Largest error against the largest element; None where shapes or non-finite places differ, or nothing is finite."""
+    worst = 0.0
+    for a, b in itertools.zip_longest(got, expected):
+        if a is None or b is None or b.dtype.kind not in "fc" or not b.size:
+            continue
+        finite = np.isfinite(b)
+        if a.shape != b.shape or not finite.any() or not np.isfinite(a[finite]).all():
+            return None
+        scale = np.abs(b[finite]).max()
+        worst = max(worst, float(np.abs(a[finite] - b[finite]).max() / scale)) if scale else worst
+    return worst
+
+
+def doubled(v):
+    wide = isinstance(v, torch.Tensor) and v.dtype is torch.float32
+    return v.detach().double().requires_grad_(v.requires_grad) if wide else v
+
+
+def single_precision(row):
+    """{quantity: (our error, PyTorch's)} in float32 against PyTorch's float64: the largest over the row's samples."""
+    op = INFOS[row.name, row.variant]
+    worst = {}
+    for sample in samples(op, torch.float32):
+        sample.input, sample.args, sample.kwargs = tree_map(own_leaf, (sample.input, sample.args, sample.kwargs))
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exact, theirs = run_theirs(op, sample.transform(doubled), False), run_theirs(op, sample, False)
+            ours = Ours(op, sample).run(False)
+        for quantity in ("value", "vjp"):
+            errors = [relative_error(getattr(r, quantity), getattr(exact, quantity)) for r in (ours, theirs)]
+            if None not in errors:
+                worst[quantity] = tuple(map(max, worst.get(quantity, (0.0, 0.0)), errors))
+    return worst
 
 
 def samples(op, dtype):
@@ -309,12 +378,26 @@ def examine(row, verbose=False):
     return found
 
 
+def print_single(row):
+    if of_tapegrad(INFOS[row.name, row.variant]) is not None:
+        try:
+            worst = single_precision(row)
+        except Exception as e:
+            worst = f"{type(e).__name__}: {e}"[:200]
+        bad = isinstance(worst, str) or any(a > 2 * b + 2.4e-7 for a, b in worst.values())
+        print("WORSE" if bad else "fine ", row.title, worst)
+
+
 def main(arguments):
     verbose = "-v" in arguments
-    patterns = [a for a in arguments if a != "-v"]
+    single = "-s" in arguments
+    patterns = [a for a in arguments if a not in ("-v", "-s")]
     covered = total = 0
     for row in rows():
         if patterns and not any(re.fullmatch(p, row.title) or re.fullmatch(p, row.name) for p in patterns):
+            continue
+        if single:
+            print_single(row)
             continue
         total += 1
         found = examine(row, verbose)
