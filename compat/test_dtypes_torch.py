@@ -1,10 +1,12 @@
 """Data types and promotion against PyTorch."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 
+import tapegrad as tg
 from tapegrad.arrays import dtypes
 
 torch = pytest.importorskip("torch")
@@ -202,3 +204,201 @@ def test_foreign_byte_order():
         torch.from_numpy(foreign)
     with pytest.raises(ValueError, match="^" + str(error.value).split(".")[0]):
         dtypes.of(foreign.dtype)
+
+
+# Results: every operation over every pair of {tensor, 0-d tensor, Python number} x dtype
+
+VALUES = {"a": [3, 1, 2], "b": [2, 1, 3]}
+NUMBERS = {"bool": True, "int": 2, "float": 2.5, "complex": 1.5 + 1j}
+OPERANDS = [*itertools.product(NAMES, ("tensor", "0-d")), *[(name, "number") for name in NUMBERS]]
+
+BINARY = {
+    "+": lambda lib, a, b: a + b,
+    "-": lambda lib, a, b: a - b,
+    "*": lambda lib, a, b: a * b,
+    "/": lambda lib, a, b: a / b,
+    "**": lambda lib, a, b: a**b,
+    "//": lambda lib, a, b: a // b,
+    "%": lambda lib, a, b: a % b,
+    "==": lambda lib, a, b: a == b,
+    "!=": lambda lib, a, b: a != b,
+    "<": lambda lib, a, b: a < b,
+    "<=": lambda lib, a, b: a <= b,
+    ">": lambda lib, a, b: a > b,
+    ">=": lambda lib, a, b: a >= b,
+    "&": lambda lib, a, b: a & b,
+    "|": lambda lib, a, b: a | b,
+    "^": lambda lib, a, b: a ^ b,
+    **{
+        name: lambda lib, a, b, name=name: getattr(lib, name)(a, b)
+        for name in (
+            "add", "sub", "mul", "div", "pow", "remainder", "fmod", "floor_divide", "maximum", "minimum", "atan2", "hypot",
+            "logical_and", "logical_or", "logical_xor", "matmul", "isclose", "eq", "lt",
+        )
+    },
+    "div floor": lambda lib, a, b: lib.div(a, b, rounding_mode="floor"),
+    "div trunc": lambda lib, a, b: lib.div(a, b, rounding_mode="trunc"),
+    "add alpha": lambda lib, a, b: lib.add(a, b, alpha=2),
+    "where": lambda lib, a, b: lib.where(lib.tensor([True, False, True]), a, b),
+    "masked_fill": lambda lib, a, b: lib.masked_fill(a, lib.tensor([True, False, True]), b),
+    "cat": lambda lib, a, b: lib.cat([a, b]),
+    "stack": lambda lib, a, b: lib.stack([a, b]),
+    "lerp": lambda lib, a, b: lib.lerp(a, b, 0.5),
+    "addcmul": lambda lib, a, b: lib.addcmul(a, b, b),
+    "clamp": lambda lib, a, b: lib.clamp(a, min=b),
+}  # fmt: skip
+IN_PLACE = {
+    **{
+        f"{name}_": lambda lib, a, b, name=name: getattr(a, f"{name}_")(b)
+        for name in ("add", "sub", "mul", "div", "pow", "floor_divide", "remainder", "eq", "lt", "logical_and", "copy")
+    },
+    "x[0] =": lambda lib, a, b: a.__setitem__(0, b) or a,
+    "x[...] =": lambda lib, a, b: a.__setitem__(..., b) or a,
+}
+# PyTorch has no kernel there; ours computes.
+COMPUTED = {
+    "hypot": {*INTEGERS, "bool"},
+    "lerp": {*INTEGERS, "bool"},
+    "matmul": {"bool"},
+    "addcmul": {"bool"},
+    "clamp": {"bool"},
+}
+# An imaginary part is not dropped by an assignment, as it is in PyTorch; copy_ drops it, as its name says.
+REFUSED = {"x[0] =", "x[...] ="}
+
+
+def operand_of(lib, name, rank, which):
+    if rank == "number":
+        return NUMBERS[name]
+    values = [bool(v - 1) if name == "bool" else v for v in VALUES[which]]
+    t = lib.tensor(values if rank == "tensor" else values[0])
+    return t.to(lib.bool if name == "bool" else getattr(lib, name))
+
+
+def outcome(call, *args):
+    """(dtype, values) of a result, or (the exception's class, its text)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = call(*args)
+        except Exception as error:
+            return type(error), str(error).split("\n")[0]
+        if result is NotImplemented:
+            return TypeError, "NotImplemented"
+        return str(result.dtype), result.tolist()
+
+
+def is_error(found):
+    return isinstance(found[0], type)
+
+
+def same_outcome(got, want):
+    if is_error(want) or is_error(got):
+        return is_error(want) and is_error(got) and issubclass(got[0], want[0])
+    return got[0] == want[0] and np.allclose(got[1], want[1], rtol=2e-2, equal_nan=True)
+
+
+def excused(name, a, b, got, want, used):
+    """Whether an outcome may differ: what is always so, or what a table above lists (then it is noted in `used`)."""
+    if "ComplexHalf" in str(want[1]) or want[0] == "torch.complex32":
+        return True  # NumPy has no 32-bit complex type
+    if want[0] is TypeError and "number" in (a[1], b[1]):
+        return True  # a number where PyTorch wants a tensor: taken, or refused for another reason
+    if is_error(want) and "not implemented for" in want[1] and not is_error(got):
+        kinds = COMPUTED.get(name, set())
+        used.add(name)
+        return a[0] in kinds and b[0] in {*kinds, *NUMBERS}
+    if name in REFUSED and is_error(got) and b[0].startswith("complex"):
+        used.add(name)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", [*BINARY, *IN_PLACE])
+def test_every_pair_of_operands(name):
+    call = BINARY.get(name) or IN_PLACE[name]
+    wrong, used = [], set()
+    for a, b in itertools.product(OPERANDS, OPERANDS):
+        if a[1] == "number" and (b[1] == "number" or name in IN_PLACE):
+            continue
+        want = outcome(call, torch, operand_of(torch, *a, "a"), operand_of(torch, *b, "b"))
+        got = outcome(call, tg, operand_of(tg, *a, "a"), operand_of(tg, *b, "b"))
+        if not same_outcome(got, want) and not excused(name, a, b, got, want, used):
+            wrong.append((a, b, got, want))
+    assert not wrong, f"{len(wrong)} differ, the first: {wrong[0]}"
+    assert (name in used) == (name in COMPUTED or name in REFUSED), "listed as different, but is not"
+
+
+def first_of(result):
+    return result[0] if isinstance(result, tuple) else result
+
+
+UNARY = {
+    **{
+        name: lambda lib, x, name=name: getattr(lib, name)(x)
+        for name in (
+            "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2",
+            "expm1", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_not", "bitwise_not",
+            "neg", "reciprocal", "relu", "round", "rsqrt", "sign", "sgn", "sin", "sinh", "sqrt", "square", "tan", "tanh",
+            "trunc", "nan_to_num", "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "std", "var",
+            "median", "all", "any", "argsort", "count_nonzero",
+        )
+    },
+    "cumsum": lambda lib, x: lib.cumsum(x, 0),
+    "cumprod": lambda lib, x: lib.cumprod(x, 0),
+    "cummax": lambda lib, x: first_of(lib.cummax(x, 0)),
+    "cummin": lambda lib, x: first_of(lib.cummin(x, 0)),
+    "max dim": lambda lib, x: first_of(lib.max(x, 0)),
+    "median dim": lambda lib, x: first_of(lib.median(x, 0)),
+    "sort": lambda lib, x: first_of(lib.sort(x)),
+    "topk": lambda lib, x: first_of(lib.topk(x, 2)),
+    "clamp": lambda lib, x: lib.clamp(x, 1, 2),
+    "exp_": lambda lib, x: x.exp_(),
+    "floor_": lambda lib, x: x.floor_(),
+    "sigmoid_": lambda lib, x: x.sigmoid_() if not x.is_complex() else x,
+    "requires_grad": lambda lib, x: x.requires_grad_(),
+    "item": lambda lib, x: lib.tensor(x[0].item()),
+    "double": lambda lib, x: x.double() if not x.is_complex() else x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_every_dtype(name):
+    wrong = []
+    for dtype in NAMES:
+        want = outcome(UNARY[name], torch, operand_of(torch, dtype, "tensor", "a"))
+        got = outcome(UNARY[name], tg, operand_of(tg, dtype, "tensor", "a"))
+        if not same_outcome(got, want):
+            wrong.append((dtype, got, want))
+    assert not wrong
+
+
+# A Python number that an element cannot hold
+
+FILLS = {
+    "fill_": lambda lib, x, v: x.fill_(v),
+    "masked_fill": lambda lib, x, v: x.masked_fill(lib.tensor([True]), v),
+    "x[0] =": lambda lib, x, v: x.__setitem__(0, v) or x,
+    "+": lambda lib, x, v: x + v,
+    "==": lambda lib, x, v: x == v,
+    "tensor": lambda lib, x, v: lib.tensor(v, dtype=x.dtype),
+}
+EXTREMES = [300, -1, 2.5, 1e300, float("inf"), float("nan"), 70000.0, 1 + 1j]
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_numbers_out_of_range(name):
+    wrong = []
+    for dtype, value in itertools.product(NAMES, EXTREMES):
+        if isinstance(value, complex) and (name == "+" or dtype == "bool"):
+            continue
+        if name == "+" and dtype.startswith("complex") and not abs(value) < 1e30:
+            continue  # PyTorch's imaginary part is nan: it multiplies by alpha=1
+        want, got = (
+            outcome(FILLS[name], lib, lib.zeros(1, dtype=lib.bool if dtype == "bool" else getattr(lib, dtype)), value)
+            for lib in (torch, tg)
+        )
+        overflows = dtype in ("float16", "bfloat16") and is_error(want) and not is_error(got)
+        if not same_outcome(got, want) and not (overflows and name == "masked_fill"):  # inf, as fill_ and x[0] = give
+            wrong.append((dtype, value, got, want))
+    assert not wrong

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tapegrad.arrays import kernels
+from tapegrad.arrays import special as ours
 
 mpmath = pytest.importorskip("mpmath")
 special = pytest.importorskip("scipy.special")
@@ -54,6 +55,68 @@ def test_within_4_ulp(name):
             truth = exact(mpmath.mpf(argument))
             unit = float(np.spacing(abs(float(truth))))
             assert abs(truth - value) <= 4 * mpmath.mpf(unit), argument
+
+
+def bessel(order, scaled):
+    return lambda x: mpmath.besseli(order, x) * (mpmath.exp(-abs(x)) if scaled else 1)
+
+
+def ndtri(p):
+    """Newton's method from the kernel's own value."""
+    x = mpmath.mpf(ours.ndtri(np.array(float(p))).item())
+    for _ in range(3):
+        x += (p - ndtr(x)) / mpmath.npdf(x)
+    return x
+
+
+def log_ndtr(x):
+    return mpmath.log(ndtr(x)) if x < 0 else mpmath.log1p(-ndtr(-x))
+
+
+# kernel, exact value, intervals of the argument, digits
+SPECIAL = {
+    "digamma": (ours.digamma, mpmath.digamma, [(0, 1), (1, 2), (1.461, 1.462), (2, 30), (30, 1e6)], 40),
+    "lgamma": (ours.lgamma, mpmath.loggamma, [(0, 0.9), (0.9, 1.1), (1.9, 2.1), (1, 3), (3, 8), (8, 20), (20, 1e6)], 40),
+    "trigamma": (lambda x: ours.polygamma(x, 1), lambda x: mpmath.polygamma(1, x), [(0, 2), (2, 30), (30, 1e5)], 40),
+    "i0": (lambda x: ours.bessel_i(x, 0, False), bessel(0, False), [(-6, 6), (5, 30), (30, 713)], 40),
+    "i0e": (lambda x: ours.bessel_i(x, 0, True), bessel(0, True), [(-6, 6), (5, 30), (30, 1e4)], 40),
+    "i1": (lambda x: ours.bessel_i1(x, False), bessel(1, False), [(-6, 6), (5, 30), (30, 713)], 40),
+    "i1e": (lambda x: ours.bessel_i1(x, True), bessel(1, True), [(-6, 6), (5, 30), (30, 1e4)], 40),
+    "erfcx": (ours.erfcx, lambda x: mpmath.exp(x * x) * mpmath.erfc(x), [(-1, 0), (0, 3), (3, 30)], 40),
+    "log_ndtr": (ours.log_ndtr, log_ndtr, [(-40, 0), (-3, 3), (0, 30)], 250),
+    "ndtri": (ours.ndtri, ndtri, [(0, 0.13), (0.1, 0.49), (0.51, 1)], 40),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_within_4_ulp(name):
+    function, exact, intervals, digits = SPECIAL[name]
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(low, high, 400) for low, high in intervals])
+    with mpmath.workdps(digits):
+        for argument, value in zip(x.tolist(), function(x).tolist(), strict=True):
+            truth = mpmath.re(exact(mpmath.mpf(argument)))
+            assert abs(truth - value) <= 4 * mpmath.mpf(float(np.spacing(abs(float(truth))))), argument
+
+
+@pytest.mark.parametrize(("name", "scale"), [("digamma", lambda x: abs(mpmath.digamma(1 - x)) + 1), ("lgamma", lambda x: 4)])
+def test_gamma_family_left_of_zero(name, scale):
+    """Within 4 ulp of the larger of the value and what the reflection subtracts."""
+    function, exact = SPECIAL[name][:2]
+    x = np.random.default_rng(1).uniform(-12, 0, 800)
+    for argument, value in zip(x.tolist(), function(x).tolist(), strict=True):
+        truth = mpmath.re(exact(mpmath.mpf(argument)))
+        unit = np.spacing(float(max(abs(truth), scale(mpmath.mpf(argument)))))
+        assert abs(truth - value) <= 4 * unit, argument
+
+
+def test_igamma_shape():
+    rng = np.random.default_rng(2)
+    with mpmath.workdps(40):
+        for a in np.exp(rng.uniform(-6, 7, 40)):
+            x = float(a * np.exp(rng.uniform(-2, 1.5) / max(1, np.sqrt(a))))
+            exact = mpmath.diff(lambda t, x=x: mpmath.gammainc(t, 0, x, regularized=True), float(a), h=a * 1e-10)
+            assert ours.igamma_shape(np.array(a), np.array(x), 1) == pytest.approx(float(exact), rel=2e-12)
 
 
 SCIPY = {

@@ -214,6 +214,119 @@ def test_normalize():
             close(a, b)
 
 
+# Functions of nn.functional beyond PyTorch's own sample inputs: streams of random numbers, options, in-place forms.
+# The program gets the library, its functions, and tensors of the given shapes; "long" is an index below 4.
+FUNCTIONS = {
+    "rrelu": (lambda m, F, x: F.rrelu(x, 0.1, 0.6, training=True), (7, 5)),
+    "gumbel softmax": (lambda m, F, x: F.gumbel_softmax(x, 0.7), (7, 5)),
+    "hard gumbel softmax": (lambda m, F, x: F.gumbel_softmax(x, 0.7, hard=True, dim=0), (7, 5)),
+    "dropout": (lambda m, F, x: F.dropout(x, 0.3), (7, 5)),
+    "dropout of a transpose": (lambda m, F, x: F.dropout(x.t(), 0.3), (7, 5)),
+    "dropout of all": (lambda m, F, x: F.dropout(x, 1.0), (7, 5)),
+    "dropout1d": (lambda m, F, x: F.dropout1d(x, 0.3), (7, 5, 2)),
+    "dropout1d of one": (lambda m, F, x: F.dropout1d(x, 0.3), (7, 5)),
+    "dropout2d": (lambda m, F, x: F.dropout2d(x, 0.3), (7, 5, 2, 3)),
+    "dropout2d of sequences": (lambda m, F, x: F.dropout2d(x, 0.3), (7, 5, 2)),
+    "dropout3d": (lambda m, F, x: F.dropout3d(x, 0.3), (2, 5, 2, 3, 2)),
+    "dropout3d of one": (lambda m, F, x: F.dropout3d(x, 0.3), (5, 2, 3, 2)),
+    "alpha dropout": (lambda m, F, x: F.alpha_dropout(x, 0.3, training=True), (7, 5)),
+    "alpha dropout of all": (lambda m, F, x: F.alpha_dropout(x, 1.0, training=True), (7, 5)),
+    "feature alpha dropout": (lambda m, F, x: F.feature_alpha_dropout(x, 0.3, training=True), (7, 5, 2)),
+    "in place": (lambda m, F, x: F.selu_(F.celu_(F.threshold_(F.dropout(x * 2, 0.2, inplace=True), -1.0, 0.3), 0.7)), (7, 5)),
+    "hardtanh of prelu": (lambda m, F, x: F.hardtanh_(F.prelu(x, x[0]), -0.3, 0.9), (7, 5)),
+    "batch norm": (lambda m, F, x: F.batch_norm(x, m.zeros(5), m.ones(5), training=True, momentum=0.3), (7, 5, 3)),
+    "tracked batch norm": (lambda m, F, x, w, b: tracked(m, F, x, w, b), (7, 5, 3), (5,), (5,)),
+    "instance norm by running statistics": (
+        lambda m, F, x: F.instance_norm(x, m.arange(5.0), m.arange(1.0, 6.0), use_input_stats=False), (7, 5, 3),
+    ),
+    "normalize to the largest": (lambda m, F, x: F.normalize(x, float("inf"), dim=0), (7, 5)),
+    "cross entropy without some": (lambda m, F, x, y: F.cross_entropy(x, y, ignore_index=2), (9, 4), (9, "long")),
+    "cross entropy of one": (lambda m, F, x, y: F.cross_entropy(x, y), (4,), ("long",)),
+    "cross entropy of volumes": (
+        lambda m, F, x, y: F.cross_entropy(x, y, m.arange(1.0, 5.0), reduction="none", label_smoothing=0.1),
+        (2, 4, 3, 2), (2, 3, 2, "long"),
+    ),
+    "ctc of flat targets": (
+        lambda m, F, x, y: F.ctc_loss(x.log_softmax(2), y.clamp(min=1), (6, 5), (3, 2), zero_infinity=True),
+        (6, 2, 4), (5, "long"),
+    ),
+    "ctc of one": (
+        lambda m, F, x, y: F.ctc_loss(x.log_softmax(1), y.clamp(max=2), m.tensor(6), m.tensor(3), 3, "none"), (6, 4), (3, "long"),
+    ),
+    "embedding with padding": (lambda m, F, y, w: F.embedding(y, w, padding_idx=-3, scale_grad_by_freq=True), (9, "long"), (4, 3)),
+    "embedding of limited norm": (lambda m, F, y, w: F.embedding(y, w * 1, max_norm=0.7, norm_type=1.0), (2, 3, "long"), (4, 3)),
+    "bags by frequency": (
+        lambda m, F, y, w: F.embedding_bag(y, w, m.tensor([0, 3, 3]), scale_grad_by_freq=True, mode="sum"), (9, "long"), (4, 3),
+    ),
+    "bags with a last offset": (
+        lambda m, F, y, w: F.embedding_bag(y, w, m.tensor([0, 4, 9]), include_last_offset=True, padding_idx=1), (9, "long"), (4, 3),
+    ),
+    "largest of bags": (lambda m, F, y, w: F.embedding_bag(y, w, mode="max", padding_idx=0), (5, 3, "long"), (4, 3)),
+    "attention with dropout": (lambda m, F, q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.4), *[(2, 5, 4)] * 3),
+    "heads of several sizes": (
+        lambda m, F, q, k, v, a, b, c, o: F.multi_head_attention_forward(
+            q, k, v, 4, 2, None, None, None, None, True, 0.3, o, None, use_separate_proj_weight=True, q_proj_weight=a,
+            k_proj_weight=b, v_proj_weight=c, average_attn_weights=False,
+        )[0], (3, 2, 4), (5, 2, 3), (5, 2, 2), (4, 4), (4, 3), (4, 2), (4, 4),
+    ),
+    "heads with more positions": (
+        lambda m, F, x, w, b, k, v, o: F.multi_head_attention_forward(
+            x, x, x, 4, 2, w, b, k, v, True, 0.0, o, b[:4], attn_mask=m.ones(3, 3).tril() < 0.5, need_weights=False,
+            key_padding_mask=m.arange(3).expand(2, 3) > 1,
+        )[0], (3, 2, 4), (12, 4), (12,), (1, 1, 4), (1, 1, 4), (4, 4),
+    ),
+}  # fmt: skip
+
+
+def tracked(m, F, x, w, b):
+    mean, var = m.arange(5.0), m.arange(1.0, 6.0)
+    F.batch_norm(x, mean, var, w, b, training=True, momentum=0.3)
+    return F.batch_norm(x, mean, var, w, b)
+
+
+@pytest.mark.filterwarnings("ignore:dropout2d|Support for mismatched:UserWarning")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    program, *shapes = FUNCTIONS[name]
+    rng = np.random.default_rng(5)
+    arrays = [
+        rng.integers(0, 4, s[:-1]) if s and s[-1] == "long" else rng.standard_normal(s).astype(np.float32) for s in shapes
+    ]
+    values = []
+    for m in BOTH:
+        xs = [m.tensor(a) for a in arrays]
+        leaves = [x.requires_grad_() for x in xs if x.is_floating_point()]
+        m.manual_seed(3)
+        y = program(m, m.nn.functional, *xs)
+        g = m.tensor(np.random.default_rng(6).standard_normal(tuple(y.shape)).astype(np.float32))
+        gs = m.autograd.grad(y, leaves, g, allow_unused=True)
+        values.append([y, *[m.zeros_like(x) if t is None else t for x, t in zip(leaves, gs, strict=True)]])
+    for a, b in zip(*values, strict=True):
+        assert b.dtype is getattr(tg, str(a.dtype).removeprefix("torch."))
+        close(a, b)
+
+
+WARNINGS = [
+    lambda m: m.nn.functional.softmax(m.ones(2, 3)),
+    lambda m: m.nn.functional.kl_div(m.ones(2), m.ones(2)),
+    lambda m: m.nn.functional.mse_loss(m.ones(2), m.ones(1)),
+    lambda m: m.nn.functional.l1_loss(m.ones(2), m.ones(2), reduce=False),
+    lambda m: m.nn.functional.gumbel_softmax(m.ones(2, 3), eps=1e-9),
+    lambda m: m.nn.functional.dropout2d(m.ones(2, 3, 4)),
+    lambda m: m.nn.functional.dropout3d(m.ones(2, 3)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WARNINGS)))
+def test_warning_texts(number):
+    caught = []
+    for m in BOTH:
+        with pytest.warns(UserWarning) as record:
+            WARNINGS[number](m)
+        caught.append([str(w.message) for w in record])
+    assert caught[1] == caught[0]
+
+
 ERRORS = [
     lambda m: m.nn.Linear(2, 2).load_state_dict({"weight": m.ones(3, 2), "foo": m.ones(1)}),
     lambda m: m.nn.Sequential(m.nn.Linear(2, 2)).load_state_dict(
@@ -262,6 +375,77 @@ ERRORS = [
     lambda m: m.nn.SmoothL1Loss(beta=-1.0)(m.ones(2), m.ones(2)),
     lambda m: m.nn.functional.pad(m.ones(2), (1,)),
     lambda m: m.nn.functional.pad(m.ones(2), (1, 1, 1, 1)),
+    lambda m: m.nn.functional.prelu(m.ones(2, 3), m.ones(2)),
+    lambda m: m.nn.functional.prelu(m.ones(()), m.ones(2)),
+    lambda m: m.nn.functional.glu(m.ones(3)),
+    lambda m: m.nn.functional.glu(m.ones(())),
+    lambda m: m.nn.functional.softshrink(m.ones(2), -1),
+    lambda m: m.nn.functional.celu(m.ones(2), 0),
+    lambda m: m.nn.functional.rrelu(m.ones(2), 2, 1),
+    lambda m: m.nn.functional.hardtanh(m.ones(2), 2, 1),
+    lambda m: m.nn.functional.dropout1d(m.ones(2)),
+    lambda m: m.nn.functional.dropout(m.ones(2), 2),
+    lambda m: m.nn.functional.feature_alpha_dropout(m.ones(2), 0.5, True),
+    lambda m: m.nn.functional.batch_norm(m.ones(3), None, None, training=True),
+    lambda m: m.nn.functional.batch_norm(m.ones(()), None, None, training=True),
+    lambda m: m.nn.functional.batch_norm(m.ones(3), m.ones(3), m.ones(3)),
+    lambda m: m.nn.functional.batch_norm(m.ones(2, 3), None, None),
+    lambda m: m.nn.functional.batch_norm(m.ones(2, 3), None, None, m.ones(2), training=True),
+    lambda m: m.nn.functional.instance_norm(m.ones(3, 2)),
+    lambda m: m.nn.functional.instance_norm(m.ones(1, 3, 2), use_input_stats=False),
+    lambda m: m.nn.functional.group_norm(m.ones(2, 3, 4), 2),
+    lambda m: m.nn.functional.group_norm(m.ones(2, 4, 4), 2, m.ones(3)),
+    lambda m: m.nn.functional.group_norm(m.ones(2), 2),
+    lambda m: m.nn.functional.group_norm(m.ones(1, 1), 1),
+    lambda m: m.nn.functional.layer_norm(m.ones(2, 3), (3,), m.ones(2)),
+    lambda m: m.nn.functional.layer_norm(m.ones(2, 3), ()),
+    lambda m: m.nn.functional.layer_norm(m.ones(2, 3), 3),
+    lambda m: m.nn.functional.layer_norm(m.ones(2, 3), (2, 2)),
+    lambda m: m.nn.functional.rms_norm(m.ones(2, 3), (2,)),
+    lambda m: m.nn.functional.nll_loss(m.ones(2, 3), m.tensor([0, 3])),
+    lambda m: m.nn.functional.nll_loss(m.ones(2, 3), m.tensor([[0], [1]])),
+    lambda m: m.nn.functional.poisson_nll_loss(m.ones(2), m.ones(2), reduction="x"),
+    lambda m: m.nn.functional.gaussian_nll_loss(m.ones(2), m.ones(2), -m.ones(2)),
+    lambda m: m.nn.functional.gaussian_nll_loss(m.ones(2), m.ones(2), m.ones(3)),
+    lambda m: m.nn.functional.margin_ranking_loss(m.ones(2), m.ones(2, 1), m.ones(2)),
+    lambda m: m.nn.functional.cosine_embedding_loss(m.ones(2), m.ones(2), m.ones(2)),
+    lambda m: m.nn.functional.cosine_embedding_loss(m.ones(2, 3), m.ones(2, 3), m.ones(2, 1)),
+    lambda m: m.nn.functional.multi_margin_loss(m.ones(2, 3), m.tensor([0, 3])),
+    lambda m: m.nn.functional.multi_margin_loss(m.ones(2, 3), m.tensor([0, 1]), 3),
+    lambda m: m.nn.functional.multi_margin_loss(m.ones(2, 3), m.tensor([0])),
+    lambda m: m.nn.functional.multilabel_margin_loss(m.ones(2, 3), m.ones(2, 2).long()),
+    lambda m: m.nn.functional.multilabel_margin_loss(m.ones(2, 3), m.ones(2, 3).long() * 3),
+    lambda m: m.nn.functional.triplet_margin_loss(m.ones(2, 3), m.ones(2, 3), m.ones(2, 3), margin=0.0),
+    lambda m: m.nn.functional.triplet_margin_with_distance_loss(m.ones(2, 3), m.ones(3), m.ones(2, 3)),
+    lambda m: m.nn.functional.pdist(m.ones(3)),
+    lambda m: m.nn.functional.ctc_loss(m.zeros(2, 1, 3), m.ones(1, 1).long(), (2,), (1,), blank=5),
+    lambda m: m.nn.functional.ctc_loss(m.zeros(2, 1, 3), m.ones(1, 1).long(), (2, 2), (1,)),
+    lambda m: m.nn.functional.ctc_loss(m.zeros(2, 1, 3), m.ones(1, 1).long(), (3,), (1,)),
+    lambda m: m.nn.functional.linear_cross_entropy(m.ones(2, 3), m.ones(4, 2), m.ones(2).long()),
+    lambda m: m.nn.functional.embedding(m.tensor([3]), m.ones(3, 2)),
+    lambda m: m.nn.functional.embedding(m.tensor([1]), m.ones(3)),
+    lambda m: m.nn.functional.embedding(m.tensor([1]), m.ones(3, 2), padding_idx=3),
+    lambda m: m.nn.functional.embedding_bag(m.tensor([1]), m.ones(3, 2)),
+    lambda m: m.nn.functional.embedding_bag(m.tensor([1]), m.ones(3, 2), m.tensor([1])),
+    lambda m: m.nn.functional.embedding_bag(m.tensor([[1]]), m.ones(3, 2), m.tensor([0])),
+    lambda m: m.nn.functional.embedding_bag(m.tensor([[1]]), m.ones(3, 2), mode="x"),
+    lambda m: m.nn.functional.embedding_bag(m.tensor([[1]]), m.ones(3, 2), per_sample_weights=m.ones(1, 1)),
+    lambda m: m.nn.functional.one_hot(m.tensor([3]), 3),
+    lambda m: m.nn.functional.bilinear(m.ones(2, 3), m.ones(2, 4), m.ones(5, 2, 4)),
+    lambda m: m.nn.functional.bilinear(m.ones(2, 3), m.ones(3, 4), m.ones(5, 3, 4)),
+    lambda m: m.nn.functional.scaled_dot_product_attention(*[m.ones(2, 3)] * 3, m.ones(2, 2), is_causal=True),
+    lambda m: m.nn.functional.scaled_dot_product_attention(m.ones(2, 3), m.ones(2, 3), m.ones(2, 3).double()),
+    lambda m: m.nn.functional.scaled_dot_product_attention(m.ones(3), m.ones(3), m.ones(3)),
+    lambda m: m.nn.functional.scaled_dot_product_attention(*[m.ones(2, 3)] * 3, m.ones(2, 2).long()),
+    lambda m: m.nn.functional.multi_head_attention_forward(
+        *[m.ones(2, 1, 3)] * 3, 3, 2, m.ones(9, 3), None, None, None, False, 0.0, m.ones(3, 3), None
+    ),
+    lambda m: m.nn.functional.multi_head_attention_forward(
+        m.ones(2, 1, 4), m.ones(2, 4), m.ones(2, 4), 4, 2, m.ones(12, 4), None, None, None, False, 0.0, m.ones(4, 4), None
+    ),
+    lambda m: m.nn.functional.binary_cross_entropy_with_logits(m.ones(2), m.ones(3)),
+    lambda m: m.nn.functional.layer_norm(m.ones(2, 3).long(), (3,)),
+    lambda m: m.nn.functional.batch_norm(m.ones(2, 3).long(), None, None, training=True),
     lambda m: m.ones(2)[5],
     lambda m: m.ones(2, 3)[:, -4],
     lambda m: m.ones(2)[0, 0],

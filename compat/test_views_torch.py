@@ -18,6 +18,7 @@ REFUSED = {
     "reshape_view", "self_mul", "saved_then_mutated", "exp_then_mutated", "view_saved_then_base_mutated",
     "detach_write_after_save", "buffer_reused", "write_through_transpose_and_reshape", "interleaved_row_views",
     "view_before_and_after_write", "setitem_from_own_view",
+    "scatter_reduce_in_place",
 }  # fmt: skip
 
 
@@ -35,7 +36,8 @@ def test_program(name):
 
 STEPS = [
     "index", "T", "reshape", "mul_", "add_", "sin_", "put", "copy_", "mul", "sin", "clone", "mul_broadcast_", "zero_",
-    "put_mask", "select", "imul", "detach", "write_detached", "drop",
+    "put_mask", "select", "imul", "detach", "write_detached", "drop", "diagonal", "windows", "index_add_", "index_fill_",
+    "scatter_add_", "narrow",
 ]  # fmt: skip
 
 
@@ -77,6 +79,19 @@ def random_program(seed, length, aliases=None):
                 t[int(c * rows)] = w[0] * c + u.sum() * 0.1
             elif op == "put_mask" and len(shape) == 1:
                 t[lib.tensor([i % 2 == 0 for i in range(rows)], dtype=lib.bool)] = w[1] * c
+            elif op == "diagonal" and len(shape) == 2:
+                pool.append(t.diagonal())
+            elif op == "windows" and rows > 1:
+                pool.append(t.unfold(0, 2, 2))
+            elif op == "narrow" and len(shape) > 1 and shape[1] > 1:
+                pool.append(t.narrow(1, int(c * (shape[1] - 1)), 2))
+            elif op == "index_add_" and rows:
+                k = int(c * rows)
+                t.index_add_(0, lib.tensor([k, k]), t.clone()[[k, 0]].sin())
+            elif op == "index_fill_" and rows:
+                t.index_fill_(0, lib.tensor([int(c * rows)]), c)
+            elif op == "scatter_add_" and len(shape) == 1 and rows:
+                t.scatter_add_(0, lib.tensor([0, rows - 1, 0]), w[:3] * c)
             elif op == "copy_" and same and u is not t:
                 t.copy_(u.clone() * c)
             elif op == "mul" and same:

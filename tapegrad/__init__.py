@@ -7,10 +7,14 @@ import types as _types
 from builtins import bool as _bool
 
 from . import autograd as autograd
+from . import fft as fft
 from . import func as func
+from . import linalg as linalg
+from . import masked as masked
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
+from . import special as special
 from .arrays.dtypes import Size as Size
 from .arrays.dtypes import (
     bfloat16,
@@ -50,6 +54,36 @@ from .core.modes import no_grad as no_grad
 from .core.modes import set_grad_enabled as set_grad_enabled
 from .core.modes import tape as tape
 from .core.record import mark_package as _mark_package
+from .ops.activation import _softmax_backward_data as _softmax_backward_data
+from .ops.activation import (
+    celu,
+    celu_,
+    hardshrink,
+    prelu,
+    relu_,
+    rrelu,
+    rrelu_,
+    selu,
+    selu_,
+    threshold,
+    threshold_,
+)  # fmt: skip
+from .ops.attention import bilinear
+from .ops.dropout import native_dropout_backward
+from .ops.loss import pdist
+from .ops.normalize import _batch_norm_with_update as _batch_norm_with_update
+from .ops.normalize import _native_batch_norm_legit as _native_batch_norm_legit
+from .ops.normalize import (
+    cosine_similarity,
+    group_norm,
+    layer_norm,
+    native_batch_norm,
+    native_group_norm,
+    native_layer_norm,
+    pairwise_distance,
+    rms_norm,
+)  # fmt: skip
+from .ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .ops.create import (
     Generator,
     arange,
@@ -59,18 +93,23 @@ from .ops.create import (
     default_generator,
     empty,
     empty_like,
+    empty_strided,
     eye,
+    from_dlpack,
     from_numpy,
+    frombuffer,
     full,
     full_like,
     get_rng_state,
     initial_seed,
     linspace,
+    logspace,
     manual_seed,
     multinomial,
     normal,
     ones,
     ones_like,
+    poisson,
     rand,
     rand_like,
     randint,
@@ -78,12 +117,16 @@ from .ops.create import (
     randn,
     randn_like,
     randperm,
+    scalar_tensor,
     seed,
     set_rng_state,
     tensor,
+    tril_indices,
+    triu_indices,
     zeros,
     zeros_like,
 )  # fmt: skip
+from .ops.decompose import cholesky, lu, lu_unpack, qr, svd
 from .ops.einsum import einsum, tensordot
 from .ops.elementwise import (
     abs,
@@ -134,6 +177,7 @@ from .ops.elementwise import (
     log2,
     log10,
     logaddexp,
+    logaddexp2,
     logical_and,
     logical_not,
     logical_or,
@@ -151,6 +195,7 @@ from .ops.elementwise import (
     remainder,
     round,
     rsqrt,
+    rsub,
     sgn,
     sigmoid,
     sign,
@@ -165,24 +210,76 @@ from .ops.elementwise import (
     where,
 )  # fmt: skip
 from .ops.index import (
+    argwhere,
+    bincount,
+    bucketize,
+    fill,
+    fill_,
     gather,
     index_add,
+    index_copy,
     index_fill,
     index_put,
     index_select,
+    isin,
     masked_fill,
+    masked_scatter,
     masked_select,
     nonzero,
+    put,
     repeat_interleave,
-    scatter,
-    scatter_add,
+    searchsorted,
+    take,
     take_along_dim,
+    unravel_index,
+    zero_,
 )  # fmt: skip
-from .ops.linalg import addmm, bmm, cross, dot, kron, matmul, mm, mv, outer, trace
+from .ops.linalg import (
+    addbmm,
+    addmm,
+    addmv,
+    addr,
+    baddbmm,
+    bmm,
+    cdist,
+    chain_matmul,
+    cross,
+    dist,
+    dot,
+    ger,
+    inner,
+    kron,
+    matmul,
+    mm,
+    mv,
+    outer,
+    pdist,
+    trace,
+    vander,
+    vdot,
+)  # fmt: skip
+from .ops.matrix import (
+    cholesky_inverse,
+    cholesky_solve,
+    det,
+    inverse,
+    logdet,
+    lu_solve,
+    matrix_exp,
+    matrix_power,
+    orgqr,
+    ormqr,
+    pca_lowrank,
+    pinverse,
+    slogdet,
+    svd_lowrank,
+    triangular_solve,
+)  # fmt: skip
 from .ops.reduce import (
     all,
     amax,
     amin,
+    aminmax,
     any,
     argmax,
     argmin,
@@ -190,10 +287,13 @@ from .ops.reduce import (
     cumprod,
     cumsum,
     log_softmax,
+    logcumsumexp,
     logsumexp,
     max,
     mean,
     min,
+    nanmean,
+    nansum,
     norm,
     prod,
     softmax,
@@ -203,37 +303,168 @@ from .ops.reduce import (
     var,
     var_mean,
 )  # fmt: skip
+from .ops.scatter import index_reduce, scatter, scatter_add, scatter_reduce
+from .ops.pool import adaptive_avg_pool1d, avg_pool1d, max_pool1d, max_pool1d_with_indices, max_pool2d, max_pool3d
+from .ops.resample import (
+    _upsample_bilinear2d_aa,
+    channel_shuffle,
+    grid_sampler,
+    grid_sampler_2d,
+    grid_sampler_3d,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 from .ops.shape import (
+    adjoint,
+    alias_copy,
+    as_strided,
+    as_strided_copy,
+    as_strided_scatter,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
     broadcast_tensors,
     broadcast_to,
+    cartesian_prod,
     cat,
     chunk,
+    column_stack,
+    combinations,
+    constant_pad_nd,
     diag,
     diag_embed,
+    diagflat,
     diagonal,
+    diagonal_copy,
+    diagonal_scatter,
+    dsplit,
+    dstack,
+    expand_copy,
     flatten,
     flip,
+    fliplr,
+    flipud,
+    hsplit,
+    hstack,
     meshgrid,
+    moveaxis,
     movedim,
     narrow,
+    narrow_copy,
     permute,
+    permute_copy,
     ravel,
     reshape,
     roll,
+    rot90,
     select,
+    select_copy,
+    select_scatter,
+    slice_scatter,
     split,
+    split_copy,
+    split_with_sizes,
+    split_with_sizes_copy,
     squeeze,
+    squeeze_copy,
     stack,
+    swapaxes,
+    swapdims,
     t,
+    t_copy,
+    tensor_split,
     tile,
     transpose,
+    transpose_copy,
     tril,
     triu,
     unbind,
+    unbind_copy,
     unflatten,
+    unfold_copy,
+    unsafe_chunk,
+    unsafe_split,
+    unsafe_split_with_sizes,
     unsqueeze,
+    unsqueeze_copy,
+    view_copy,
+    vsplit,
+    vstack,
 )  # fmt: skip
-from .ops.sort import argsort, cummax, cummin, median, sort, topk
+from .ops.signal import (
+    bartlett_window,
+    blackman_window,
+    hamming_window,
+    hann_window,
+    istft,
+    kaiser_window,
+    stft,
+)
+from .ops.parts import (
+    angle,
+    bitwise_left_shift,
+    bitwise_right_shift,
+    complex,
+    conj_physical,
+    copysign,
+    deg2rad,
+    float_power,
+    fmax,
+    fmin,
+    frac,
+    frexp,
+    gcd,
+    heaviside,
+    imag,
+    is_conj,
+    is_neg,
+    isneginf,
+    isposinf,
+    isreal,
+    lcm,
+    ldexp,
+    nextafter,
+    polar,
+    positive,
+    rad2deg,
+    real,
+    resolve_conj,
+    resolve_neg,
+    signbit,
+    view_as_complex,
+    view_as_real,
+)  # fmt: skip
+from .ops.special import digamma, erfinv, i0, igamma, igammac, lgamma, logit, mvlgamma, polygamma, sinc, xlogy
+from .ops.sort import (
+    argsort,
+    cummax,
+    cummin,
+    kthvalue,
+    median,
+    mode,
+    msort,
+    nanmedian,
+    nanquantile,
+    quantile,
+    sort,
+    topk,
+    unique,
+    unique_consecutive,
+)
+from .ops.statistics import (
+    corrcoef,
+    cov,
+    cumulative_trapezoid,
+    diff,
+    dist,
+    gradient,
+    histc,
+    histogram,
+    renorm,
+    trapezoid,
+    trapz,
+)
 from .printing import set_printoptions as set_printoptions
 from .tensor import Tensor as Tensor
 
@@ -241,9 +472,9 @@ __version__ = "0.1.0"
 
 multiply, subtract, divide, true_divide, negative, absolute, clip = mul, sub, div, div, neg, abs, clamp
 concat = concatenate = cat
+row_stack = vstack
 arcsin, arccos, arctan, arctan2, arcsinh, arccosh, arctanh = asin, acos, atan, atan2, asinh, acosh, atanh
-greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne
-moveaxis, swapaxes, swapdims = movedim, transpose, transpose
+greater, greater_equal, less, less_equal, not_equal, fix = gt, ge, lt, le, ne, trunc
 
 
 def is_tensor(obj: object) -> _bool:

@@ -55,34 +55,60 @@ def acos(input: Any, *, out: Any = None) -> Tensor:
 def acosh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic cosine."""
 
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """Means over output_size windows that cover (N, C, *sizes) evenly, 1-D.
+
+    None among the sizes (of 2-D and 3-D) keeps the input's."""
+
 def add(input: Any, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """Elementwise `input + alpha * other` with broadcasting."""
 
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1, out: Any = None) -> Tensor:
     """input + value * tensor1 / tensor2 with broadcasting."""
 
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: builtins.float = 1, out: Any = None) -> Tensor:
     """input + value * tensor1 * tensor2 with broadcasting."""
 
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2)."""
 
-def all(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-    """Whether all elements are true (nonzero)."""
+def addmv(input: Any, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * (mat @ vec)."""
+
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * outer(vec1, vec2)."""
+
+def adjoint(input: Any) -> Tensor:
+    """The last two dimensions exchanged, complex values conjugated."""
+
+def alias_copy(input: Any, *, out: Any = None) -> Tensor:
+    """A copy."""
+
+def all(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+    """Whether all elements are true (nonzero); of uint8, 1 or 0."""
 
 def allclose(input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether isclose holds for every element."""
 
-def amax(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+def amax(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Largest value over the given dimensions, or all; ties share the gradient evenly."""
 
-def amin(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+def amin(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
 
-def any(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-    """Whether any element is true (nonzero)."""
+def aminmax(input: Any, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
+    """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
 
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def angle(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise argument of a complex number; pi for negative and 0 for other real ones, with derivative 0."""
+
+def any(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+    """Whether any element is true (nonzero); of uint8, 1 or 0."""
+
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """start, start + step, .. before end: int64 for integers, else the default dtype."""
 
 def arccos(input: Any, *, out: Any = None) -> Tensor:
@@ -106,20 +132,43 @@ def arctan2(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def arctanh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic tangent."""
 
-def argmax(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+def argmax(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Index of the largest element along `dim`, or in the flattened tensor."""
 
-def argmin(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+def argmin(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Index of the smallest element along `dim`, or in the flattened tensor."""
 
-def argsort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Tensor:
-    """Indices that sort input along `dim`; nan counts as the largest. Always stable."""
+def argsort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None, out: Any = None) -> Tensor:
+    """Indices that sort input along `dim`; nan counts as the largest. Up to 64 elements always stable."""
+
+def argwhere(input: Any) -> Tensor:
+    """Indices of the elements that are not zero, one row each."""
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+    """A view of the memory block that input lies in, with any sizes, steps and start (in elements).
+
+    Elements that are shown several times get the sum of their cotangents. Where the view reaches past the tensor whose
+    history input shares (a leaf that is itself a part of a block), the result is a copy, and what lies outside counts as
+    constant.
+
+    Raises:
+        RuntimeError: for negative steps, for a view that leaves the block, or one that leaves a part whose base is gone, so
+            that nothing is known of the gradient of what lies outside."""
+
+def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None, *, out: Any = None) -> Tensor:
+    """A copy of what as_strided() shows."""
+
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None, *, out: Any = None) -> Tensor:
+    """input with src in place of the elements that as_strided would show."""
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
 
-def asarray(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: builtins.bool | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """A leaf of the data: on the same memory where that is possible and copy is not True.
+
+    Raises:
+        ValueError: for copy=False where the data must be copied."""
 
 def asin(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise arc sine."""
@@ -136,22 +185,61 @@ def atan2(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def atanh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic tangent."""
 
-def bernoulli(input: Any, *, generator: Any = None) -> Tensor:
+def atleast_1d(*tensors: Any) -> Tensor:
+    """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
+
+def atleast_2d(*tensors: Any) -> Tensor:
+    """Tensors with dimensions of size 1 added in front up to two: one result, or a tuple for several."""
+
+def atleast_3d(*tensors: Any) -> Tensor:
+    """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
+
+def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor:
+    """Means over windows of (N, C, L) or (C, L); see avg_pool2d."""
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+    """beta * input + alpha * bmm(batch1, batch2)."""
+
+def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+    """1 - |2 t - 1| for t from 0 to 1: a triangle."""
+
+def bernoulli(input: Any, *, generator: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """1 with the probability given by each element, else 0."""
 
-def bitwise_and(input: Any, other: Any) -> Tensor:
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+    """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K).
+
+    Raises:
+        RuntimeError: for shapes that do not fit."""
+
+def bincount(input: Any, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
+    """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
+
+def bitwise_and(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise bitwise and."""
+
+def bitwise_left_shift(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise input * 2**other of integers."""
 
 def bitwise_not(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise bitwise (for bool: logical) negation."""
 
-def bitwise_or(input: Any, other: Any) -> Tensor:
+def bitwise_or(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise bitwise or."""
 
-def bitwise_xor(input: Any, other: Any) -> Tensor:
+def bitwise_right_shift(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise input / 2**other of integers, rounded down."""
+
+def bitwise_xor(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise bitwise xor."""
 
-def bmm(input: Any, mat2: Any) -> Tensor:
+def blackman_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+    """0.42 - cos(2 pi t) / 2 + 0.08 cos(4 pi t) for t from 0 to 1."""
+
+def block_diag(*tensors: Any) -> Tensor:
+    """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
+
+def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:
     """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
@@ -160,11 +248,53 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 def broadcast_to(input: Any, size: Any) -> Tensor:
     """expand under NumPy's name."""
 
+def bucketize(input: Any, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Any = None) -> Tensor:
+    """Number of the interval between sorted boundaries that each value lies in; a boundary belongs to the one below it.
+
+    With right=True it belongs to the one above."""
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All combinations of one element from each vector, as rows; of one vector: the vector."""
+
 def cat(tensors: Any, dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Any = None) -> Tensor:
     """Tensors joined along an existing dimension, in their common dtype."""
 
+def cdist(x1: Any, x2: Any, p: builtins.float = 2.0, compute_mode: builtins.str | None = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+    """p-norm distances between all rows of x1 (.., n, d) and x2 (.., m, d); batches broadcast.
+
+    The derivative is 0 at coincident points, to any order.
+
+    Args:
+        p: the norm, from 0 to inf.
+        compute_mode: whether Euclidean distances come from one matrix product (by default for more than 25 rows); what
+            would cancel in it is computed from the difference all the same."""
+
 def ceil(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise smallest integer not below input."""
+
+def celu(input: Any, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
+    """input where positive, else alpha * (exp(input / alpha) - 1).
+
+    Raises:
+        RuntimeError: for alpha 0."""
+
+def celu_(input: Any, alpha: builtins.float = 1.0) -> Tensor:
+    """celu written into input."""
+
+def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
+    """linalg.multi_dot of the matrices, given one by one."""
+
+def channel_shuffle(input: Any, groups: builtins.int) -> Tensor:
+    """(N, C, *) with the channels of the groups taken in turn."""
+
+def cholesky(input: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
+    """linalg.cholesky under its older name."""
+
+def cholesky_inverse(input: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
+    """Inverse of A for its Cholesky factor."""
+
+def cholesky_solve(input: Any, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
+    """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
 
 def chunk(input: Any, chunks: builtins.int, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
@@ -172,14 +302,23 @@ def chunk(input: Any, chunks: builtins.int, dim: builtins.int = 0, *, axis: Any 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
 
-def clamp_max(input: Any, max: Any) -> Tensor:
+def clamp_max(input: Any, max: Any, *, out: Any = None) -> Tensor:
     """Each element at most `max`."""
 
-def clamp_min(input: Any, min: Any) -> Tensor:
+def clamp_min(input: Any, min: Any, *, out: Any = None) -> Tensor:
     """Each element at least `min`."""
 
 def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+
+def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
+    """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
+
+def combinations(input: Any, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
+    """All combinations of r elements of a vector, as rows."""
+
+def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
+    """The complex tensor of two parts of one real dtype, which broadcast."""
 
 def concat(tensors: Any, dim: builtins.int = 0, *, axis: builtins.int | None = None, out: Any = None) -> Tensor:
     """Tensors joined along an existing dimension, in their common dtype."""
@@ -190,38 +329,165 @@ def concatenate(tensors: Any, dim: builtins.int = 0, *, axis: builtins.int | Non
 def conj(input: Any) -> Tensor:
     """Elementwise complex conjugate; a real tensor is given back as it is."""
 
+def conj_physical(input: Any) -> Tensor:
+    """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
+
+def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Tensor:
+    """input with a value added around it: `pad` has the numbers before and after of the last dimension, the last but one ..
+
+    Negative numbers take elements away.
+
+    Raises:
+        RuntimeError: for an odd number of pads, or more than there are dimensions."""
+
+def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: builtins.int = 1) -> Tensor:
+    """1-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes).
+        bias: (O,), added to each output channel.
+        padding: zeros added on both sides, "valid" (none) or "same" (output sizes equal input sizes; stride 1 only).
+
+    Raises:
+        RuntimeError: for shapes, dtypes or sizes that do not fit."""
+
+def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: builtins.int = 1) -> Tensor:
+    """2-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes).
+        bias: (O,), added to each output channel.
+        padding: zeros added on both sides, "valid" (none) or "same" (output sizes equal input sizes; stride 1 only).
+
+    Raises:
+        RuntimeError: for shapes, dtypes or sizes that do not fit."""
+
+def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: builtins.int = 1) -> Tensor:
+    """3-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes).
+        bias: (O,), added to each output channel.
+        padding: zeros added on both sides, "valid" (none) or "same" (output sizes equal input sizes; stride 1 only).
+
+    Raises:
+        RuntimeError: for shapes, dtypes or sizes that do not fit."""
+
+def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1) -> Tensor:
+    """1-D transposed convolution: the derivative of conv1d by its input.
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes).
+        weight: (C, O / groups, *kernel).
+        bias: (O,), added to each output channel.
+        output_padding: elements added at the end of each output dimension, to tell apart the sizes that conv1d
+            with this stride takes to the input's.
+
+    Raises:
+        RuntimeError: for shapes, dtypes or sizes that do not fit."""
+
+def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1) -> Tensor:
+    """2-D transposed convolution: the derivative of conv2d by its input.
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes).
+        weight: (C, O / groups, *kernel).
+        bias: (O,), added to each output channel.
+        output_padding: elements added at the end of each output dimension, to tell apart the sizes that conv2d
+            with this stride takes to the input's.
+
+    Raises:
+        RuntimeError: for shapes, dtypes or sizes that do not fit."""
+
+def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1) -> Tensor:
+    """3-D transposed convolution: the derivative of conv3d by its input.
+
+    Args:
+        input: (N, C, *sizes) or (C, *sizes).
+        weight: (C, O / groups, *kernel).
+        bias: (O,), added to each output channel.
+        output_padding: elements added at the end of each output dimension, to tell apart the sizes that conv3d
+            with this stride takes to the input's.
+
+    Raises:
+        RuntimeError: for shapes, dtypes or sizes that do not fit."""
+
+def copysign(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise size of input with the sign of other."""
+
+def corrcoef(input: Any) -> Tensor:
+    """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
+
 def cos(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise cosine."""
 
 def cosh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise hyperbolic cosine."""
 
+def cosine_similarity(x1: Any, x2: Any, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
+    """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
+
 def count_nonzero(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Number of elements that are not zero."""
 
-def cross(input: Any, other: Any, dim: builtins.int | None = None) -> Tensor:
+def cov(input: Any, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance.
+
+    Args:
+        correction: subtracted from the number of observations that the sum is divided by.
+        fweights: how often each observation was made.
+        aweights: importance of each observation."""
+
+def cross(input: Any, other: Any, dim: builtins.int | None = None, *, out: Any = None) -> Tensor:
     """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
 
-def cummax(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def cummax(input: Any, dim: Any = None, *, axis: Any = None, out: Any = None) -> Any:
     """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
 
-def cummin(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def cummin(input: Any, dim: Any = None, *, axis: Any = None, out: Any = None) -> Any:
     """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
-def cumprod(input: Any, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+def cumprod(input: Any, dim: Any = None, *, dtype: Any = None, axis: Any = None, out: Any = None) -> Tensor:
     """Running product along `dim`; no division, so zeros are harmless at any order."""
 
-def cumsum(input: Any, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+def cumsum(input: Any, dim: Any = None, *, dtype: Any = None, axis: Any = None, out: Any = None) -> Tensor:
     """Running sum along `dim`; integers and bools give int64."""
 
-def diag(input: Any, diagonal: builtins.int = 0) -> Tensor:
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: builtins.int = -1, axis: Any = None) -> Tensor:
+    """Integrals along `dim` up to each sample but the first, by the trapezoid rule."""
+
+def deg2rad(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise angle in radians of one in degrees."""
+
+def det(input: Any, *, out: Any = None) -> Tensor:
+    """linalg.det."""
+
+def diag(input: Any, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
 
 def diag_embed(input: Any, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
     """Matrices with the last dimension of input on their diagonal."""
 
+def diagflat(input: Any, offset: builtins.int = 0, *, out: Any = None) -> Tensor:
+    """The matrix with input's elements, in order, on a diagonal."""
+
 def diagonal(input: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
+
+def diagonal_copy(input: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Any = None) -> Tensor:
+    """A copy of what diagonal() shows."""
+
+def diagonal_scatter(input: Any, src: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Any = None) -> Tensor:
+    """input with src in place of a diagonal."""
+
+def diff(input: Any, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, axis: Any = None, out: Any = None) -> Tensor:
+    """n-th differences of neighbours along `dim`; prepend and append are put before and after the input first, if n > 0."""
+
+def digamma(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise derivative of lgamma."""
+
+def dist(input: Any, other: Any, p: builtins.float = 2) -> Tensor:
+    """p-norm of the difference of two tensors, which broadcast; the derivative where they are equal is 0."""
 
 def div(input: Any, other: Any, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
     """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
@@ -229,8 +495,14 @@ def div(input: Any, other: Any, *, rounding_mode: builtins.str | None = None, ou
 def divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
     """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
 
-def dot(input: Any, tensor: Any) -> Tensor:
+def dot(input: Any, tensor: Any, *, out: Any = None) -> Tensor:
     """Inner product of two vectors, without conjugation."""
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the third dimension; a number of parts must divide its size."""
+
+def dstack(tensors: Any, *, out: Any = None) -> Tensor:
+    """Tensors joined along their third dimension, vectors as (1, n, 1)."""
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum of products of the operands' elements over the labels that the output does not name.
@@ -244,11 +516,14 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Raises:
         RuntimeError: for labels that do not fit the operands' dimensions or each other's sizes."""
 
-def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Uninitialised memory of the given sizes."""
 
-def empty_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def empty_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """empty of input's shape and dtype."""
+
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """Uninitialised memory with the given sizes and steps (in elements)."""
 
 def eq(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input == other`, as a bool tensor of the broadcast shape."""
@@ -262,17 +537,32 @@ def erf(input: Any, *, out: Any = None) -> Tensor:
 def erfc(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise 1 - erf(input), exact in the tail."""
 
+def erfinv(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise inverse of erf."""
+
 def exp(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise exponential."""
 
 def exp2(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise power of 2."""
 
+def expand_copy(input: Any, *sizes: Any, size: Any = None, out: Any = None) -> Tensor:
+    """A copy of what expand() shows."""
+
 def expm1(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise exp(input) - 1, exact near 0."""
 
-def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Identity matrix."""
+
+def fill(input: Any, value: Any) -> Tensor:
+    """A tensor of input's shape and dtype with a number or 0-dim tensor everywhere; input's gradient is 0."""
+
+def fill_(input: Any, value: Any) -> Tensor:
+    """input overwritten with a number or 0-dim tensor, in place."""
+
+def fix(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise integer part."""
 
 def flatten(input: Any, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """Dimensions start_dim to end_dim merged into one."""
@@ -280,29 +570,62 @@ def flatten(input: Any, start_dim: builtins.int = 0, end_dim: builtins.int = -1)
 def flip(input: Any, *places: Any, dims: Any = None) -> Tensor:
     """Elements in reverse order along the given dimensions (a copy)."""
 
+def fliplr(input: Any) -> Tensor:
+    """Columns in reverse order (a copy)."""
+
+def flipud(input: Any) -> Tensor:
+    """Rows in reverse order (a copy)."""
+
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
+    """Elementwise power, computed in float64, or in complex128 if an operand is complex."""
+
 def floor(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise largest integer not above input."""
 
-def floor_divide(input: Any, other: Any) -> Tensor:
+def floor_divide(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise quotient rounded down; its derivative is 0."""
+
+def fmax(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative."""
+
+def fmin(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative."""
 
 def fmod(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise remainder with the dividend's sign."""
 
+def frac(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise fractional part, with the sign of input."""
+
+def frexp(input: Any) -> Tensor:
+    """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
+
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """A tensor on the memory of another library's array, by way of DLPack."""
+
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
 
-def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: Any, count: builtins.int = -1, offset: builtins.int = 0, requires_grad: builtins.bool = False) -> Tensor:
+    """A vector on the memory of a Python buffer, from a byte offset on."""
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """The value repeated to the given sizes, in its own dtype."""
 
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """The value repeated to input's shape, in input's dtype."""
 
-def gather(input: Any, dim: builtins.int, index: Any, *, axis: Any = None) -> Tensor:
+def gather(input: Any, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False, out: Any = None, axis: Any = None) -> Tensor:
     """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
+
+def gcd(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise greatest common divisor of integers."""
 
 def ge(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
+
+def ger(input: Any, vec2: Any, *, out: Any = None) -> Tensor:
+    """Outer product of two vectors."""
 
 def get_default_dtype() -> dtype:
     """Return the dtype that Python floats become."""
@@ -310,20 +633,94 @@ def get_default_dtype() -> dtype:
 def get_rng_state() -> Tensor:
     """State of the default generator, as a uint8 tensor."""
 
+def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: builtins.int = 1) -> tuple[Any, ...]:
+    """Derivatives along each of the dimensions by differences of neighbours, of second order within.
+
+    Args:
+        spacing: distance of the samples (1); or one for each dimension; or for each the places of the samples, as a tensor.
+        dim: dimensions to differentiate along (all).
+        edge_order: order of the one-sided differences at both ends, 1 or 2."""
+
 def greater(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
 
 def greater_equal(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
 
+def grid_sampler(input: Any, grid: Any, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
+    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+
+def grid_sampler_2d(input: Any, grid: Any, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
+    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+
+def grid_sampler_3d(input: Any, grid: Any, interpolation_mode: builtins.int, padding_mode: builtins.int, align_corners: builtins.bool) -> Tensor:
+    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+
+def group_norm(input: Any, num_groups: builtins.int, weight: Any = None, bias: Any = None, eps: builtins.float = 1e-05) -> Tensor:
+    """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias.
+
+    Args:
+        input: (N, C, ...), C a multiple of num_groups.
+        weight, bias: (C,) or None.
+
+    Raises:
+        RuntimeError: for fewer than two dimensions, or a C that is not divisible.
+        ValueError: if a group is a single value."""
+
 def gt(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
+
+def hamming_window(window_length: builtins.int, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+    """alpha - beta cos(2 pi t) for t from 0 to 1."""
+
+def hann_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+    """(1 - cos(2 pi t)) / 2 for t from 0 to 1."""
+
+def hardshrink(input: Any, lambd: builtins.float = 0.5) -> Tensor:
+    """input where it is outside [-lambd, lambd], else 0."""
+
+def heaviside(input: Any, values: Any, *, out: Any = None) -> Tensor:
+    """Elementwise 0 where input is negative, 1 where positive, `values` where 0; its derivative is 0."""
+
+def histc(input: Any, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Any = None) -> Tensor:
+    """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
+
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
+    """(hist, bin_edges): number, or total weight, of the elements in each bin.
+
+    Args:
+        bins: number of equal bins over `range` (that of the elements, unless given), or a tensor of increasing edges.
+        density: divide by the total and the widths, so that the integral is 1."""
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
+
+def hstack(tensors: Any, *, out: Any = None) -> Tensor:
+    """Tensors joined along their second dimension, or their only one."""
 
 def hypot(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise sqrt(input**2 + other**2)."""
 
-def index_add(input: Any, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1, axis: Any = None) -> Tensor:
+def i0(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise modified Bessel function of the first kind of order 0."""
+
+def igamma(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both. Needs SciPy."""
+
+def igammac(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P. Needs SciPy."""
+
+def imag(input: Any) -> Tensor:
+    """The imaginary part of a complex tensor, a view.
+
+    Raises:
+        RuntimeError: for a real tensor."""
+
+def index_add(input: Any, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1, out: Any = None, axis: Any = None) -> Tensor:
     """input with alpha * source's slices added at a 1-D index along `dim`."""
+
+def index_copy(input: Any, dim: builtins.int, index: Any, source: Any, *, out: Any = None, axis: Any = None) -> Tensor:
+    """input with source's slices written at a 1-D index along `dim`."""
 
 def index_fill(input: Any, dim: builtins.int, index: Any, value: Any, *, axis: Any = None) -> Tensor:
     """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
@@ -331,20 +728,39 @@ def index_fill(input: Any, dim: builtins.int, index: Any, value: Any, *, axis: A
 def index_put(input: Any, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
     """input with values written (or added) at the advanced index."""
 
-def index_select(input: Any, dim: builtins.int, index: Any, *, axis: Any = None) -> Tensor:
+def index_reduce(input: Any, dim: builtins.int, index: Any, source: Any, reduce: builtins.str, *, include_self: builtins.bool = True, out: Any = None, axis: Any = None) -> Tensor:
+    """input with the slices of source reduced into it at a 1-D index along `dim`.
+
+    Args:
+        reduce: "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
+        include_self: whether what stands there counts too."""
+
+def index_select(input: Any, dim: builtins.int, index: Any, *, out: Any = None, axis: Any = None) -> Tensor:
     """Slices of input along `dim` in the order of a 1-D index."""
 
 def initial_seed() -> builtins.int:
     """The last seed of the default generator."""
 
+def inner(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Sums of products over the last dimension of both; with a 0-d operand, their product."""
+
+def inverse(input: Any, *, out: Any = None) -> Tensor:
+    """linalg.inv."""
+
 def is_anomaly_enabled() -> builtins.bool:
     """Whether anomaly mode is on here."""
+
+def is_conj(input: Any) -> builtins.bool:
+    """Whether a conjugation is pending: never."""
 
 def is_grad_enabled() -> builtins.bool:
     """Whether operations are recorded here."""
 
 def is_inference_mode_enabled() -> builtins.bool:
     """Whether inference_mode is on here."""
+
+def is_neg(input: Any) -> builtins.bool:
+    """Whether a negation is pending: never."""
 
 def is_tensor(obj: object) -> builtins.bool:
     """Whether obj is a Tensor."""
@@ -355,20 +771,56 @@ def isclose(input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins
 def isfinite(input: Any, *, out: Any = None) -> Tensor:
     """Whether each element is finite."""
 
+def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Tensor:
+    """Whether each element is among the test elements."""
+
 def isinf(input: Any, *, out: Any = None) -> Tensor:
     """Whether each element is infinite."""
 
 def isnan(input: Any, *, out: Any = None) -> Tensor:
     """Whether each element is nan."""
 
-def kron(input: Any, other: Any) -> Tensor:
+def isneginf(input: Any, *, out: Any = None) -> Tensor:
+    """Whether each element is -inf."""
+
+def isposinf(input: Any, *, out: Any = None) -> Tensor:
+    """Whether each element is +inf."""
+
+def isreal(input: Any, *, out: Any = None) -> Tensor:
+    """Whether each element has an imaginary part of 0."""
+
+def istft(input: Any, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
+    """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows.
+
+    Raises:
+        RuntimeError: also where the windows leave a gap, so that the signal there is not determined."""
+
+def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+    """i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta) for t from 0 to 1."""
+
+def kron(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Kronecker product: blocks input[i, j, ..] * other."""
+
+def kthvalue(input: Any, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
+    """(values, indices) of the k-th smallest elements along `dim`, counted from 1; of equal ones the first."""
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: builtins.float = 1e-05) -> Tensor:
+    """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias.
+
+    Raises:
+        RuntimeError: if input does not end in normalized_shape, or weight or bias have another shape."""
+
+def lcm(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise least common multiple of integers."""
+
+def ldexp(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise input * 2**other."""
 
 def le(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
 
-def lerp(input: Any, end: Any, weight: Any) -> Tensor:
-    """input + weight * (end - input) with broadcasting."""
+def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Tensor:
+    """input + weight * (end - input) with broadcasting; tensors of one dtype."""
 
 def less(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
@@ -376,7 +828,10 @@ def less(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def less_equal(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
 
-def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def lgamma(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise log(abs(Gamma(input)))."""
+
+def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """`steps` values from start to end, both included, evenly spaced."""
 
 def log(input: Any, *, out: Any = None) -> Tensor:
@@ -395,25 +850,49 @@ def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = N
     """log(softmax(input)) along `dim`, without cancellation."""
 
 def logaddexp(input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """Elementwise log(exp(input) + exp(other)), without overflow."""
+    """Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2."""
 
-def logical_and(input: Any, other: Any) -> Tensor:
+def logaddexp2(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2."""
+
+def logcumsumexp(input: Any, dim: Any = None, *, axis: Any = None, out: Any = None) -> Tensor:
+    """log(cumsum(exp(input))) along `dim`, without overflow; a term of -inf has the gradient 0."""
+
+def logdet(input: Any) -> Tensor:
+    """Logarithm of the determinant of square matrices; nan where a real one is negative."""
+
+def logical_and(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise logical and."""
 
 def logical_not(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logical negation."""
 
-def logical_or(input: Any, other: Any) -> Tensor:
+def logical_or(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise logical or."""
 
-def logical_xor(input: Any, other: Any) -> Tensor:
+def logical_xor(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise logical xor."""
 
-def logsumexp(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+def logit(input: Any, eps: builtins.float | None = None, *, out: Any = None) -> Tensor:
+    """Elementwise log(input / (1 - input)), of input limited to [eps, 1 - eps] if eps is given; nan outside [0, 1] else."""
+
+def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """base to the power of `steps` evenly spaced values from start to end."""
+
+def logsumexp(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
 
 def lt(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
+
+def lu(input: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Tensor:
+    """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
+
+def lu_solve(input: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Tensor:
+    """linalg.lu_solve under its older name."""
+
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any = None) -> Tensor:
+    """(P, L, U) of the packed factors that linalg.lu_factor gives; what is not asked for is empty."""
 
 def manual_seed(seed: builtins.int) -> Generator:
     """Seed the default generator and return it: PyTorch's CPU streams follow."""
@@ -421,14 +900,68 @@ def manual_seed(seed: builtins.int) -> Generator:
 def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
     """input with a number or 0-dim tensor where mask is true."""
 
-def masked_select(input: Any, mask: Any) -> Tensor:
+def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
+    """input with the elements of source, in order, where mask is true."""
+
+def masked_select(input: Any, mask: Any, *, out: Any = None) -> Tensor:
     """1-D tensor of the elements where mask is true."""
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
 
+def matrix_exp(input: Any) -> Tensor:
+    """Exponential of square matrices."""
+
+def matrix_power(input: Any, n: builtins.int, *, out: Any = None) -> Tensor:
+    """linalg.matrix_power."""
+
 def max(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
     """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
+
+def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Tensor:
+    """Maxima over windows of (N, C, *sizes) or (C, *sizes), 1-D.
+
+    Args:
+        stride: steps between windows; the kernel size by default.
+        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
+        ceil_mode: keep a last window that reaches over the end.
+        return_indices: also give the maxima's places in the flat image, as int64.
+
+    The gradient goes to the maximum, the first one of equal ones.
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit."""
+
+def max_pool1d_with_indices(*args: Any, **kwargs: Any) -> Tensor:
+    """(maxima, their places in the flat image): the function with return_indices."""
+
+def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Tensor:
+    """Maxima over windows of (N, C, *sizes) or (C, *sizes), 2-D.
+
+    Args:
+        stride: steps between windows; the kernel size by default.
+        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
+        ceil_mode: keep a last window that reaches over the end.
+        return_indices: also give the maxima's places in the flat image, as int64.
+
+    The gradient goes to the maximum, the first one of equal ones.
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit."""
+
+def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Tensor:
+    """Maxima over windows of (N, C, *sizes) or (C, *sizes), 3-D.
+
+    Args:
+        stride: steps between windows; the kernel size by default.
+        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
+        ceil_mode: keep a last window that reaches over the end.
+        return_indices: also give the maxima's places in the flat image, as int64.
+
+    The gradient goes to the maximum, the first one of equal ones.
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit."""
 
 def maximum(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise larger value; at a tie each side has derivative 1/2."""
@@ -436,7 +969,7 @@ def maximum(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def mean(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
     """Mean over the given dimensions, or all; floating point only."""
 
-def median(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Any:
+def median(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
     """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
 
 def meshgrid(*tensors: Any, indexing: builtins.str | None = None) -> tuple[Tensor, ...]:
@@ -448,32 +981,68 @@ def min(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: An
 def minimum(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise smaller value; at a tie each side has derivative 1/2."""
 
-def mm(input: Any, mat2: Any) -> Tensor:
+def mm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:
     """Product of two matrices."""
 
+def mode(input: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
+    """(values, indices) of the most frequent elements along `dim`, the smallest of equally frequent ones; its last place."""
+
 def moveaxis(input: Any, source: Any, destination: Any) -> Tensor:
-    """Dimensions moved from source to destination, the others in order."""
+    """movedim under NumPy's name."""
 
 def movedim(input: Any, source: Any, destination: Any) -> Tensor:
     """Dimensions moved from source to destination, the others in order."""
 
+def msort(input: Any, *, out: Any = None) -> Tensor:
+    """The elements in order along the first dimension."""
+
 def mul(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise product with broadcasting."""
 
-def multinomial(input: Any, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Any = None) -> Tensor:
+def multinomial(input: Any, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Indices drawn with probabilities proportional to input's rows."""
 
 def multiply(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise product with broadcasting."""
 
-def mv(input: Any, vec: Any) -> Tensor:
+def mv(input: Any, vec: Any, *, out: Any = None) -> Tensor:
     """Product of a matrix and a vector."""
 
-def nan_to_num(input: Any, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+def mvlgamma(input: Any, p: builtins.int, *, out: Any = None) -> Tensor:
+    """Elementwise logarithm of the multivariate gamma function of dimension p."""
+
+def nan_to_num(input: Any, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Any = None) -> Tensor:
     """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
+
+def nanmean(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+    """Mean of the elements that are not nan over the given dimensions, or all."""
+
+def nanmedian(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
+    """`median` of the elements that are not nan."""
+
+def nanquantile(input: Any, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+    """`quantile` of the elements that are not nan."""
+
+def nansum(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+    """Sum of the elements that are not nan over the given dimensions, or all."""
 
 def narrow(input: Any, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Any = None) -> Tensor:
     """A view of `length` elements along `dim` from `start`."""
+
+def narrow_copy(input: Any, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Any = None, out: Any = None) -> Tensor:
+    """A copy of what narrow() shows."""
+
+def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: builtins.bool, momentum: builtins.float, eps: builtins.float) -> tuple[Tensor, Any, Any]:
+    """(batch_norm, mean, 1 / sqrt(variance + eps)); the latter two empty in evaluation mode."""
+
+def native_dropout_backward(grad_output: Any, mask: Any, scale: builtins.float) -> Tensor:
+    """grad_output * mask * scale."""
+
+def native_group_norm(input: Any, weight: Any, bias: Any, N: builtins.int, C: builtins.int, HxW: builtins.int, group: builtins.int, eps: builtins.float) -> tuple[Tensor, Any, Any]:
+    """(group_norm, mean, 1 / sqrt(variance + eps)), the latter two of shape (N, group)."""
+
+def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: builtins.float) -> tuple[Tensor, Any, Any]:
+    """(layer_norm, mean, 1 / sqrt(variance + eps)), the latter two without gradient."""
 
 def ne(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
@@ -484,62 +1053,133 @@ def neg(input: Any, *, out: Any = None) -> Tensor:
 def negative(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise negation."""
 
-def nonzero(input: Any, *, as_tuple: builtins.bool = False) -> Any:
+def nextafter(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise next number after input towards other."""
+
+def nonzero(input: Any, *, out: Any = None, as_tuple: builtins.bool = False) -> Any:
     """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
 
-def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False) -> Tensor:
+def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors."""
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors.
+
+    The gradient of a tensor is that of mean + std * noise."""
 
 def not_equal(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
 
-def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, out: Any = None) -> Tensor:
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Ones of the given sizes."""
 
-def ones_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def ones_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """ones of input's shape and dtype."""
 
-def outer(input: Any, vec2: Any) -> Tensor:
+def orgqr(input: Any, tau: Any, *, out: Any = None) -> Tensor:
+    """linalg.householder_product."""
+
+def ormqr(input: Any, tau: Any, other: Any, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Any = None) -> Tensor:
+    """Q @ other (or other @ Q for left=False), of the Q of geqrf's reflections, of Q^H for transpose."""
+
+def outer(input: Any, vec2: Any, *, out: Any = None) -> Tensor:
     """Outer product of two vectors."""
+
+def pairwise_distance(x1: Any, x2: Any, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
+    """p-norm of x1 - x2 + eps along the last dimension."""
+
+def pca_lowrank(A: Any, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> Tensor:
+    """svd_lowrank of A with its columns' means taken off (for center): principal directions in V."""
+
+def pdist(input: Any, p: builtins.float = 2.0) -> Tensor:
+    """p-norm distances between all pairs of rows, as the part of cdist above the diagonal, row by row."""
 
 def permute(input: Any, *order: Any, dims: Any = None) -> Tensor:
     """Dimensions in the given order."""
 
+def permute_copy(input: Any, *order: Any, dims: Any = None, out: Any = None) -> Tensor:
+    """A copy of what permute() shows."""
+
+def pinverse(input: Any, rcond: builtins.float = 1e-15) -> Tensor:
+    """linalg.pinv with a relative tolerance."""
+
+def pixel_shuffle(input: Any, upscale_factor: builtins.int) -> Tensor:
+    """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels."""
+
+def pixel_unshuffle(input: Any, downscale_factor: builtins.int) -> Tensor:
+    """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of pixel_shuffle."""
+
+def poisson(input: Any, generator: Any = None) -> Tensor:
+    """Poisson numbers of the rates given by each element."""
+
+def polar(abs: Any, angle: Any, *, out: Any = None) -> Tensor:
+    """The complex tensor abs * (cos(angle) + 1j * sin(angle)), of tensors of one real dtype."""
+
+def polygamma(n: builtins.int, input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise derivative of order n of digamma, for any n >= 0."""
+
+def positive(input: Any) -> Tensor:
+    """The tensor itself."""
+
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
 
-def prod(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False) -> Tensor:
-    """Product over one dimension, or over all elements; no division, so zeros are harmless at any order."""
+def prelu(input: Any, weight: Any) -> Tensor:
+    """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
+
+    Raises:
+        RuntimeError: for a weight of another size."""
+
+def prod(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+    """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """Return the smallest dtype that holds both; an integer never widens a floating-point type."""
 
-def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def put(input: Any, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+    """input with source's elements written (or added) at any indices of the flattened tensor."""
+
+def qr(input: Any, some: builtins.bool = True, *, out: Any = None) -> Tensor:
+    """linalg.qr under its older name: reduced, or complete for some=False."""
+
+def quantile(input: Any, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+    """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones.
+
+    Args:
+        q: a number or a 1-D tensor of numbers in [0, 1]; a tensor's quantiles come in a first dimension.
+        interpolation: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    A nan among the elements is the result. The gradient follows the elements taken and, between two of them, q."""
+
+def rad2deg(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise angle in degrees of one in radians."""
+
+def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Uniform on [0, 1)."""
 
-def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Uniform on [0, 1) of input's shape, dtype and memory layout."""
 
-def randint(*args: Any, size: Any = None, low: builtins.int | None = None, high: builtins.int | None = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def randint(*args: Any, size: Any = None, low: builtins.int | None = None, high: builtins.int | None = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
 
-def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Integers of input's shape and dtype."""
 
-def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Standard normal."""
 
-def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Standard normal of input's shape, dtype and memory layout."""
 
-def randperm(n: builtins.int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def randperm(n: builtins.int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """A random permutation of 0 .. n-1."""
 
 def ravel(input: Any) -> Tensor:
     """All elements in one dimension."""
+
+def real(input: Any) -> Tensor:
+    """The real part, a view; a real tensor is given back as it is."""
 
 def reciprocal(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise 1 / input."""
@@ -547,35 +1187,103 @@ def reciprocal(input: Any, *, out: Any = None) -> Tensor:
 def relu(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise max(input, 0); its derivative at 0 is 0."""
 
+def relu_(input: Any) -> Tensor:
+    """relu written into input."""
+
 def remainder(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise remainder with the divisor's sign (Python's %)."""
 
-def repeat_interleave(input: Any, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Any = None) -> Tensor:
-    """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
+def renorm(input: Any, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Any = None) -> Tensor:
+    """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
+
+def repeat_interleave(input: Any, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Any = None) -> Tensor:
+    """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts.
+
+    Of counts alone: each index as often as its count says."""
 
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
+def resolve_conj(input: Any) -> Tensor:
+    """The tensor itself: no conjugation is pending here."""
+
+def resolve_neg(input: Any) -> Tensor:
+    """The tensor itself: no negation is pending here."""
+
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: builtins.float | None = None) -> Tensor:
+    """input over the root of the mean of its squares along the last dimensions, times weight.
+
+    Args:
+        normalized_shape: sizes of these dimensions.
+        eps: added to the mean of the squares; None: the precision of the dtype."""
+
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     """Elements shifted around along dimensions; without dims over the flattened tensor."""
 
-def round(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise nearest integer, halves to even."""
+def rot90(input: Any, k: builtins.int = 1, dims: Any = ...) -> Tensor:
+    """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
+
+def round(input: Any, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
+    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even."""
+
+def row_stack(tensors: Any, *, out: Any = None) -> Tensor:
+    """Tensors joined along their first dimension, vectors as rows."""
+
+def rrelu(input: Any, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
+    """input where positive, else input times a slope: drawn from [lower, upper) if training, else their middle.
+
+    Raises:
+        RuntimeError: if lower is greater than upper."""
+
+def rrelu_(input: Any, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False) -> Tensor:
+    """rrelu written into input."""
 
 def rsqrt(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise 1 / sqrt(input)."""
 
-def scatter(input: Any, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None, axis: Any = None) -> Tensor:
-    """input with src (or a value) written at index along `dim`."""
+def rsub(input: Any, other: Any, *, alpha: builtins.float = 1) -> Tensor:
+    """Elementwise `other - alpha * input` with broadcasting."""
 
-def scatter_add(input: Any, dim: builtins.int, index: Any, src: Any, *, axis: Any = None) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """A number as a 0-dim tensor of the default dtype."""
+
+def scatter(input: Any, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None, reduce: builtins.str | None = None, out: Any = None, axis: Any = None) -> Tensor:
+    """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there.
+
+    Of several values for one place the last stays."""
+
+def scatter_add(input: Any, dim: builtins.int, index: Any, src: Any, *, out: Any = None, axis: Any = None) -> Tensor:
     """input with src added at index along `dim`; repeated indices add up."""
+
+def scatter_reduce(input: Any, dim: builtins.int, index: Any, src: Any, reduce: builtins.str, *, include_self: builtins.bool = True, out: Any = None, axis: Any = None) -> Tensor:
+    """input with the values of src reduced into it at index along `dim`.
+
+    Args:
+        reduce: "sum", "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
+        include_self: whether what stands there counts too."""
+
+def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: builtins.str | None = None, sorter: Any = None, out: Any = None) -> Tensor:
+    """Places where the values would keep each sorted row in order: before equal elements, or behind them (right).
+
+    One sequence serves values of any shape; else its rows belong to the rows of the values."""
 
 def seed() -> builtins.int:
     """Seed the default generator from the operating system's entropy and return the seed."""
 
 def select(input: Any, dim: builtins.int, index: builtins.int, *, axis: Any = None) -> Tensor:
     """A view of one slice along `dim`, without that dimension."""
+
+def select_copy(input: Any, dim: builtins.int, index: builtins.int, *, axis: Any = None, out: Any = None) -> Tensor:
+    """A copy of what select() shows."""
+
+def select_scatter(input: Any, src: Any, dim: builtins.int, index: builtins.int, *, out: Any = None, axis: Any = None) -> Tensor:
+    """input with src in place of one slice along `dim`."""
+
+def selu(input: Any, inplace: builtins.bool = False) -> Tensor:
+    """elu with the alpha and scale that keep normal inputs normal (Klambauer et al. 2017)."""
+
+def selu_(input: Any) -> Tensor:
+    """selu written into input."""
 
 def set_default_dtype(d: dtype) -> None:
     """Set the dtype that Python floats become, and with it the complex type of Python complex numbers."""
@@ -595,7 +1303,7 @@ def set_printoptions(precision: builtins.int | None = None, threshold: builtins.
 def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""
 
-def sgn(input: Any) -> Tensor:
+def sgn(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sign; for complex input z / |z|, and 0 at 0."""
 
 def sigmoid(input: Any, *, out: Any = None) -> Tensor:
@@ -604,22 +1312,43 @@ def sigmoid(input: Any, *, out: Any = None) -> Tensor:
 def sign(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sign; its derivative is 0, at 0 too."""
 
+def signbit(input: Any, *, out: Any = None) -> Tensor:
+    """Whether each element carries a minus sign, -0.0 included."""
+
 def sin(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sine."""
+
+def sinc(input: Any, *, out: Any = None) -> Tensor:
+    """Elementwise sin(pi * input) / (pi * input), 1 at 0; all derivatives are exact there."""
 
 def sinh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise hyperbolic sine."""
 
+def slice_scatter(input: Any, src: Any, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Any = None, axis: Any = None) -> Tensor:
+    """input with src in place of the elements start, start + step, .. before end along `dim`."""
+
+def slogdet(input: Any, *, out: Any = None) -> Tensor:
+    """linalg.slogdet."""
+
 def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """exp(input) / sum(exp(input)) along `dim`."""
 
-def sort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Any:
-    """(values, indices) of the elements in order along `dim`; nan counts as the largest. Always stable."""
+def sort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None, out: Any = None) -> Any:
+    """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
 
 def split(tensor: Any, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
 
     `split_size` is the method's name of the sizes in PyTorch."""
+
+def split_copy(tensor: Any, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Any = None, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what split() shows."""
+
+def split_with_sizes(input: Any, split_sizes: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
+    """Views of consecutive parts of the given sizes along `dim`."""
+
+def split_with_sizes_copy(input: Any, split_sizes: Any, dim: builtins.int = 0, *, axis: Any = None, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what split_with_sizes() shows."""
 
 def sqrt(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise square root; its derivative at 0 is inf."""
@@ -630,14 +1359,30 @@ def square(input: Any, *, out: Any = None) -> Tensor:
 def squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named that have it."""
 
+def squeeze_copy(input: Any, dim: Any = None, *, axis: Any = None, out: Any = None) -> Tensor:
+    """A copy of what squeeze() shows."""
+
 def stack(tensors: Any, dim: builtins.int = 0, *, out: Any = None, axis: Any = None) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
 
-def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Tensor:
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Standard deviation; its derivative is 0 where it is 0."""
 
-def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Any:
+def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
     """(standard deviation, mean) over the given dimensions, or all."""
+
+def stft(input: Any, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
+    """Fourier transforms of windowed frames of a signal: (.., frequencies, frames).
+
+    Args:
+        input: a signal, or a batch of them.
+        n_fft: size of a frame; `hop_length` (n_fft // 4) is their distance.
+        window: of win_length values (n_fft), in the middle of a frame; ones if left out.
+        center: extend the signal by half a frame on both sides (`pad_mode`), so that frame t is around t * hop_length.
+        normalized: divide by sqrt(n_fft).
+        onesided: only the frequencies that are not negative; the default for a real signal and window.
+        return_complex: False gives real and imaginary parts in a last dimension.
+        align_to_window: without center, let the first frame's window, not the frame, begin with the signal."""
 
 def sub(input: Any, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """Elementwise `input - alpha * other` with broadcasting."""
@@ -648,16 +1393,32 @@ def subtract(input: Any, other: Any, *, alpha: builtins.float = 1, out: Any = No
 def sum(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
     """Sum over the given dimensions, or all; integers and bools give int64."""
 
-def swapaxes(input: Any, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-    """Dimensions dim0 and dim1 exchanged."""
+def svd(input: Any, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Tensor:
+    """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
+
+def svd_lowrank(A: Any, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Any = None) -> Tensor:
+    """(U, S, V) of nearly the q largest singular values of A (or of A - M), by random projection.
+
+    Args:
+        niter: number of subspace iterations.
+        M: a matrix that broadcasts to A's shape."""
+
+def swapaxes(input: Any, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+    """transpose under NumPy's name."""
 
 def swapdims(input: Any, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-    """Dimensions dim0 and dim1 exchanged."""
+    """transpose under a third name."""
 
 def t(input: Any) -> Tensor:
     """The transpose of a matrix; tensors of lower rank as they are."""
 
-def take_along_dim(input: Any, indices: Any, dim: builtins.int | None = None, *, axis: Any = None) -> Tensor:
+def t_copy(input: Any, *, out: Any = None) -> Tensor:
+    """A copy of what t() shows."""
+
+def take(input: Any, index: Any, *, out: Any = None) -> Tensor:
+    """Elements of the flattened input at any indices, in the index's shape."""
+
+def take_along_dim(input: Any, indices: Any, dim: builtins.int | None = None, *, out: Any = None, axis: Any = None) -> Tensor:
     """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
 
 def tan(input: Any, *, out: Any = None) -> Tensor:
@@ -675,6 +1436,9 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     Python floats give the default dtype, ints int64, bools bool; arrays keep their dtype.
     Raises TypeError for arrays of unsupported dtypes and ValueError for ragged sequences."""
 
+def tensor_split(input: Any, indices_or_sections: Any = None, dim: builtins.int = 0, *, indices: Any = None, sections: Any = None, axis: Any = None) -> tuple[Tensor, ...]:
+    """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
+
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     """Sum of products over pairs of dimensions.
 
@@ -685,10 +1449,16 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     Raises:
         RuntimeError: if the sizes of a pair differ, or the sequences differ in length."""
 
+def threshold(input: Any, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False) -> Tensor:
+    """input where it is above threshold, else value."""
+
+def threshold_(input: Any, threshold: builtins.float, value: builtins.float) -> Tensor:
+    """threshold written into input."""
+
 def tile(input: Any, *counts: Any, dims: Any = None) -> Tensor:
     """repeat with missing counts taken as 1 (NumPy's tile)."""
 
-def topk(input: Any, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Any = None) -> Any:
+def topk(input: Any, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Any = None, out: Any = None) -> Any:
     """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
 
 def trace(input: Any) -> Tensor:
@@ -697,11 +1467,29 @@ def trace(input: Any) -> Tensor:
 def transpose(input: Any, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Dimensions dim0 and dim1 exchanged."""
 
-def tril(input: Any, diagonal: builtins.int = 0) -> Tensor:
+def transpose_copy(input: Any, dim0: builtins.int, dim1: builtins.int, *, out: Any = None) -> Tensor:
+    """A copy of what transpose() shows."""
+
+def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: builtins.int = -1, axis: Any = None) -> Tensor:
+    """Integral along `dim` by the trapezoid rule, of samples at the places x or at the distance dx (1)."""
+
+def trapz(y: Any, x: Any = None, *, dx: Any = None, dim: builtins.int = -1, axis: Any = None) -> Tensor:
+    """`trapezoid`."""
+
+def triangular_solve(input: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Tensor:
+    """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
+
+def tril(input: Any, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """Lower triangle of matrices, 0 elsewhere."""
 
-def triu(input: Any, diagonal: builtins.int = 0) -> Tensor:
+def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """Row and column numbers, as two rows, of the lower triangle of a matrix."""
+
+def triu(input: Any, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """Upper triangle of matrices, 0 elsewhere."""
+
+def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """Row and column numbers, as two rows, of the upper triangle of a matrix."""
 
 def true_divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
     """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
@@ -712,25 +1500,87 @@ def trunc(input: Any, *, out: Any = None) -> Tensor:
 def unbind(input: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of the slices along `dim`, without that dimension."""
 
+def unbind_copy(input: Any, dim: builtins.int = 0, *, axis: Any = None, out: Any = None) -> tuple[Tensor, ...]:
+    """A copy of what unbind() shows."""
+
 def unflatten(input: Any, dim: builtins.int, sizes: Sequence[builtins.int], *, axis: Any = None) -> Tensor:
     """Dimension `dim` split into the given sizes."""
+
+def unfold_copy(input: Any, dimension: builtins.int, size: builtins.int, step: builtins.int, *, out: Any = None) -> Tensor:
+    """A copy of what unfold() shows."""
+
+def unique(input: Any, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
+    """The distinct elements, or slices along `dim`, in order; each takes its gradient to its first occurrence.
+
+    Args:
+        sorted: they are, in any case.
+        return_inverse: also the place of each element among the distinct ones.
+        return_counts: also how often each occurs."""
+
+def unique_consecutive(input: Any, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
+    """The first of each run of equal elements, or of equal slices along `dim`."""
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+    """Coordinates, one tensor a dimension, of places in the flattened tensor of a shape."""
+
+def unsafe_chunk(input: Any, chunks: builtins.int, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
+    """chunk(): in-place writes to its parts need no special care here."""
+
+def unsafe_split(input: Any, split_size: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
+    """split(): in-place writes to its parts need no special care here."""
+
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
+    """split_with_sizes(): in-place writes to its parts need no special care here."""
 
 def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
     """With a dimension of size 1 inserted at `dim`."""
 
-def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Tensor:
+def unsqueeze_copy(input: Any, dim: Any = None, *, axis: Any = None, out: Any = None) -> Tensor:
+    """A copy of what unsqueeze() shows."""
+
+def vander(x: Any, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
+    """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""
+
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
 
-def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Any:
+def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
     """(variance, mean) over the given dimensions, or all."""
+
+def vdot(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Inner product of two vectors, the first one conjugated."""
+
+def view_as_complex(input: Any) -> Tensor:
+    """A real tensor whose last dimension has size 2 as a complex one, a view.
+
+    Raises:
+        RuntimeError: for other sizes, dtypes, or steps in memory that do not allow it."""
+
+def view_as_real(input: Any) -> Tensor:
+    """A complex tensor as a real one, a view: the parts along a last dimension of size 2."""
+
+def view_copy(input: Any, *sizes: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+    """A copy of what view() shows."""
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
+
+def vstack(tensors: Any, *, out: Any = None) -> Tensor:
+    """Tensors joined along their first dimension, vectors as rows."""
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """input where condition is true, else other, with broadcasting; the branch not taken has gradient 0.
 
     With the condition alone: the indices of its true elements, one tensor a dimension."""
 
-def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, out: Any = None) -> Tensor:
+def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """Elementwise input * log(other), 0 where input is 0 (unless other is nan)."""
+
+def zero_(input: Any) -> Tensor:
+    """input overwritten with 0, in place."""
+
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Zeros of the given sizes."""
 
-def zeros_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def zeros_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """zeros of input's shape and dtype."""

@@ -35,6 +35,9 @@ class TableMethods:
     def __ifloordiv__(self, other: Any) -> Tensor:
         """floor_divide() written into this tensor; returns it."""
 
+    def __ilshift__(self, other: Any) -> Tensor:
+        """bitwise_left_shift() written into this tensor; returns it."""
+
     def __imod__(self, other: Any) -> Tensor:
         """remainder() written into this tensor; returns it."""
 
@@ -50,6 +53,9 @@ class TableMethods:
     def __ipow__(self, other: Any) -> Tensor:
         """pow() written into this tensor; returns it."""
 
+    def __irshift__(self, other: Any) -> Tensor:
+        """bitwise_right_shift() written into this tensor; returns it."""
+
     def __isub__(self, other: Any) -> Tensor:
         """sub() written into this tensor; returns it."""
 
@@ -61,6 +67,9 @@ class TableMethods:
 
     def __le__(self, other: Any) -> Tensor:
         """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
+
+    def __lshift__(self, other: Any) -> Tensor:
+        """Elementwise input * 2**other of integers."""
 
     def __lt__(self, other: Any) -> Tensor:
         """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
@@ -93,7 +102,12 @@ class TableMethods:
     def __rand__(self, other: Any) -> Tensor:
         """Elementwise bitwise and."""
 
+    def __rdiv__(self, other: Any) -> Tensor:
+        """Elementwise true quotient with broadcasting."""
+
     def __rfloordiv__(self, other: Any) -> Tensor: ...
+
+    def __rlshift__(self, other: Any) -> Tensor: ...
 
     def __rmatmul__(self, other: Any) -> Tensor:
         """`input @ other` for an operand on the left that is no tensor."""
@@ -109,6 +123,11 @@ class TableMethods:
 
     def __rpow__(self, other: Any) -> Tensor:
         """`base ** exponent` for a number as base."""
+
+    def __rrshift__(self, other: Any) -> Tensor: ...
+
+    def __rshift__(self, other: Any) -> Tensor:
+        """Elementwise input / 2**other of integers, rounded down."""
 
     def __rsub__(self, other: Any) -> Tensor: ...
 
@@ -132,6 +151,12 @@ class TableMethods:
     def abs_(self) -> Tensor:
         """abs() written into this tensor; returns it."""
 
+    def absolute(self, *, out: Any = None) -> Tensor:
+        """Elementwise absolute value; its derivative at 0 is 0."""
+
+    def absolute_(self) -> Tensor:
+        """abs() written into this tensor; returns it."""
+
     def acos(self, *, out: Any = None) -> Tensor:
         """Elementwise arc cosine."""
 
@@ -141,50 +166,145 @@ class TableMethods:
     def acosh(self, *, out: Any = None) -> Tensor:
         """Elementwise inverse hyperbolic cosine."""
 
+    def acosh_(self) -> Tensor:
+        """acosh() written into this tensor; returns it."""
+
     def add(self, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
         """Elementwise `input + alpha * other` with broadcasting."""
 
     def add_(self, other: Any, *, alpha: builtins.float = 1) -> Tensor:
         """add() written into this tensor; returns it."""
 
-    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+    def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+        """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
+
+    def addbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """addbmm() written into this tensor; returns it."""
+
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1, out: Any = None) -> Tensor:
         """input + value * tensor1 / tensor2 with broadcasting."""
 
     def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
         """addcdiv() written into this tensor; returns it."""
 
-    def addcmul(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1, out: Any = None) -> Tensor:
         """input + value * tensor1 * tensor2 with broadcasting."""
 
     def addcmul_(self, tensor1: Any, tensor2: Any, *, value: builtins.float = 1) -> Tensor:
         """addcmul() written into this tensor; returns it."""
 
-    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2)."""
 
-    def all(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-        """Whether all elements are true (nonzero)."""
+    def addmm_(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """addmm() written into this tensor; returns it."""
+
+    def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+        """beta * input + alpha * (mat @ vec)."""
+
+    def addmv_(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """addmv() written into this tensor; returns it."""
+
+    def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+        """beta * input + alpha * outer(vec1, vec2)."""
+
+    def addr_(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """addr() written into this tensor; returns it."""
+
+    def adjoint(self) -> Tensor:
+        """The last two dimensions exchanged, complex values conjugated."""
+
+    def all(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+        """Whether all elements are true (nonzero); of uint8, 1 or 0."""
 
     def allclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether isclose holds for every element."""
 
-    def amax(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    def amax(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Largest value over the given dimensions, or all; ties share the gradient evenly."""
 
-    def amin(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    def amin(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
 
-    def any(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
-        """Whether any element is true (nonzero)."""
+    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
+        """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
 
-    def argmax(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    def angle(self, *, out: Any = None) -> Tensor:
+        """Elementwise argument of a complex number; pi for negative and 0 for other real ones, with derivative 0."""
+
+    def any(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+        """Whether any element is true (nonzero); of uint8, 1 or 0."""
+
+    def arccos(self, *, out: Any = None) -> Tensor:
+        """Elementwise arc cosine."""
+
+    def arccos_(self) -> Tensor:
+        """acos() written into this tensor; returns it."""
+
+    def arccosh(self, *, out: Any = None) -> Tensor:
+        """Elementwise inverse hyperbolic cosine."""
+
+    def arccosh_(self) -> Tensor:
+        """acosh() written into this tensor; returns it."""
+
+    def arcsin(self, *, out: Any = None) -> Tensor:
+        """Elementwise arc sine."""
+
+    def arcsin_(self) -> Tensor:
+        """asin() written into this tensor; returns it."""
+
+    def arcsinh(self, *, out: Any = None) -> Tensor:
+        """Elementwise inverse hyperbolic sine."""
+
+    def arcsinh_(self) -> Tensor:
+        """asinh() written into this tensor; returns it."""
+
+    def arctan(self, *, out: Any = None) -> Tensor:
+        """Elementwise arc tangent."""
+
+    def arctan2(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise angle of the point (other, input)."""
+
+    def arctan2_(self, other: Any) -> Tensor:
+        """atan2() written into this tensor; returns it."""
+
+    def arctan_(self) -> Tensor:
+        """atan() written into this tensor; returns it."""
+
+    def arctanh(self, *, out: Any = None) -> Tensor:
+        """Elementwise inverse hyperbolic tangent."""
+
+    def arctanh_(self) -> Tensor:
+        """atanh() written into this tensor; returns it."""
+
+    def argmax(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Index of the largest element along `dim`, or in the flattened tensor."""
 
-    def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    def argmin(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Index of the smallest element along `dim`, or in the flattened tensor."""
 
-    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Tensor:
-        """Indices that sort input along `dim`; nan counts as the largest. Always stable."""
+    def argsort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None, out: Any = None) -> Tensor:
+        """Indices that sort input along `dim`; nan counts as the largest. Up to 64 elements always stable."""
+
+    def argwhere(self) -> Tensor:
+        """Indices of the elements that are not zero, one row each."""
+
+    def as_strided(self, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+        """A view of the memory block that input lies in, with any sizes, steps and start (in elements).
+
+        Elements that are shown several times get the sum of their cotangents. Where the view reaches past the tensor whose
+        history input shares (a leaf that is itself a part of a block), the result is a copy, and what lies outside counts as
+        constant.
+
+        Raises:
+            RuntimeError: for negative steps, for a view that leaves the block, or one that leaves a part whose base is gone, so
+                that nothing is known of the gradient of what lies outside."""
+
+    def as_strided_(self, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+        """Turn this tensor into its as_strided(); returns it."""
+
+    def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None, *, out: Any = None) -> Tensor:
+        """input with src in place of the elements that as_strided would show."""
 
     def asin(self, *, out: Any = None) -> Tensor:
         """Elementwise arc sine."""
@@ -194,6 +314,9 @@ class TableMethods:
 
     def asinh(self, *, out: Any = None) -> Tensor:
         """Elementwise inverse hyperbolic sine."""
+
+    def asinh_(self) -> Tensor:
+        """asinh() written into this tensor; returns it."""
 
     def atan(self, *, out: Any = None) -> Tensor:
         """Elementwise arc tangent."""
@@ -210,11 +333,29 @@ class TableMethods:
     def atanh(self, *, out: Any = None) -> Tensor:
         """Elementwise inverse hyperbolic tangent."""
 
-    def bitwise_and(self, other: Any) -> Tensor:
+    def atanh_(self) -> Tensor:
+        """atanh() written into this tensor; returns it."""
+
+    def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+        """beta * input + alpha * bmm(batch1, batch2)."""
+
+    def baddbmm_(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """baddbmm() written into this tensor; returns it."""
+
+    def bincount(self, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
+        """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
+
+    def bitwise_and(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise bitwise and."""
 
     def bitwise_and_(self, other: Any) -> Tensor:
         """bitwise_and() written into this tensor; returns it."""
+
+    def bitwise_left_shift(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise input * 2**other of integers."""
+
+    def bitwise_left_shift_(self, other: Any) -> Tensor:
+        """bitwise_left_shift() written into this tensor; returns it."""
 
     def bitwise_not(self, *, out: Any = None) -> Tensor:
         """Elementwise bitwise (for bool: logical) negation."""
@@ -222,19 +363,25 @@ class TableMethods:
     def bitwise_not_(self) -> Tensor:
         """bitwise_not() written into this tensor; returns it."""
 
-    def bitwise_or(self, other: Any) -> Tensor:
+    def bitwise_or(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise bitwise or."""
 
     def bitwise_or_(self, other: Any) -> Tensor:
         """bitwise_or() written into this tensor; returns it."""
 
-    def bitwise_xor(self, other: Any) -> Tensor:
+    def bitwise_right_shift(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise input / 2**other of integers, rounded down."""
+
+    def bitwise_right_shift_(self, other: Any) -> Tensor:
+        """bitwise_right_shift() written into this tensor; returns it."""
+
+    def bitwise_xor(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise bitwise xor."""
 
     def bitwise_xor_(self, other: Any) -> Tensor:
         """bitwise_xor() written into this tensor; returns it."""
 
-    def bmm(self, mat2: Any) -> Tensor:
+    def bmm(self, mat2: Any, *, out: Any = None) -> Tensor:
         """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
 
     def broadcast_to(self, size: Any) -> Tensor:
@@ -246,6 +393,15 @@ class TableMethods:
     def ceil_(self) -> Tensor:
         """ceil() written into this tensor; returns it."""
 
+    def cholesky(self, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
+        """linalg.cholesky under its older name."""
+
+    def cholesky_inverse(self, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
+        """Inverse of A for its Cholesky factor."""
+
+    def cholesky_solve(self, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
+        """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
+
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
         """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
 
@@ -255,20 +411,41 @@ class TableMethods:
     def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
         """clamp() written into this tensor; returns it."""
 
-    def clamp_max(self, max: Any) -> Tensor:
+    def clamp_max(self, max: Any, *, out: Any = None) -> Tensor:
         """Each element at most `max`."""
 
     def clamp_max_(self, max: Any) -> Tensor:
         """clamp_max() written into this tensor; returns it."""
 
-    def clamp_min(self, min: Any) -> Tensor:
+    def clamp_min(self, min: Any, *, out: Any = None) -> Tensor:
         """Each element at least `min`."""
 
     def clamp_min_(self, min: Any) -> Tensor:
         """clamp_min() written into this tensor; returns it."""
 
+    def clip(self, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
+        """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+        """clamp() written into this tensor; returns it."""
+
     def conj(self) -> Tensor:
         """Elementwise complex conjugate; a real tensor is given back as it is."""
+
+    def conj_physical(self) -> Tensor:
+        """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
+
+    def conj_physical_(self) -> Tensor:
+        """conj_physical() written into this tensor; returns it."""
+
+    def copysign(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise size of input with the sign of other."""
+
+    def copysign_(self, other: Any) -> Tensor:
+        """copysign() written into this tensor; returns it."""
+
+    def corrcoef(self) -> Tensor:
+        """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
 
     def cos(self, *, out: Any = None) -> Tensor:
         """Elementwise cosine."""
@@ -285,35 +462,70 @@ class TableMethods:
     def count_nonzero(self, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Number of elements that are not zero."""
 
-    def cross(self, other: Any, dim: builtins.int | None = None) -> Tensor:
+    def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+        """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance.
+
+        Args:
+            correction: subtracted from the number of observations that the sum is divided by.
+            fweights: how often each observation was made.
+            aweights: importance of each observation."""
+
+    def cross(self, other: Any, dim: builtins.int | None = None, *, out: Any = None) -> Tensor:
         """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
 
-    def cummax(self, dim: Any = None, *, axis: Any = None) -> Any:
+    def cummax(self, dim: Any = None, *, axis: Any = None, out: Any = None) -> Any:
         """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
 
-    def cummin(self, dim: Any = None, *, axis: Any = None) -> Any:
+    def cummin(self, dim: Any = None, *, axis: Any = None, out: Any = None) -> Any:
         """(values, indices) of the smallest element so far along `dim`; of equal ones the last."""
 
-    def cumprod(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+    def cumprod(self, dim: Any = None, *, dtype: Any = None, axis: Any = None, out: Any = None) -> Tensor:
         """Running product along `dim`; no division, so zeros are harmless at any order."""
 
     def cumprod_(self, dim: Any = None, *, dtype: Any = None) -> Tensor:
         """cumprod() written into this tensor; returns it."""
 
-    def cumsum(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+    def cumsum(self, dim: Any = None, *, dtype: Any = None, axis: Any = None, out: Any = None) -> Tensor:
         """Running sum along `dim`; integers and bools give int64."""
 
     def cumsum_(self, dim: Any = None, *, dtype: Any = None) -> Tensor:
         """cumsum() written into this tensor; returns it."""
 
-    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+    def deg2rad(self, *, out: Any = None) -> Tensor:
+        """Elementwise angle in radians of one in degrees."""
+
+    def deg2rad_(self) -> Tensor:
+        """deg2rad() written into this tensor; returns it."""
+
+    def det(self, *, out: Any = None) -> Tensor:
+        """linalg.det."""
+
+    def diag(self, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
 
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
         """Matrices with the last dimension of input on their diagonal."""
 
+    def diagflat(self, offset: builtins.int = 0, *, out: Any = None) -> Tensor:
+        """The matrix with input's elements, in order, on a diagonal."""
+
     def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
+
+    def diagonal_scatter(self, src: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Any = None) -> Tensor:
+        """input with src in place of a diagonal."""
+
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, axis: Any = None, out: Any = None) -> Tensor:
+        """n-th differences of neighbours along `dim`; prepend and append are put before and after the input first, if n > 0."""
+
+    def digamma(self, *, out: Any = None) -> Tensor:
+        """Elementwise derivative of lgamma."""
+
+    def digamma_(self) -> Tensor:
+        """digamma() written into this tensor; returns it."""
+
+    def dist(self, other: Any, p: builtins.float = 2) -> Tensor:
+        """p-norm of input - other."""
 
     def div(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
         """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
@@ -324,8 +536,17 @@ class TableMethods:
     def div_true(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise true quotient with broadcasting."""
 
-    def dot(self, tensor: Any) -> Tensor:
+    def divide(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
+        """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+
+    def divide_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
+        """div() written into this tensor; returns it."""
+
+    def dot(self, tensor: Any, *, out: Any = None) -> Tensor:
         """Inner product of two vectors, without conjugation."""
+
+    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Views of parts along the third dimension; a number of parts must divide its size."""
 
     def elu(self, alpha: builtins.float = 1.0) -> Tensor:
         """input where positive, else alpha * (exp(input) - 1)."""
@@ -351,6 +572,12 @@ class TableMethods:
     def erfc_(self) -> Tensor:
         """erfc() written into this tensor; returns it."""
 
+    def erfinv(self, *, out: Any = None) -> Tensor:
+        """Elementwise inverse of erf."""
+
+    def erfinv_(self) -> Tensor:
+        """erfinv() written into this tensor; returns it."""
+
     def exp(self, *, out: Any = None) -> Tensor:
         """Elementwise exponential."""
 
@@ -362,6 +589,8 @@ class TableMethods:
 
     def exp_(self) -> Tensor:
         """exp() written into this tensor; returns it."""
+
+    def exp_diff(self, other: Any, *, out: Any = None) -> Tensor: ...
 
     def expand(self, *sizes: Any, size: Any = None) -> Tensor:
         """Dimensions of size 1 repeated without memory to the given sizes; -1 keeps a size."""
@@ -375,11 +604,29 @@ class TableMethods:
     def expm1_(self) -> Tensor:
         """expm1() written into this tensor; returns it."""
 
+    def fix(self, *, out: Any = None) -> Tensor:
+        """Elementwise integer part."""
+
+    def fix_(self) -> Tensor:
+        """trunc() written into this tensor; returns it."""
+
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Dimensions start_dim to end_dim merged into one."""
 
     def flip(self, *places: Any, dims: Any = None) -> Tensor:
         """Elements in reverse order along the given dimensions (a copy)."""
+
+    def fliplr(self) -> Tensor:
+        """Columns in reverse order (a copy)."""
+
+    def flipud(self) -> Tensor:
+        """Rows in reverse order (a copy)."""
+
+    def float_power(self, exponent: Any, *, out: Any = None) -> Tensor:
+        """Elementwise power, computed in float64, or in complex128 if an operand is complex."""
+
+    def float_power_(self, exponent: Any) -> Tensor:
+        """float_power() written into this tensor; returns it."""
 
     def floor(self, *, out: Any = None) -> Tensor:
         """Elementwise largest integer not above input."""
@@ -387,11 +634,17 @@ class TableMethods:
     def floor_(self) -> Tensor:
         """floor() written into this tensor; returns it."""
 
-    def floor_divide(self, other: Any) -> Tensor:
+    def floor_divide(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise quotient rounded down; its derivative is 0."""
 
     def floor_divide_(self, other: Any) -> Tensor:
         """floor_divide() written into this tensor; returns it."""
+
+    def fmax(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative."""
+
+    def fmin(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative."""
 
     def fmod(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise remainder with the dividend's sign."""
@@ -399,8 +652,23 @@ class TableMethods:
     def fmod_(self, other: Any) -> Tensor:
         """fmod() written into this tensor; returns it."""
 
-    def gather(self, dim: builtins.int, index: Any, *, axis: Any = None) -> Tensor:
+    def frac(self, *, out: Any = None) -> Tensor:
+        """Elementwise fractional part, with the sign of input."""
+
+    def frac_(self) -> Tensor:
+        """frac() written into this tensor; returns it."""
+
+    def frexp(self) -> Tensor:
+        """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
+
+    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False, out: Any = None, axis: Any = None) -> Tensor:
         """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
+
+    def gcd(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise greatest common divisor of integers."""
+
+    def gcd_(self, other: Any) -> Tensor:
+        """gcd() written into this tensor; returns it."""
 
     def ge(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
@@ -411,11 +679,45 @@ class TableMethods:
     def gelu(self, approximate: builtins.str = 'none') -> Tensor:
         """input times the normal distribution function; approximate="tanh" takes the tanh form."""
 
+    def ger(self, vec2: Any, *, out: Any = None) -> Tensor:
+        """Outer product of two vectors."""
+
+    def greater(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
+
+    def greater_(self, other: Any) -> Tensor:
+        """gt() written into this tensor; returns it."""
+
+    def greater_equal(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """ge() written into this tensor; returns it."""
+
     def gt(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
 
     def gt_(self, other: Any) -> Tensor:
         """gt() written into this tensor; returns it."""
+
+    def heaviside(self, values: Any, *, out: Any = None) -> Tensor:
+        """Elementwise 0 where input is negative, 1 where positive, `values` where 0; its derivative is 0."""
+
+    def heaviside_(self, values: Any) -> Tensor:
+        """heaviside() written into this tensor; returns it."""
+
+    def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Any = None) -> Tensor:
+        """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
+
+    def histogram(self, bins: Any, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any = None) -> Any:
+        """(hist, bin_edges): number, or total weight, of the elements in each bin.
+
+        Args:
+            bins: number of equal bins over `range` (that of the elements, unless given), or a tensor of increasing edges.
+            density: divide by the total and the widths, so that the integral is 1."""
+
+    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
 
     def hypot(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise sqrt(input**2 + other**2)."""
@@ -423,11 +725,35 @@ class TableMethods:
     def hypot_(self, other: Any) -> Tensor:
         """hypot() written into this tensor; returns it."""
 
-    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1, axis: Any = None) -> Tensor:
+    def i0(self, *, out: Any = None) -> Tensor:
+        """Elementwise modified Bessel function of the first kind of order 0."""
+
+    def i0_(self) -> Tensor:
+        """i0() written into this tensor; returns it."""
+
+    def igamma(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both. Needs SciPy."""
+
+    def igamma_(self, other: Any) -> Tensor:
+        """igamma() written into this tensor; returns it."""
+
+    def igammac(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P. Needs SciPy."""
+
+    def igammac_(self, other: Any) -> Tensor:
+        """igammac() written into this tensor; returns it."""
+
+    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1, out: Any = None, axis: Any = None) -> Tensor:
         """input with alpha * source's slices added at a 1-D index along `dim`."""
 
     def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: builtins.float = 1) -> Tensor:
         """index_add() written into this tensor; returns it."""
+
+    def index_copy(self, dim: builtins.int, index: Any, source: Any, *, out: Any = None, axis: Any = None) -> Tensor:
+        """input with source's slices written at a 1-D index along `dim`."""
+
+    def index_copy_(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+        """index_copy() written into this tensor; returns it."""
 
     def index_fill(self, dim: builtins.int, index: Any, value: Any, *, axis: Any = None) -> Tensor:
         """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
@@ -441,8 +767,30 @@ class TableMethods:
     def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
         """index_put() written into this tensor; returns it."""
 
-    def index_select(self, dim: builtins.int, index: Any, *, axis: Any = None) -> Tensor:
+    def index_reduce(self, dim: builtins.int, index: Any, source: Any, reduce: builtins.str, *, include_self: builtins.bool = True, out: Any = None, axis: Any = None) -> Tensor:
+        """input with the slices of source reduced into it at a 1-D index along `dim`.
+
+        Args:
+            reduce: "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
+            include_self: whether what stands there counts too."""
+
+    def index_reduce_(self, dim: builtins.int, index: Any, source: Any, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+        """index_reduce() written into this tensor; returns it."""
+
+    def index_select(self, dim: builtins.int, index: Any, *, out: Any = None, axis: Any = None) -> Tensor:
         """Slices of input along `dim` in the order of a 1-D index."""
+
+    def inner(self, other: Any, *, out: Any = None) -> Tensor:
+        """Sums of products over the last dimension of both; with a 0-d operand, their product."""
+
+    def inverse(self, *, out: Any = None) -> Tensor:
+        """linalg.inv."""
+
+    def is_conj(self) -> builtins.bool:
+        """Whether a conjugation is pending: never."""
+
+    def is_neg(self) -> builtins.bool:
+        """Whether a negation is pending: never."""
 
     def isclose(self, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
         """Elementwise |input - other| <= atol + rtol * |other|."""
@@ -456,8 +804,38 @@ class TableMethods:
     def isnan(self, *, out: Any = None) -> Tensor:
         """Whether each element is nan."""
 
-    def kron(self, other: Any) -> Tensor:
+    def isneginf(self, *, out: Any = None) -> Tensor:
+        """Whether each element is -inf."""
+
+    def isposinf(self, *, out: Any = None) -> Tensor:
+        """Whether each element is +inf."""
+
+    def isreal(self, *, out: Any = None) -> Tensor:
+        """Whether each element has an imaginary part of 0."""
+
+    def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
+        """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows.
+
+        Raises:
+            RuntimeError: also where the windows leave a gap, so that the signal there is not determined."""
+
+    def kron(self, other: Any, *, out: Any = None) -> Tensor:
         """Kronecker product: blocks input[i, j, ..] * other."""
+
+    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
+        """(values, indices) of the k-th smallest elements along `dim`, counted from 1; of equal ones the first."""
+
+    def lcm(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise least common multiple of integers."""
+
+    def lcm_(self, other: Any) -> Tensor:
+        """lcm() written into this tensor; returns it."""
+
+    def ldexp(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise input * 2**other."""
+
+    def ldexp_(self, other: Any) -> Tensor:
+        """ldexp() written into this tensor; returns it."""
 
     def le(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
@@ -468,11 +846,29 @@ class TableMethods:
     def leaky_relu(self, negative_slope: builtins.float = 0.01) -> Tensor:
         """input where positive, else negative_slope * input; its derivative at 0 is negative_slope."""
 
-    def lerp(self, end: Any, weight: Any) -> Tensor:
-        """input + weight * (end - input) with broadcasting."""
+    def lerp(self, end: Any, weight: Any, *, out: Any = None) -> Tensor:
+        """input + weight * (end - input) with broadcasting; tensors of one dtype."""
 
     def lerp_(self, end: Any, weight: Any) -> Tensor:
         """lerp() written into this tensor; returns it."""
+
+    def less(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
+
+    def less_(self, other: Any) -> Tensor:
+        """lt() written into this tensor; returns it."""
+
+    def less_equal(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """le() written into this tensor; returns it."""
+
+    def lgamma(self, *, out: Any = None) -> Tensor:
+        """Elementwise log(abs(Gamma(input)))."""
+
+    def lgamma_(self) -> Tensor:
+        """lgamma() written into this tensor; returns it."""
 
     def linear(self, weight: Any, bias: Any = None) -> Tensor:
         """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
@@ -505,9 +901,18 @@ class TableMethods:
         """log(softmax(input)) along `dim`, without cancellation."""
 
     def logaddexp(self, other: Any, *, out: Any = None) -> Tensor:
-        """Elementwise log(exp(input) + exp(other)), without overflow."""
+        """Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2."""
 
-    def logical_and(self, other: Any) -> Tensor:
+    def logaddexp2(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2."""
+
+    def logcumsumexp(self, dim: Any = None, *, axis: Any = None, out: Any = None) -> Tensor:
+        """log(cumsum(exp(input))) along `dim`, without overflow; a term of -inf has the gradient 0."""
+
+    def logdet(self) -> Tensor:
+        """Logarithm of the determinant of square matrices; nan where a real one is negative."""
+
+    def logical_and(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise logical and."""
 
     def logical_and_(self, other: Any) -> Tensor:
@@ -519,22 +924,28 @@ class TableMethods:
     def logical_not_(self) -> Tensor:
         """logical_not() written into this tensor; returns it."""
 
-    def logical_or(self, other: Any) -> Tensor:
+    def logical_or(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise logical or."""
 
     def logical_or_(self, other: Any) -> Tensor:
         """logical_or() written into this tensor; returns it."""
 
-    def logical_xor(self, other: Any) -> Tensor:
+    def logical_xor(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise logical xor."""
 
     def logical_xor_(self, other: Any) -> Tensor:
         """logical_xor() written into this tensor; returns it."""
 
+    def logit(self, eps: builtins.float | None = None, *, out: Any = None) -> Tensor:
+        """Elementwise log(input / (1 - input)), of input limited to [eps, 1 - eps] if eps is given; nan outside [0, 1] else."""
+
+    def logit_(self, eps: builtins.float | None = None) -> Tensor:
+        """logit() written into this tensor; returns it."""
+
     def logsigmoid(self, *, out: Any = None) -> Tensor:
         """Elementwise log(sigmoid(input))."""
 
-    def logsumexp(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Tensor:
+    def logsumexp(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """log(sum(exp(input))) over the given dimensions, without overflow."""
 
     def lt(self, other: Any, *, out: Any = None) -> Tensor:
@@ -543,17 +954,35 @@ class TableMethods:
     def lt_(self, other: Any) -> Tensor:
         """lt() written into this tensor; returns it."""
 
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Tensor:
+        """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
+
+    def lu_solve(self, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Tensor:
+        """linalg.lu_solve under its older name."""
+
     def masked_fill(self, mask: Any, value: Any) -> Tensor:
         """input with a number or 0-dim tensor where mask is true."""
 
     def masked_fill_(self, mask: Any, value: Any) -> Tensor:
         """masked_fill() written into this tensor; returns it."""
 
-    def masked_select(self, mask: Any) -> Tensor:
+    def masked_scatter(self, mask: Any, source: Any) -> Tensor:
+        """input with the elements of source, in order, where mask is true."""
+
+    def masked_scatter_(self, mask: Any, source: Any) -> Tensor:
+        """masked_scatter() written into this tensor; returns it."""
+
+    def masked_select(self, mask: Any, *, out: Any = None) -> Tensor:
         """1-D tensor of the elements where mask is true."""
 
     def matmul(self, other: Any, *, out: Any = None) -> Tensor:
         """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
+
+    def matrix_exp(self) -> Tensor:
+        """Exponential of square matrices."""
+
+    def matrix_power(self, n: builtins.int, *, out: Any = None) -> Tensor:
+        """linalg.matrix_power."""
 
     def max(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
         """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
@@ -567,7 +996,7 @@ class TableMethods:
     def mean(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
         """Mean over the given dimensions, or all; floating point only."""
 
-    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False) -> Any:
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
         """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
 
     def min(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
@@ -579,11 +1008,20 @@ class TableMethods:
     def minimum_(self, other: Any) -> Tensor:
         """minimum() written into this tensor; returns it."""
 
-    def mm(self, mat2: Any) -> Tensor:
+    def mm(self, mat2: Any, *, out: Any = None) -> Tensor:
         """Product of two matrices."""
+
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
+        """(values, indices) of the most frequent elements along `dim`, the smallest of equally frequent ones; its last place."""
+
+    def moveaxis(self, source: Any, destination: Any) -> Tensor:
+        """movedim under NumPy's name."""
 
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """Dimensions moved from source to destination, the others in order."""
+
+    def msort(self, *, out: Any = None) -> Tensor:
+        """The elements in order along the first dimension."""
 
     def mul(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise product with broadcasting."""
@@ -591,20 +1029,44 @@ class TableMethods:
     def mul_(self, other: Any) -> Tensor:
         """mul() written into this tensor; returns it."""
 
-    def mv(self, vec: Any) -> Tensor:
+    def multiply(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise product with broadcasting."""
+
+    def multiply_(self, other: Any) -> Tensor:
+        """mul() written into this tensor; returns it."""
+
+    def mv(self, vec: Any, *, out: Any = None) -> Tensor:
         """Product of a matrix and a vector."""
 
-    def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    def mvlgamma(self, p: builtins.int, *, out: Any = None) -> Tensor:
+        """Elementwise logarithm of the multivariate gamma function of dimension p."""
+
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """mvlgamma() written into this tensor; returns it."""
+
+    def nan_to_num(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Any = None) -> Tensor:
         """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
 
     def nan_to_num_(self, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """nan_to_num() written into this tensor; returns it."""
 
+    def nanmean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+        """Mean of the elements that are not nan over the given dimensions, or all."""
+
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
+        """`median` of the elements that are not nan."""
+
+    def nanquantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+        """`quantile` of the elements that are not nan."""
+
+    def nansum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+        """Sum of the elements that are not nan over the given dimensions, or all."""
+
     def narrow(self, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Any = None) -> Tensor:
         """A view of `length` elements along `dim` from `start`."""
 
-    def ndtr(self, *, out: Any = None) -> Tensor:
-        """Elementwise normal distribution function."""
+    def narrow_copy(self, dim: builtins.int, start: builtins.int, length: builtins.int, *, axis: Any = None, out: Any = None) -> Tensor:
+        """A copy of what narrow() shows."""
 
     def ne(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
@@ -618,17 +1080,53 @@ class TableMethods:
     def neg_(self) -> Tensor:
         """neg() written into this tensor; returns it."""
 
-    def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
+    def negative(self, *, out: Any = None) -> Tensor:
+        """Elementwise negation."""
+
+    def negative_(self) -> Tensor:
+        """neg() written into this tensor; returns it."""
+
+    def nextafter(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise next number after input towards other."""
+
+    def nextafter_(self, other: Any) -> Tensor:
+        """nextafter() written into this tensor; returns it."""
+
+    def nonzero(self, *, out: Any = None, as_tuple: builtins.bool = False) -> Any:
         """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
 
-    def norm(self, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False) -> Tensor:
+    def norm(self, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
 
-    def outer(self, vec2: Any) -> Tensor:
+    def not_equal(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """ne() written into this tensor; returns it."""
+
+    def orgqr(self, tau: Any, *, out: Any = None) -> Tensor:
+        """linalg.householder_product."""
+
+    def ormqr(self, tau: Any, other: Any, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Any = None) -> Tensor:
+        """Q @ other (or other @ Q for left=False), of the Q of geqrf's reflections, of Q^H for transpose."""
+
+    def outer(self, vec2: Any, *, out: Any = None) -> Tensor:
         """Outer product of two vectors."""
 
     def permute(self, *order: Any, dims: Any = None) -> Tensor:
         """Dimensions in the given order."""
+
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """linalg.pinv with a relative tolerance."""
+
+    def polygamma(self, n: builtins.int) -> Tensor:
+        """Elementwise derivative of order n of digamma."""
+
+    def polygamma_(self, n: builtins.int) -> Tensor:
+        """polygamma() written into this tensor; returns it."""
+
+    def positive(self) -> Tensor:
+        """The tensor itself."""
 
     def pow(self, exponent: Any, *, out: Any = None) -> Tensor:
         """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
@@ -638,8 +1136,32 @@ class TableMethods:
 
     def pow_tensor(self, other: Any, *, out: Any = None) -> Tensor: ...
 
-    def prod(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False) -> Tensor:
-        """Product over one dimension, or over all elements; no division, so zeros are harmless at any order."""
+    def prod(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+        """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
+
+    def put(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+        """input with source's elements written (or added) at any indices of the flattened tensor."""
+
+    def put_(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+        """put() written into this tensor; returns it."""
+
+    def qr(self, some: builtins.bool = True, *, out: Any = None) -> Tensor:
+        """linalg.qr under its older name: reduced, or complete for some=False."""
+
+    def quantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
+        """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones.
+
+        Args:
+            q: a number or a 1-D tensor of numbers in [0, 1]; a tensor's quantiles come in a first dimension.
+            interpolation: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+        A nan among the elements is the result. The gradient follows the elements taken and, between two of them, q."""
+
+    def rad2deg(self, *, out: Any = None) -> Tensor:
+        """Elementwise angle in degrees of one in radians."""
+
+    def rad2deg_(self) -> Tensor:
+        """rad2deg() written into this tensor; returns it."""
 
     def ravel(self) -> Tensor:
         """All elements in one dimension."""
@@ -662,11 +1184,19 @@ class TableMethods:
     def remainder_(self, other: Any) -> Tensor:
         """remainder() written into this tensor; returns it."""
 
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Any = None) -> Tensor:
+        """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
+
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """renorm() written into this tensor; returns it."""
+
     def repeat(self, *counts: Any, repeats: Any = None) -> Tensor:
         """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
 
-    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Any = None) -> Tensor:
-        """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
+    def repeat_interleave(self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Any = None) -> Tensor:
+        """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts.
+
+        Of counts alone: each index as often as its count says."""
 
     def reshape(self, *sizes: Any, shape: Any = None) -> Tensor:
         """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
@@ -674,13 +1204,22 @@ class TableMethods:
     def reshape_as(self, other: Any) -> Tensor:
         """reshape to other's shape."""
 
+    def resolve_conj(self) -> Tensor:
+        """The tensor itself: no conjugation is pending here."""
+
+    def resolve_neg(self) -> Tensor:
+        """The tensor itself: no negation is pending here."""
+
     def roll(self, shifts: Any, dims: Any = None) -> Tensor:
         """Elements shifted around along dimensions; without dims over the flattened tensor."""
 
-    def round(self, *, out: Any = None) -> Tensor:
-        """Elementwise nearest integer, halves to even."""
+    def rot90(self, k: builtins.int = 1, dims: Any = ...) -> Tensor:
+        """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
 
-    def round_(self) -> Tensor:
+    def round(self, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
+        """Elementwise nearest integer, or multiple of 10**-decimals; halves to even."""
+
+    def round_(self, *, decimals: builtins.int = 0) -> Tensor:
         """round() written into this tensor; returns it."""
 
     def rsqrt(self, *, out: Any = None) -> Tensor:
@@ -689,28 +1228,46 @@ class TableMethods:
     def rsqrt_(self) -> Tensor:
         """rsqrt() written into this tensor; returns it."""
 
+    def rsub(self, other: Any, *, alpha: builtins.float = 1) -> Tensor:
+        """Elementwise `other - alpha * input` with broadcasting."""
+
     def safe_div(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise quotient, 0 where the divisor is 0."""
 
     def safe_reciprocal(self, *, out: Any = None) -> Tensor:
         """Elementwise 1 / input, 0 where input is 0."""
 
-    def scatter(self, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None, axis: Any = None) -> Tensor:
-        """input with src (or a value) written at index along `dim`."""
+    def scatter(self, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None, reduce: builtins.str | None = None, out: Any = None, axis: Any = None) -> Tensor:
+        """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there.
 
-    def scatter_(self, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+        Of several values for one place the last stays."""
+
+    def scatter_(self, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None, reduce: builtins.str | None = None) -> Tensor:
         """scatter() written into this tensor; returns it."""
 
-    def scatter_add(self, dim: builtins.int, index: Any, src: Any, *, axis: Any = None) -> Tensor:
+    def scatter_add(self, dim: builtins.int, index: Any, src: Any, *, out: Any = None, axis: Any = None) -> Tensor:
         """input with src added at index along `dim`; repeated indices add up."""
 
     def scatter_add_(self, dim: builtins.int, index: Any, src: Any) -> Tensor:
         """scatter_add() written into this tensor; returns it."""
 
+    def scatter_reduce(self, dim: builtins.int, index: Any, src: Any, reduce: builtins.str, *, include_self: builtins.bool = True, out: Any = None, axis: Any = None) -> Tensor:
+        """input with the values of src reduced into it at index along `dim`.
+
+        Args:
+            reduce: "sum", "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
+            include_self: whether what stands there counts too."""
+
+    def scatter_reduce_(self, dim: builtins.int, index: Any, src: Any, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+        """scatter_reduce() written into this tensor; returns it."""
+
     def select(self, dim: builtins.int, index: builtins.int, *, axis: Any = None) -> Tensor:
         """A view of one slice along `dim`, without that dimension."""
 
-    def sgn(self) -> Tensor:
+    def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int, *, out: Any = None, axis: Any = None) -> Tensor:
+        """input with src in place of one slice along `dim`."""
+
+    def sgn(self, *, out: Any = None) -> Tensor:
         """Elementwise sign; for complex input z / |z|, and 0 at 0."""
 
     def sgn_(self) -> Tensor:
@@ -728,6 +1285,9 @@ class TableMethods:
     def sign_(self) -> Tensor:
         """sign() written into this tensor; returns it."""
 
+    def signbit(self, *, out: Any = None) -> Tensor:
+        """Whether each element carries a minus sign, -0.0 included."""
+
     def silu(self, *, out: Any = None) -> Tensor:
         """Elementwise input * sigmoid(input)."""
 
@@ -737,11 +1297,23 @@ class TableMethods:
     def sin_(self) -> Tensor:
         """sin() written into this tensor; returns it."""
 
+    def sinc(self, *, out: Any = None) -> Tensor:
+        """Elementwise sin(pi * input) / (pi * input), 1 at 0; all derivatives are exact there."""
+
+    def sinc_(self) -> Tensor:
+        """sinc() written into this tensor; returns it."""
+
     def sinh(self, *, out: Any = None) -> Tensor:
         """Elementwise hyperbolic sine."""
 
     def sinh_(self) -> Tensor:
         """sinh() written into this tensor; returns it."""
+
+    def slice_scatter(self, src: Any, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Any = None, axis: Any = None) -> Tensor:
+        """input with src in place of the elements start, start + step, .. before end along `dim`."""
+
+    def slogdet(self, *, out: Any = None) -> Tensor:
+        """linalg.slogdet."""
 
     def softmax(self, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
         """exp(input) / sum(exp(input)) along `dim`."""
@@ -749,13 +1321,16 @@ class TableMethods:
     def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
         """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
 
-    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None) -> Any:
-        """(values, indices) of the elements in order along `dim`; nan counts as the largest. Always stable."""
+    def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None, out: Any = None) -> Any:
+        """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
 
     def split(self, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Any = None) -> tuple[Tensor, ...]:
         """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
 
         `split_size` is the method's name of the sizes in PyTorch."""
+
+    def split_with_sizes(self, split_sizes: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
+        """Views of consecutive parts of the given sizes along `dim`."""
 
     def sqrt(self, *, out: Any = None) -> Tensor:
         """Elementwise square root; its derivative at 0 is inf."""
@@ -772,8 +1347,24 @@ class TableMethods:
     def squeeze(self, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Without dimensions of size 1: all of them, or those named that have it."""
 
-    def std(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Tensor:
+    def squeeze_(self, dim: Any = None) -> Tensor:
+        """Turn this tensor into its squeeze(); returns it."""
+
+    def std(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Standard deviation; its derivative is 0 where it is 0."""
+
+    def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
+        """Fourier transforms of windowed frames of a signal: (.., frequencies, frames).
+
+        Args:
+            input: a signal, or a batch of them.
+            n_fft: size of a frame; `hop_length` (n_fft // 4) is their distance.
+            window: of win_length values (n_fft), in the middle of a frame; ones if left out.
+            center: extend the signal by half a frame on both sides (`pad_mode`), so that frame t is around t * hop_length.
+            normalized: divide by sqrt(n_fft).
+            onesided: only the frequencies that are not negative; the default for a real signal and window.
+            return_complex: False gives real and imaginary parts in a last dimension.
+            align_to_window: without center, let the first frame's window, not the frame, begin with the signal."""
 
     def sub(self, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
         """Elementwise `input - alpha * other` with broadcasting."""
@@ -781,13 +1372,43 @@ class TableMethods:
     def sub_(self, other: Any, *, alpha: builtins.float = 1) -> Tensor:
         """sub() written into this tensor; returns it."""
 
+    def subtract(self, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+        """Elementwise `input - alpha * other` with broadcasting."""
+
+    def subtract_(self, other: Any, *, alpha: builtins.float = 1) -> Tensor:
+        """sub() written into this tensor; returns it."""
+
     def sum(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
         """Sum over the given dimensions, or all; integers and bools give int64."""
+
+    def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
+        """Summed over the dimensions that expand() to input's shape would repeat."""
+
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Tensor:
+        """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
+
+    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """transpose under NumPy's name."""
+
+    def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """Turn this tensor into its swapaxes(); returns it."""
+
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """transpose under a third name."""
+
+    def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Turn this tensor into its swapdims(); returns it."""
 
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of lower rank as they are."""
 
-    def take_along_dim(self, indices: Any, dim: builtins.int | None = None, *, axis: Any = None) -> Tensor:
+    def t_(self) -> Tensor:
+        """Turn this tensor into its t(); returns it."""
+
+    def take(self, index: Any, *, out: Any = None) -> Tensor:
+        """Elements of the flattened input at any indices, in the index's shape."""
+
+    def take_along_dim(self, indices: Any, dim: builtins.int | None = None, *, out: Any = None, axis: Any = None) -> Tensor:
         """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
 
     def tan(self, *, out: Any = None) -> Tensor:
@@ -802,10 +1423,13 @@ class TableMethods:
     def tanh_(self) -> Tensor:
         """tanh() written into this tensor; returns it."""
 
+    def tensor_split(self, indices_or_sections: Any = None, dim: builtins.int = 0, *, indices: Any = None, sections: Any = None, axis: Any = None) -> tuple[Tensor, ...]:
+        """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
+
     def tile(self, *counts: Any, dims: Any = None) -> Tensor:
         """repeat with missing counts taken as 1 (NumPy's tile)."""
 
-    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Any = None) -> Any:
+    def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Any = None, out: Any = None) -> Any:
         """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
 
     def trace(self) -> Tensor:
@@ -814,17 +1438,29 @@ class TableMethods:
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Dimensions dim0 and dim1 exchanged."""
 
-    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+    def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Turn this tensor into its transpose(); returns it."""
+
+    def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Tensor:
+        """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
+
+    def tril(self, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
         """Lower triangle of matrices, 0 elsewhere."""
 
     def tril_(self, diagonal: builtins.int = 0) -> Tensor:
         """tril() written into this tensor; returns it."""
 
-    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+    def triu(self, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
         """Upper triangle of matrices, 0 elsewhere."""
 
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """triu() written into this tensor; returns it."""
+
+    def true_divide(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
+        """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+
+    def true_divide_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
+        """div() written into this tensor; returns it."""
 
     def trunc(self, *, out: Any = None) -> Tensor:
         """Elementwise integer part."""
@@ -838,14 +1474,55 @@ class TableMethods:
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int], *, axis: Any = None) -> Tensor:
         """Dimension `dim` split into the given sizes."""
 
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """A view of all windows of `size` elements along a dimension, `step` apart; the last dimension goes over a window."""
+
+    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
+        """The distinct elements, or slices along `dim`, in order; each takes its gradient to its first occurrence.
+
+        Args:
+            sorted: they are, in any case.
+            return_inverse: also the place of each element among the distinct ones.
+            return_counts: also how often each occurs."""
+
+    def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
+        """The first of each run of equal elements, or of equal slices along `dim`."""
+
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
+        """chunk(): in-place writes to its parts need no special care here."""
+
+    def unsafe_split(self, split_size: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
+        """split(): in-place writes to its parts need no special care here."""
+
+    def unsafe_split_with_sizes(self, split_sizes: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
+        """split_with_sizes(): in-place writes to its parts need no special care here."""
+
     def unsqueeze(self, dim: Any = None, *, axis: Any = None) -> Tensor:
         """With a dimension of size 1 inserted at `dim`."""
 
-    def var(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float = 1, axis: Any = None, keepdims: Any = False) -> Tensor:
+    def unsqueeze_(self, dim: Any = None) -> Tensor:
+        """Turn this tensor into its unsqueeze(); returns it."""
+
+    def var(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = 1, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
 
+    def vdot(self, other: Any, *, out: Any = None) -> Tensor:
+        """Inner product of two vectors, the first one conjugated."""
+
     def view(self, *sizes: Any, size: Any = None, dtype: Any = None) -> Tensor:
-        """The same memory in another shape; an error where that is not possible."""
+        """The same memory in another shape, or its bits in another dtype (without gradient).
+
+        Raises:
+            RuntimeError: where that is not possible without a copy."""
 
     def view_as(self, other: Any) -> Tensor:
         """The same memory in other's shape."""
+
+    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
+
+    def xlogy(self, other: Any, *, out: Any = None) -> Tensor:
+        """Elementwise input * log(other), 0 where input is 0 (unless other is nan)."""
+
+    def xlogy_(self, other: Any) -> Tensor:
+        """xlogy() written into this tensor; returns it."""

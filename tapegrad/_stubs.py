@@ -26,7 +26,8 @@ NO_TENSOR = {
 }
 # Results that depend on the arguments: a tensor, a tuple or a named tuple.
 VARIES = {
-    "cummax", "cummin", "max", "median", "min", "nonzero", "sort", "std_mean", "topk", "var_mean", "where",
+    "aminmax", "cummax", "cummin", "gradient", "histogram", "kthvalue", "max", "median", "min", "mode", "nanmedian",
+    "nonzero", "sort", "std_mean", "topk", "unique", "unique_consecutive", "var_mean", "where",
 }  # fmt: skip
 COMPARISONS = {"__eq__", "__ne__"}
 

@@ -6,6 +6,7 @@ then what happened here: the op, the shapes, where it was recorded, and the fix.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,16 @@ def dtype_name(dtype: Any) -> str:
         "float32": "Float", "float64": "Double", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
         "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
         "bfloat16": "BFloat16",
+    }  # fmt: skip
+    return names.get(str(dtype), str(dtype))
+
+
+def c_name(dtype: Any) -> str:
+    """The C++ name of a NumPy dtype's elements, which some of PyTorch's texts give."""
+    names = {
+        "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "uint8": "uint8_t",
+        "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "complex64": "c10::complex<float>",
+        "complex128": "c10::complex<double>",
     }  # fmt: skip
     return names.get(str(dtype), str(dtype))
 
@@ -58,6 +69,14 @@ def matmul_mismatch(op: str, a: Sequence[int], b: Sequence[int]) -> RuntimeError
             "the first must equal the first size of the second."
         )
     return RuntimeError(f"{op}(): shapes {tuple(a)} and {tuple(b)} cannot be multiplied.")
+
+
+def not_a_matrix(name: str, rank: int) -> RuntimeError:
+    return RuntimeError(f"tensor.{name} is only supported on matrices (2-D tensors). Got {rank}-D tensor.")
+
+
+def no_matrix_property(name: str, rank: int) -> RuntimeError:
+    return RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {rank}-D tensor.")
 
 
 def dtype_mismatch(op: str, a: Any, b: Any) -> RuntimeError:
@@ -109,10 +128,30 @@ def too_many_indices(rank: int, integer: bool) -> IndexError:
     return IndexError(f"too many indices for tensor of dimension {rank}")
 
 
+def not_implemented_for(op: str, dtype: Any) -> NotImplementedError:
+    return NotImplementedError(f"\"{op}\" not implemented for '{dtype_name(dtype)}'")
+
+
+def mask_dtype(op: str, dtype: Any) -> RuntimeError:
+    names = {
+        "float32": "float", "float64": "double", "int64": "long", "int32": "int", "int16": "short", "int8": "signed char",
+        "uint8": "unsigned char",
+    }  # fmt: skip
+    got = names.get(str(dtype), dtype_name(dtype))
+    return RuntimeError(f"{op} only supports boolean masks, but got mask with dtype {got}")
+
+
 def index_failed(op: str, shape: Sequence[int], cause: Exception) -> Exception:
     kind = IndexError if isinstance(cause, IndexError) else RuntimeError
     text = str(cause).replace("out of bounds for axis", "out of bounds for dimension").rstrip(".")
-    if "could not broadcast" in text or "cannot assign" in text:
+    shapes = [[int(n) for n in found.split(",") if n] for found in re.findall(r"\(([\d,]*)\)", text)]
+    if "indexing result" in text and len(shapes) == 2:
+        text = (
+            f"shape mismatch: value tensor of shape {shapes[0]} cannot be broadcast to indexing result of shape {shapes[1]}"
+        )
+    elif "indexing arrays could not be broadcast" in text:
+        text = f"shape mismatch: indexing tensors could not be broadcast together with shapes {', '.join(map(str, shapes))}"
+    elif "could not broadcast" in text or "cannot assign" in text:
         text = f"shape mismatch: value tensor cannot be broadcast to indexing result. {text}"
     return kind(f"{text}. In {op} on a tensor of shape {tuple(shape)}.")
 
@@ -329,6 +368,10 @@ def numpy_of_tracked() -> RuntimeError:
     return RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
 
 
+def numpy_of_bfloat16() -> TypeError:
+    return TypeError("Got unsupported ScalarType BFloat16. NumPy has no such type: take .float().numpy().")
+
+
 def not_scalar_item(numel: int) -> RuntimeError:
     return RuntimeError(f"a Tensor with {numel} elements cannot be converted to Scalar")
 
@@ -380,6 +423,10 @@ def inplace_read_only(op: str) -> RuntimeError:
     return RuntimeError(f"the tensor shares memory with a read-only NumPy array, so {op} cannot write to it: clone() it.")
 
 
+def resize_tracked() -> RuntimeError:
+    return RuntimeError("cannot resize variables that require grad")
+
+
 def inplace_shape(op: str, shape: Sequence[int], result: Sequence[int]) -> RuntimeError:
     return RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(result)}. In {op}_().")
 
@@ -392,3 +439,78 @@ def inplace_dtype(op: str, result: Any, target: Any) -> RuntimeError:
 
 def missing_extra(function: str, package: str, extra: str) -> ImportError:
     return ImportError(f"{function} needs {package}: pip install 'tapegrad[{extra}]'")
+
+
+# --------------------------------------------------------------------------------------------------------- linear algebra
+
+
+class LinAlgError(RuntimeError):
+    """A matrix has no such factorisation, inverse or solution."""
+
+
+def element(name: str, batch: int | None) -> str:
+    return f"{name}: " if batch is None else f"{name}: (Batch element {batch}): "
+
+
+def not_matrices(name: str, argument: str) -> RuntimeError:
+    return RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
+
+
+def not_matrices_of_size(name: str, shape: Sequence[int]) -> RuntimeError:
+    return RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(shape)} instead")
+
+
+def not_square(name: str, argument: str, m: int, n: int) -> RuntimeError:
+    return RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {m} by {n} matrices")
+
+
+def not_inexact(name: str, dtype: Any) -> RuntimeError:
+    return RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dtype_name(dtype)}")
+
+
+def low_precision(name: str, dtype: Any) -> RuntimeError:
+    return RuntimeError(f"{name}: Low precision dtypes not supported. Got {dtype_name(dtype)}")
+
+
+def different_dtypes(name: str, a: Any, b: Any) -> RuntimeError:
+    return RuntimeError(
+        f"{name}: Expected A and B to have the same dtype, but found A of type {dtype_name(a)} and B of type "
+        f"{dtype_name(b)} instead"
+    )
+
+
+def incompatible_equation(name: str, equation: str, a: Sequence[int], b: Sequence[int]) -> RuntimeError:
+    sizes = " and ".join("x".join(str(n) for n in s[-2:]) for s in (a, b))
+    return RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {equation} ({sizes})")
+
+
+def not_positive_definite(name: str, batch: int | None, order: int) -> LinAlgError:
+    return LinAlgError(
+        f"{element(name, batch)}The factorization could not be completed because the input is not positive-definite (the "
+        f"leading minor of order {order} is not positive-definite)."
+    )
+
+
+def singular_inverse(name: str, batch: int | None, place: int) -> LinAlgError:
+    return LinAlgError(
+        f"{element(name, batch)}The diagonal element {place} is zero, the inversion could not be completed because the input "
+        "matrix is singular."
+    )
+
+
+def singular_solve(name: str, batch: int | None) -> LinAlgError:
+    return LinAlgError(f"{element(name, batch)}The solver failed because the input matrix is singular.")
+
+
+def zero_pivot(name: str, batch: int | None, place: int) -> RuntimeError:
+    return RuntimeError(
+        f"{element(name, batch)}U[{place},{place}] is zero and using it on lu_solve would result in a division by zero. If "
+        "you still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+    )
+
+
+def svd_failed(batch: int | None) -> LinAlgError:
+    return LinAlgError(
+        f"{element('linalg.svd', batch)}The algorithm failed to converge because the input matrix contained non-finite "
+        "values."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import math
 import operator
 import warnings
 import weakref
@@ -20,7 +21,24 @@ from .core.op import TABLE
 from .core.record import Box
 from .core.state import TRANSFORMING, is_recording
 from .core.tape import next_slot
-from .ops import create, decompose, einsum, elementwise, index, linalg, reduce, scatter, shape, sort, special, statistics
+from .ops import (
+    create,
+    decompose,
+    einsum,
+    elementwise,
+    index,
+    linalg,
+    matrix,
+    operands,
+    parts,
+    reduce,
+    scatter,
+    shape,
+    signal,
+    sort,
+    special,
+    statistics,
+)
 
 if TYPE_CHECKING:
     from ._methods import TableMethods
@@ -134,7 +152,7 @@ class Tensor(Box, TableMethods):
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a real floating-point one."""
-        return raw(self).dtype.kind == "f"  # type: ignore[no-any-return]
+        return dtypes.is_floating(raw(self).dtype)
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex."""
@@ -167,7 +185,7 @@ class Tensor(Box, TableMethods):
     def requires_grad(self, value: bool) -> None:
         if self._s > 0 and not value:
             raise errors.non_leaf_requires_grad()
-        if value and raw(self).dtype.kind not in "fc":
+        if value and not dtypes.is_inexact(raw(self).dtype):
             raise errors.only_float_grad_setter()
         set_leaf(self, bool(value))
 
@@ -179,7 +197,7 @@ class Tensor(Box, TableMethods):
             if not requires_grad:
                 raise errors.non_leaf_requires_grad()
             return self
-        if requires_grad and self._d.dtype.kind not in "fc":
+        if requires_grad and not dtypes.is_inexact(self._d.dtype):
             raise errors.only_float_grad()
         set_leaf(self, requires_grad)
         return self
@@ -286,7 +304,7 @@ class Tensor(Box, TableMethods):
     def data(self, value: Any) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        if self.requires_grad and raw(value).dtype.kind not in "fc":
+        if self.requires_grad and not dtypes.is_inexact(raw(value).dtype):
             raise errors.data_dtype()
         alias.rebind(self, value)
 
@@ -315,9 +333,11 @@ class Tensor(Box, TableMethods):
 
     def numpy(self, *, force: bool = False) -> Any:
         """An ndarray that shares memory, both ways; force=True detaches first."""
+        if self.requires_grad and not force:
+            raise errors.numpy_of_tracked()
+        if self.dtype is dtypes.bfloat16:
+            raise errors.numpy_of_bfloat16()
         if self.requires_grad:
-            if not force:
-                raise errors.numpy_of_tracked()
             return alias.export(alias.detached(self))
         return alias.export(self)
 
@@ -325,6 +345,8 @@ class Tensor(Box, TableMethods):
         if self.requires_grad:
             raise errors.numpy_of_tracked()
         a = raw(self)
+        if self.dtype is dtypes.bfloat16:
+            raise errors.numpy_of_bfloat16()
         if dtype is not None and dtype != a.dtype:
             return a.astype(dtype)
         return a.copy() if copy else alias.export(self)
@@ -414,33 +436,57 @@ class Tensor(Box, TableMethods):
         """In other's dtype."""
         return self.to(other.dtype)
 
-    def float(self) -> Any:
+    def float(self, *, memory_format: Any = None) -> Any:
         """In float32."""
         return self.to(dtypes.float32)
 
-    def double(self) -> Any:
+    def double(self, *, memory_format: Any = None) -> Any:
         """In float64."""
         return self.to(dtypes.float64)
 
-    def half(self) -> Any:
+    def half(self, *, memory_format: Any = None) -> Any:
         """In float16."""
         return self.to(dtypes.float16)
 
-    def int(self) -> Any:
+    def bfloat16(self, *, memory_format: Any = None) -> Any:
+        """In bfloat16, which needs ml_dtypes."""
+        return self.to(dtypes.bfloat16)
+
+    def cfloat(self, *, memory_format: Any = None) -> Any:
+        """In complex64."""
+        return self.to(dtypes.complex64)
+
+    def cdouble(self, *, memory_format: Any = None) -> Any:
+        """In complex128."""
+        return self.to(dtypes.complex128)
+
+    def int(self, *, memory_format: Any = None) -> Any:
         """In int32."""
         return self.to(dtypes.int32)
 
-    def long(self) -> Any:
+    def long(self, *, memory_format: Any = None) -> Any:
         """In int64."""
         return self.to(dtypes.int64)
 
-    def short(self) -> Any:
+    def short(self, *, memory_format: Any = None) -> Any:
         """In int16."""
         return self.to(dtypes.int16)
 
-    def bool(self) -> Any:
+    def char(self, *, memory_format: Any = None) -> Any:
+        """In int8."""
+        return self.to(dtypes.int8)
+
+    def byte(self, *, memory_format: Any = None) -> Any:
+        """In uint8."""
+        return self.to(dtypes.uint8)
+
+    def bool(self, *, memory_format: Any = None) -> Any:
         """In bool: whether each element is not zero."""
         return self.to(dtypes.bool_)
+
+    def chalf(self, *, memory_format: Any = None) -> Any:
+        """In complex32; raises, since NumPy has no such dtype."""
+        raise TypeError("chalf() needs complex32, which NumPy does not have: use .cfloat()")
 
     def cpu(self) -> Any:
         """On the CPU, where it is."""
@@ -457,23 +503,38 @@ class Tensor(Box, TableMethods):
         """A new leaf of the data, in this dtype."""
         return create.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
-    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+    def new_zeros(
+        self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False, layout: Any = None
+    ) -> Any:
         """Zeros of the given sizes, in this dtype."""
-        return create.zeros(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+        return create.zeros(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout)
 
-    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+    def new_ones(
+        self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False, layout: Any = None
+    ) -> Any:
         """Ones of the given sizes, in this dtype."""
-        return create.ones(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+        return create.ones(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout)
 
-    def new_empty(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+    def new_empty(
+        self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False, layout: Any = None
+    ) -> Any:
         """Uninitialised memory of the given sizes, in this dtype."""
-        return create.empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+        return create.empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout)
+
+    def new_empty_strided(
+        self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False
+    ) -> Any:
+        """Uninitialised memory with the given sizes and steps, in this dtype."""
+        return create.empty_strided(size, stride, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
     def new_full(
-        self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False
-    ) -> Any:
+        self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+        layout: Any = None,
+    ) -> Any:  # fmt: skip
         """The value repeated to the given sizes, in this dtype."""
-        return create.full(size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+        return create.full(
+            size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
+        )
 
     # ------------------------------------------------------------------------------------------------------- in place
 
@@ -487,7 +548,9 @@ class Tensor(Box, TableMethods):
 
     def copy_(self, other: Any, non_blocking: Any = False) -> Any:
         """Overwrite with other's values, broadcast and converted to this dtype."""
-        source = create.tensor(other) if not isinstance(other, Box) else other
+        source = other
+        if not isinstance(other, Box):  # of a complex number the real part is kept, as of a tensor
+            source = create.tensor(other) if type(other) is complex else operands.filling(other, raw(self).dtype)
         alias.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
         if raw(source).dtype != raw(self).dtype:
             source = TABLE["cast"].call(source, self._d.dtype)
@@ -502,13 +565,31 @@ class Tensor(Box, TableMethods):
         """Overwrite every element with a number or a 0-dim tensor."""
         if getattr(value, "ndim", 0):
             raise errors.fill_value(value.ndim)
-        return self.copy_(value)
+        return self.copy_(operands.filling(value, raw(self).dtype))
 
     def zero_(self) -> Any:
         """Overwrite every element with 0."""
         return self.copy_(0)
 
     zeros_ = zero_
+
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Any:
+        """Take other sizes, in place: the memory's first elements stay, what is added is not initialised."""
+        target = create.checked(shape.given("resize_", "size", sizes))
+        if self.requires_grad:
+            raise errors.resize_tracked()
+        a, n = raw(self), math.prod(target)
+        if n <= a.size and a.flags.c_contiguous:
+            line = shape.view(self, a.size)[:n]
+            return alias.become(self, shape.view(line, target), "resize_")
+        line = np.empty(n, a.dtype)
+        line[: min(a.size, n)] = a.reshape(-1)[:n]
+        alias.rebind(self, record.wrap(line.reshape(target)))
+        return self
+
+    def resize_as_(self, other: Any) -> Any:
+        """resize_ to other's shape."""
+        return self.resize_(*raw(other).shape)
 
     def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Any:
         """Overwrite with draw(shape): a dense tensor is filled in the order of its memory, as in PyTorch."""
@@ -521,12 +602,15 @@ class Tensor(Box, TableMethods):
     def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with uniform numbers in [from_, to)."""
         g, a = create.generator_of(generator), raw(self)
-        return self._drawn("uniform", lambda shape: g.uniform(shape, a.dtype, from_, to))
+        return self._drawn("uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=g))
 
     def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with normal numbers of a mean and standard deviation."""
         g, a = create.generator_of(generator), raw(self)
-        return self._drawn("normal", lambda shape: g.normal(shape, a.dtype, mean, std, contiguous=a.flags.c_contiguous))
+        dense = a.flags.c_contiguous
+        return self._drawn(
+            "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=g, contiguous=dense)
+        )
 
     def random_(self, *bounds: Any, generator: Any = None) -> Any:
         """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
@@ -592,10 +676,33 @@ class Tensor(Box, TableMethods):
         state = {k: v for k, v in self.__dict__.items() if k not in PRIVATE}
         return rebuild, (type(self), np.ascontiguousarray(raw(self)).reshape(self._d.shape), self._s != 0, state)
 
+    # --------------------------------------------------------------------------------------------------- other libraries
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        """A capsule of the array for libraries that read DLPack; they share its memory."""
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return alias.export(self).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> Any:
+        """The device in DLPack's terms: the CPU."""
+        return raw(self).__dlpack_device__()
+
     # ------------------------------------------------------------------------------------------------------ NumPy code
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return numpy_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        newest = numpy_namespace.__array_api_version__
+        if api_version is not None and api_version > newest:
+            raise ValueError(f"no array API of version {api_version!r}: tapegrad.numpy has {newest}")
+        return numpy_namespace
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """Itself: tensors are on the CPU."""
+        create.check_device(device)
+        return self
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return numpy_function(function, args, kwargs)
@@ -610,22 +717,33 @@ class Tensor(Box, TableMethods):
     @property
     def mT(self) -> Any:
         """The last two dimensions exchanged."""
+        if self.ndim < 2:
+            raise errors.no_matrix_property("mT", self.ndim)
         return shape.transpose(self, -2, -1)
 
     @property
     def H(self) -> Any:
         """Conjugate transpose of a matrix."""
-        return TABLE["conj"].call(shape.transpose(self, -2, -1)) if self.is_complex() else shape.transpose(self, -2, -1)
+        if self.ndim not in (0, 2):
+            raise errors.not_a_matrix("H", self.ndim)
+        return shape.adjoint(self) if self.ndim else self
+
+    @property
+    def mH(self) -> Any:
+        """The last two dimensions exchanged, complex values conjugated."""
+        if self.ndim < 2:
+            raise errors.no_matrix_property("mH", self.ndim)
+        return shape.adjoint(self)
 
     @property
     def real(self) -> Any:
-        """Real part."""
-        return TABLE["real"].call(self) if self.is_complex() else self
+        """Real part, a view."""
+        return parts.real(self)
 
     @property
     def imag(self) -> Any:
-        """Imaginary part."""
-        return TABLE["imag"].call(self)
+        """Imaginary part, a view."""
+        return parts.imag(self)
 
 
 CPU = dtypes.device("cpu")
@@ -633,12 +751,19 @@ PRIVATE = ("_hooks", "_post_hooks", "_retains")  # attributes that a copy does n
 gradient_backward = gradient.backward
 numpy_ufunc: Callable[..., Any]
 numpy_function: Callable[..., Any]
+numpy_namespace: Any
 
 
 def use_numpy(ufunc: Callable[..., Any], function: Callable[..., Any]) -> None:
     """Name what answers NumPy's protocols; `tapegrad.numpy` does, which stands above this module."""
     global numpy_ufunc, numpy_function
     numpy_ufunc, numpy_function = ufunc, function
+
+
+def use_namespace(module: Any) -> None:
+    """Name what `__array_namespace__` gives; `tapegrad.numpy` does."""
+    global numpy_namespace
+    numpy_namespace = module
 
 
 class Parameter(Tensor):
@@ -700,7 +825,7 @@ def warn_of_lost_gradient(t: Any) -> None:
 
 def memory_order(a: Any) -> tuple[int, ...]:
     """Dimensions from the largest step in memory to the smallest; as they stand unless the array is dense that way."""
-    order = tuple(sorted(range(a.ndim), key=lambda d: -a.strides[d]))
+    order = shape.memory_order(a)
     return order if a.transpose(order).flags.c_contiguous else tuple(range(a.ndim))
 
 
@@ -770,9 +895,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
 def _collect() -> None:
-    for module in (elementwise, special, reduce, statistics, shape, index, scatter, linalg, decompose, sort, einsum):
+    modules = (
+        elementwise, parts, special, reduce, statistics, shape, index, scatter, linalg, decompose, matrix, sort, einsum, signal,
+    )  # fmt: skip
+    for module in modules:
         for name, value in vars(module).items():
             if name.startswith("_") or not callable(value) or inspect.isclass(value):
+                continue
+            if module is special and name not in special.METHODS:
                 continue
             origin = getattr(value, "__module__", "")
             if origin not in (module.__name__, "tapegrad"):
@@ -782,16 +912,36 @@ def _collect() -> None:
                 FUNCTIONS[name] = value
 
 
-NOT_METHODS = {"tensor", "std_mean", "var_mean"}
+NOT_METHODS = {
+    "linalg_cross", "linalg_matmul", "linalg_norm", "pdist",
+    "tensor", "std_mean", "var_mean", "ndtr", "view_as_complex", "view_as_real", "alias_copy",
+    "as_strided_copy", "bucketize", "combinations", "constant_pad_nd", "gradient",
+    "diagonal_copy", "expand_copy", "fill", "permute_copy", "select_copy", "split_copy",
+    "split_with_sizes_copy",
+    "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy",
+}  # fmt: skip
 INPLACE = [
     "add", "sub", "mul", "div", "pow", "neg", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
     "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sqrt", "rsqrt", "square", "reciprocal",
     "sigmoid", "abs", "sign", "floor", "ceil", "round", "trunc", "clamp", "clamp_min", "clamp_max", "relu", "lerp",
     "remainder", "fmod", "floor_divide", "erf", "erfc", "logical_not", "logical_and", "logical_or", "logical_xor",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "eq", "ne", "lt", "le", "gt", "ge", "masked_fill",
-    "scatter", "scatter_add", "index_add", "index_fill", "index_put", "addcmul", "addcdiv", "nan_to_num", "sgn",
+    "scatter_reduce", "index_reduce", "addcmul", "addcdiv", "nan_to_num", "sgn",
     "tril", "triu", "cumsum", "cumprod", "atan2", "hypot", "maximum", "minimum",
+    "addbmm", "addmm", "addmv", "addr", "baddbmm",
+    "digamma", "erfinv", "i0", "igamma", "igammac", "lgamma", "logit", "mvlgamma", "polygamma", "sinc", "xlogy",
+    "acosh", "asinh", "atanh", "bitwise_left_shift", "bitwise_right_shift", "conj_physical", "copysign", "deg2rad",
+    "float_power", "frac", "gcd", "heaviside", "lcm", "ldexp", "nextafter", "rad2deg", "renorm",
 ]  # fmt: skip
+
+
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
+    "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
+    "subtract": "sub", "true_divide": "div",
+}  # fmt: skip
+"""PyTorch's second names of methods; in place as well."""
 
 
 def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -800,13 +950,42 @@ def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., An
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return alias.inplace(self, name, function, op, args, kwargs)
 
+    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+
+
+VIEWED = [
+    "as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze",
+]  # fmt: skip
+
+
+def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
     method.__name__ = method.__qualname__ = name + "_"
     signature = inspect.signature(function)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[p for p in signature.parameters.values() if p.name not in ("out", "axis", "keepdims")]
     )
-    method.__doc__ = f"{name}() written into this tensor; returns it."
+    method.__doc__ = doc
     return method
+
+
+def _write_method(name: str, function: Callable[..., Any], plan: Callable[..., Any]) -> Callable[..., Any]:
+    """A write of a part: only that part is touched."""
+    reduced = _inplace_method(name, function)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "reduce" in kwargs:
+            return reduced(self, *args, **kwargs)
+        raw(self)
+        return index.write_into(self, plan(self, *args, **kwargs))
+
+    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+
+
+def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return alias.become(self, function(self, *args, **kwargs), name)
+
+    return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
 
 
 ATTACHED: dict[str, Callable[..., Any]] = {}
@@ -818,27 +997,46 @@ def _attach(name: str, function: Callable[..., Any]) -> None:
 
 
 def _floordiv_of(self: Any, other: Any) -> Any:
-    return elementwise.floor_divide(create.tensor(other), self)
+    return elementwise.floor_divide(other, self)
 
 
 def _pos(self: Any) -> Any:
     return self
 
 
+def _reversed(function: Callable[..., Any]) -> Callable[..., Any]:
+    def reflected(other: Any, input: Any) -> Any:
+        return function(input, other)
+
+    return reflected
+
+
+def _polygamma(input: Any, n: int) -> Any:
+    """Elementwise derivative of order n of digamma."""
+    return special.polygamma(n, input)
+
+
 def _attach_all() -> None:
     _collect()
+    FUNCTIONS["polygamma"] = _polygamma
     for name, function in FUNCTIONS.items():
         if name not in Tensor.__dict__ and name not in NOT_METHODS:
             _attach(name, function)
     for name in INPLACE:
         _attach(name + "_", _inplace_method(name, FUNCTIONS[name]))
+    for name, plan in index.WRITES.items():
+        _attach(name + "_", _write_method(name, FUNCTIONS[name], plan))
+    for name in VIEWED:
+        _attach(name + "_", _view_method(name, FUNCTIONS[name]))
     arithmetic = {
-        "add": (elementwise._add, elementwise.radd), "sub": (elementwise._sub, elementwise.rsub),
+        "add": (elementwise._add, elementwise.radd), "sub": (elementwise._sub, elementwise._rsub),
         "mul": (elementwise.mul, elementwise.rmul), "truediv": (elementwise.div_true, elementwise.rdiv),
         "floordiv": (elementwise.floor_divide, _floordiv_of), "mod": (elementwise.remainder, elementwise.rremainder),
         "pow": (elementwise.pow, elementwise.rpow), "matmul": (linalg.matmul, linalg.rmatmul),
         "and": (elementwise.bitwise_and, elementwise.bitwise_and), "or": (elementwise.bitwise_or, elementwise.bitwise_or),
         "xor": (elementwise.bitwise_xor, elementwise.bitwise_xor),
+        "lshift": (parts.bitwise_left_shift, _reversed(parts.bitwise_left_shift)),
+        "rshift": (parts.bitwise_right_shift, _reversed(parts.bitwise_right_shift)),
     }  # fmt: skip
     for name, (function, reflected) in arithmetic.items():
         _attach(f"__{name}__", function)
@@ -854,8 +1052,14 @@ def _attach_all() -> None:
         _attach(f"__{name}__", function)
     for name, method in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_"),
                          ("floordiv", "floor_divide_"), ("mod", "remainder_"), ("and", "bitwise_and_"),
-                         ("or", "bitwise_or_"), ("xor", "bitwise_xor_")):  # fmt: skip
+                         ("or", "bitwise_or_"), ("xor", "bitwise_xor_"), ("lshift", "bitwise_left_shift_"),
+                         ("rshift", "bitwise_right_shift_")):  # fmt: skip
         _attach(f"__i{name}__", getattr(Tensor, method))
+    _attach("__rdiv__", elementwise.rdiv)
+    for alias_name, name in ALIASES.items():
+        for end in ("", "_"):
+            if hasattr(Tensor, name + end):
+                _attach(alias_name + end, getattr(Tensor, name + end))
 
 
 _attach_all()

@@ -13,6 +13,7 @@ differences are taken in float64, with step 1 where the record is linear or bili
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 import zlib
@@ -22,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from .core import rules
+from .arrays import dtypes as tapegrad_dtypes
+from .core import kinds, rules
 from .core.gradient import grad
 from .core.op import TABLE, Op
 from .core.record import services, wrap
@@ -158,7 +160,7 @@ def generator(op: Op, arrays: Sequence[Any]) -> np.random.Generator:
 
 
 def is_inexact(a: Any) -> bool:
-    return getattr(a, "dtype", None) is not None and a.dtype.kind in "fc"
+    return getattr(a, "dtype", None) is not None and kinds.is_inexact(a.dtype)
 
 
 def differentiable(op: Op, arrays: Sequence[Any]) -> list[int]:
@@ -231,7 +233,7 @@ def same(a: Any, b: Any) -> bool:
     """Equal bits, up to the sign of zero and the payload of nan."""
     if a is None or b is None:
         return a is b
-    return a.shape == b.shape and a.dtype == b.dtype and bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+    return a.shape == b.shape and a.dtype == b.dtype and bool(np.array_equal(a, b, equal_nan=is_inexact(a)))
 
 
 def show(a: Any) -> Any:
@@ -327,7 +329,7 @@ def as_function(op: Op, arrays: Sequence[Any], params: Sequence[Any], indices: S
         full: list[Any] = [leaf(a, False) for a in arrays]
         for i, x in zip(indices, xs, strict=True):
             full[i] = x
-        return tuple(y for y in call(op, full, params)[: op.differentiable] if y._d.dtype.kind in "fc")
+        return tuple(y for y in call(op, full, params)[: op.differentiable] if is_inexact(y._d))
 
     return f
 
@@ -363,7 +365,7 @@ def check_grads(f: Callable[..., Any], inputs: Any, order: int = 2, *, seed: int
 
     def function(*ts: Any) -> tuple[Any, ...]:
         out = f(*ts)
-        return (out,) if isinstance(out, Tensor) else tuple(y for y in out if y._d.dtype.kind in "fc")
+        return (out,) if isinstance(out, Tensor) else tuple(y for y in out if is_inexact(y._d))
 
     name = getattr(f, "__name__", type(f).__name__)
     try:
@@ -449,7 +451,11 @@ def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
 
 @law
 def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
-    """In both precisions each cotangent has its argument's shape and dtype, and the value its arguments' precision."""
+    """In every precision each cotangent has its argument's shape and dtype, and the value its arguments' precision.
+
+    float16 (and bfloat16 where ml_dtypes is there) gives float32's value, rounded once, and its gradient up to the rounding
+    of what was saved.
+    """
     for bits in (32, 64):
         cast = [_narrow(a, bits) for a in arrays]
         rng = generator(op, arrays)
@@ -463,6 +469,54 @@ def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
                 if t is not None and (t.shape, t.dtype) != (cast[i].shape, cast[i].dtype):
                     left, right = f"{t.dtype}{list(t.shape)}", f"{cast[i].dtype}{list(cast[i].shape)}"
                     raise _Broken(f"cotangent of argument {i}, {'recorded' if record else 'raw'}", left, right)
+    if not any(isinstance(a, np.ndarray) and a.dtype.kind == "c" for a in arrays):
+        for half in half_dtypes():
+            _half_precision(op, arrays, params, half)
+
+
+def half_dtypes() -> Iterator[np.dtype[Any]]:
+    """The 16-bit floating-point dtypes that can be stored here."""
+    yield np.dtype(np.float16)
+    with contextlib.suppress(ImportError):
+        yield tapegrad_dtypes.bfloat16.numpy
+
+
+HALF_ROUNDINGS = 8  # of a gradient: those of the saved answer, of the argument, and of intermediate sums
+
+
+def _half_precision(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...], half: np.dtype[Any]) -> None:
+    chosen = any(isinstance(p, np.dtype) for p in params)
+    small = [a.astype(half) if is_inexact(a) else a for a in arrays]
+    wide = [a.astype(np.float32) if is_inexact(a) else a for a in small]
+    with np.errstate(all="ignore"):
+        values = [y._d for y in call(op, [leaf(a, False) for a in small], params)]
+        expected = [y._d for y in call(op, [leaf(a, False) for a in wide], params)]
+        for y, want in zip(values, expected, strict=True):
+            rounds = want.dtype == np.float32 and not chosen and any(is_inexact(a) for a in small)
+            rounded = want.astype(half) if rounds else want
+            if not same(y, rounded):
+                raise _Broken(f"value in {half}", show(y), show(rounded))
+        gs = [random_like(generator(op, arrays), y) for y in values[: op.differentiable] if is_inexact(y)]
+        wants = pull(op, wide, params, [g.astype(np.float32) if g.dtype == half else g for g in gs])
+        for record in (False, True):
+            for i, t, want in zip(differentiable(op, small), pull(op, small, params, gs, record=record), wants, strict=True):
+                if (t is None) != (want is None) or (t is not None and (t.shape, t.dtype) != (want.shape, half)):
+                    raise _Broken(
+                        f"cotangent of argument {i} in {half}, {'recorded' if record else 'raw'}", show(t), show(want)
+                    )
+                if t is not None and not _within_roundings(t, want.astype(half)):
+                    raise _Broken(
+                        f"cotangent of argument {i} in {half}, {'recorded' if record else 'raw'}", show(t), show(want)
+                    )
+
+
+def _within_roundings(t: Array, want: Array) -> bool:
+    """Whether 16-bit values agree up to HALF_ROUNDINGS of the largest finite one."""
+    a, b = t.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(b)
+    size = np.abs(b[finite]).max(initial=0.0)
+    eps = tapegrad_dtypes.finfo(tapegrad_dtypes.of(t.dtype)).eps
+    return bool((np.abs(a - b)[finite] <= HALF_ROUNDINGS * eps * size).all() and same(a[~finite], b[~finite]))
 
 
 def _narrow(a: Any, bits: int) -> Any:
@@ -542,7 +596,7 @@ def saved(op: Op, wanted: Sequence[int], count: int) -> tuple[set[int], bool]:
 
 def poison(a: Any, kept: Sequence[Any]) -> bool:
     """Fill an array with nan, unless it shares memory with one to keep; whether that was done."""
-    if a.dtype.kind not in "fc" or not a.flags.writeable or any(np.may_share_memory(a, k) for k in kept):
+    if not is_inexact(a) or not a.flags.writeable or any(np.may_share_memory(a, k) for k in kept):
         return False
     a[...] = np.nan
     return True

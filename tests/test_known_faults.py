@@ -27,12 +27,9 @@ grad = T.autograd.grad
 
 # Cases of functions that are not there yet, with what they lack.
 LACKING = {
-    "pairwise distance with coincident points": (T, "cdist"),
     "ldexp at 0": (T, "ldexp"),
     "second derivative of sinc at 0": (T, "sinc"),
-    "singular values, repeated or zero": (T, "linalg"),
-    "Cholesky gradient convention": (T, "linalg"),
-    "second derivative through solve": (T, "linalg"),
+    "second derivative through solve": (T.func, "jvp"),
     "grouped and strided convolution, input gradient": (F, "conv1d"),
     "custom Function: unused output, zeros or None": (T.autograd, "Function"),
     "backward hook capturing gradients under create_graph": (nn.Linear, "register_full_backward_hook"),

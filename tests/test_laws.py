@@ -1,5 +1,6 @@
 """Every law of `tapegrad.testing` on every sample of every record of the op table."""
 
+from importlib.util import find_spec
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,8 @@ import tapegrad  # noqa: F401  (fills the table)
 from tapegrad import testing
 from tapegrad.core.op import TABLE
 
-RECORDS = sorted(TABLE)
+NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "igamma", "igammac"}  # test_special proves it
+RECORDS = sorted(TABLE if find_spec("scipy") else set(TABLE) - NEED_SCIPY)
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -368,7 +368,7 @@ def test_refusals() -> None:
         g.randint(3, np.int64, 0, 2**63 + 1)
     with pytest.raises(RuntimeError, match="p to be in"):
         g.bernoulli(3, np.float32, 1.5)
-    with pytest.raises(RuntimeError, match="every p"):
+    with pytest.raises(RuntimeError, match="Expected p_in"):
         g.bernoulli_array(np.array([0.5, np.nan]))
     with pytest.raises(RuntimeError, match="greater than 256"):
         g.randperm(300, np.uint8)

@@ -367,6 +367,176 @@ def iterative_solver(lib, x, w):
     return u * u
 
 
+@program
+def unfold_read_and_write(lib, x, w):
+    a = x * w
+    u = a.unfold(1, 2, 2)
+    u[:, 0].mul_(w[:2])
+    return u.sum(-1) * a[:, :2] + a.unfold(0, 2, 1).sum(0).sum() * 0.1
+
+
+@program
+def strided_window_written(lib, x, w):
+    a = x * w
+    a.as_strided((3, 2), (4, 2), 1).mul_(w[:2])
+    return a * a
+
+
+@program
+def strided_view_of_view_read(lib, x, w):
+    a = x * w
+    v = a[1:, 1:]
+    s = v.as_strided((2, 2), (1, 4))
+    a.mul_(2.0)
+    return s * s * w[:2]
+
+
+@program
+def overlapping_windows_read(lib, x, w):
+    a = x * w
+    s = a.as_strided((3, 3), (2, 1))
+    return s * s.sin()
+
+
+@program
+def diagonal_written(lib, x, w):
+    a = x * w
+    a.diagonal(1).mul_(w[:3])
+    a[:, 1:].diagonal(-1).copy_(w[:2])
+    return a * a
+
+
+@program
+def split_parts_written(lib, x, w):
+    a = x * w
+    b, c = a.narrow(1, 0, 2), a.narrow(-1, -2, 2)
+    if not is_torch(lib):  # which refuses to write into one of several views
+        b, c = a.tensor_split(2, 1)
+    b = b * 1.0
+    c.mul_(b)
+    return a * a * c.sum()
+
+
+@program
+def movedim_unflatten_written(lib, x, w):
+    a = x * w
+    m = a.movedim(0, 1).unflatten(0, (2, 2))
+    m[1, 0].mul_(x[:, 0])
+    return a * a
+
+
+@program
+def index_add_in_place(lib, x, w):
+    a = x * w
+    a.index_add_(0, lib.tensor([0, 2, 0]), x * x)
+    return a * a
+
+
+@program
+def index_add_to_view(lib, x, w):
+    a = x * w
+    a[1:].index_add_(1, lib.tensor([0, 3, 3]), x[:2, :3] * w[:3])
+    return a * a
+
+
+@program
+def index_copy_and_fill(lib, x, w):
+    a = x * w
+    a.index_copy_(1, lib.tensor([3, 0]), x[:, 1:3] * w[:2])
+    a.T.index_fill_(0, lib.tensor([1]), 0.3)
+    return a * a
+
+
+@program
+def index_put_in_place(lib, x, w):
+    a = x * w
+    a.index_put_((lib.tensor([0, 2]), lib.tensor([1, 3])), w[:2] * w[:2])
+    a.index_put_((lib.tensor([0, 0, 1]),), x * w, accumulate=True)
+    return a * a
+
+
+@program
+def scatter_in_place(lib, x, w):
+    a = x * w
+    places = lib.tensor([[0, 1, 2, 0], [2, 2, 0, 1]])
+    a.scatter_add_(0, places, x[:2] * x[:2])
+    a.scatter_(1, lib.tensor([[3], [0], [1]]), x[:, :1] * w[:1])
+    return a * a
+
+
+@program
+def scatter_reduce_in_place(lib, x, w):
+    a = x * w
+    places = lib.tensor([[0, 1, 2, 0], [2, 2, 0, 1]])
+    a.scatter_reduce_(0, places, x[1:] * x[1:], "prod")
+    a[1:].scatter_reduce_(0, places - places + 1, x[:2] * 1.7, "amax", include_self=False)
+    return a * a
+
+
+@program
+def put_in_place(lib, x, w):
+    a = x * w
+    a.put_(lib.tensor([0, 5, 11]), w[:3] * w[1:])
+    a.T.put_(lib.tensor([1, 1, 4]), w[:3], accumulate=True)
+    return a * a
+
+
+@program
+def masked_in_place(lib, x, w):
+    a = x * w
+    m = lib.tensor([[True, False, True, False]] * 3)
+    a.masked_scatter_(m, x.reshape(12) * 2.0)
+    a[0].masked_fill_(m[0], w[0])
+    return a * a
+
+
+@program
+def turned_in_place(lib, x, w):
+    a = x * w
+    a.t_()
+    a.unsqueeze_(0)
+    a[0, 1].mul_(x[:, 0])
+    a.squeeze_(0)
+    a.transpose_(0, 1)
+    return a * a
+
+
+@program
+def view_turned_in_place(lib, x, w):
+    a = x * w
+    v = a[1:]
+    v.t_()
+    v[0].mul_(w[:2])
+    v.swapaxes_(0, 1)
+    return a * a + v.sum()
+
+
+@program
+def zero_dim_written(lib, x, w):
+    a = (x * w).sum()
+    a.index_fill_(0, lib.tensor([0]), 2.0)
+    b = (x * x).sum()
+    b.scatter_add_(0, lib.tensor([0]), w[:1])
+    b.put_(lib.tensor([0]), b.clone().reshape(1), accumulate=True)
+    return a * b * w
+
+
+@program
+def parts_written_over(lib, x, w):
+    a = lib.select_scatter(x, w * w, 0, 1)
+    b = lib.slice_scatter(a, x[:, :2] * w[:2], 1, 0, 4, 2)
+    return lib.diagonal_scatter(b, w[:3], 1) * a
+
+
+@program
+def fill_rows_of_rows(lib, x, w):
+    b = zeros(lib, 2, 3, 4)
+    for i in range(2):
+        for j in range(3):
+            b[i][j] = x[j] * w * (b[i - 1][j] + 1.0 if i else 1.0)
+    return b * b
+
+
 # Programs that declare part of what they compute constant: finite differences do not apply.
 CONSTANTS = {
     "detached_view_written", "write_under_no_grad", "detach_shares", "detach_copy_snapshot", "detach_write_after_save",

@@ -12,6 +12,10 @@ from typing import Any, Final, Never, Self, SupportsIndex, overload
 
 import numpy as np
 
+from ..core.kinds import HALF
+from ..core.kinds import is_floating as is_floating
+from ..core.kinds import is_inexact as is_inexact
+
 NumpyDType = np.dtype[Any]
 
 # ----------------------------------------------------------------------------------------------------
@@ -128,6 +132,7 @@ _ALL: Final = (
 )  # fmt: skip
 _PYTHON_TYPES: Final = (builtins.float, builtins.int, bool, complex)
 _BY_NUMPY: Final[dict[NumpyDType, dtype]] = {d.numpy: d for d in _ALL if d is not bfloat16}
+HALF.add(float16.numpy)
 
 
 def _numpy_bfloat16() -> NumpyDType:
@@ -139,6 +144,7 @@ def _numpy_bfloat16() -> NumpyDType:
         ) from error
     numpy_dtype: NumpyDType = np.dtype(ml_dtypes.bfloat16)
     _BY_NUMPY[numpy_dtype] = bfloat16
+    HALF.add(numpy_dtype)
     return numpy_dtype
 
 

@@ -1,8 +1,8 @@
 """Numerical kernels: pure functions from arrays to arrays, in the fastest accurate NumPy form known.
 
 The elementwise and softmax kernels take a floating array of any shape (0-d, empty and strided ones too) and
-return a fresh one.  float32 and float64 keep their dtype; float16 is computed in float32 and rounded once at
-the end.  No warning leaves a kernel.
+return a fresh one.  float32 and float64 keep their dtype; float16 and bfloat16 are computed in float32 and rounded
+once at the end.  No warning leaves a kernel.
 
 Errors are in ulp, units in the last place of the exact result: the largest seen on random points over the
 whole range, against float64 for float32 and 40 digits for float64, with NumPy 2.4 on an AVX-512 machine.
@@ -10,6 +10,7 @@ Where NumPy's exp or log1p sets the bound it may differ a little on other proces
 """
 
 import functools
+import importlib
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.typing import NDArray
+
+from ..core.kinds import HALF, is_floating
 
 __all__ = [
     "add_at_flat",
@@ -48,8 +51,8 @@ _CHUNK_BYTES = 1 << 18  # bounds the temporaries; smaller chunks pay call overhe
 
 def _computing(x: Array) -> Array:
     """`x` in the native dtype it is computed in."""
-    if x.dtype.char not in "efd":
-        raise TypeError(f"expected a float16, float32 or float64 array, got {x.dtype}")
+    if not is_floating(x.dtype):
+        raise TypeError(f"expected a bfloat16, float16, float32 or float64 array, got {x.dtype}")
     return x.astype(np.float64 if x.dtype.char == "d" else np.float32, copy=False)
 
 
@@ -596,6 +599,7 @@ def logsumexp(x: Array, axis: Axis, keepdims: bool = False) -> Array:
 # ----- Cumulative sum ---------------------------------------------------------------------------------------
 
 _BLOCK_BYTES = 128
+_BLOCKED_ELEMENTS = 1 << 15  # from which on blocks win
 _BLOCK_ROW = {"f": 32, "d": 4096}  # the shortest row for which blocks win
 _ONE_THREAD_PRODUCT = 1 << 18  # OpenBLAS leaves m*n*k up to this to one thread; two were 5 times slower
 _MANY_ROWS_ELEMENTS = 512
@@ -613,7 +617,7 @@ def cumsum(x: Array, axis: int) -> Array:
     axis = normalize_axis_index(axis, max(x.ndim, 1))
     if x.ndim == 0:
         return x.copy()
-    if x.dtype.char == "e":
+    if x.dtype in HALF:
         return cumsum(x.astype(np.float32), axis).astype(x.dtype)
     if axis == x.ndim - 1 and _worth_blocks(x):
         return _cumsum_blocks(x)
@@ -623,7 +627,8 @@ def cumsum(x: Array, axis: int) -> Array:
 
 
 def _worth_blocks(x: Array) -> bool:
-    return x.size >= _MANY_ELEMENTS and x.shape[-1] >= _BLOCK_ROW.get(x.dtype.char, math.inf)
+    many = x.size >= _BLOCKED_ELEMENTS or x.shape[-1] >= _MANY_ELEMENTS  # the latter for the accuracy
+    return many and x.shape[-1] >= _BLOCK_ROW.get(x.dtype.char, math.inf)
 
 
 def _cumsum_blocks(x: Array) -> Array:
@@ -674,6 +679,7 @@ def _cumsum_rows(x: Array, axis: int) -> Array:
 _NARROW_ROW = 16
 _FLAT_ELEMENTS = 1 << 16
 _LAYER_ELEMENTS = 1 << 12
+_SPARSE_ELEMENTS = 1 << 15
 
 
 @np.errstate(all="ignore")
@@ -683,7 +689,7 @@ def add_at_flat(n: int, flat_index: Array, values: Array) -> Array:
     `np.add.at` adds in index order and in the dtype, for real and complex alike, at 2 ns an element; it is
     that fast only for flat arrays of one dtype.  `np.bincount` is no faster from 1e6 elements on.
     """
-    if values.dtype.char == "e":
+    if values.dtype in HALF:
         return add_at_flat(n, flat_index, values.astype(np.float32)).astype(values.dtype)
     result = np.zeros(n, values.dtype)
     np.add.at(result, flat_index.ravel().astype(np.intp, copy=False), values.ravel())
@@ -694,14 +700,19 @@ def add_at_flat(n: int, flat_index: Array, values: Array) -> Array:
 def add_at_rows(n: int, index: Array, rows: Array) -> Array:
     """The (n, k) array whose row i is the sum of the `rows` (m, k) with `index` (m,) i, each in [0, n).
 
-    Distinct indices are a plain assignment; few elements or narrow rows go through `np.add.at`; else the
-    repeats are added in layers.  The order of the additions depends on the shapes and indices only.
+    Many elements are a product of SciPy's with a sparse matrix of ones, where it is installed: C code that adds in
+    index order and in the dtype.  Otherwise distinct indices are a plain assignment; few elements or narrow rows go
+    through `np.add.at`; else the repeats are added in layers.  The order of the additions depends on the shapes and
+    indices only.
     """
     if index.size and not 0 <= index.min() <= index.max() < n:
         raise IndexError(f"index out of range for {n} rows")
-    if rows.dtype.char == "e":
+    if rows.dtype in HALF:
         return add_at_rows(n, index, rows.astype(np.float32)).astype(rows.dtype)
     index = index.astype(np.intp, copy=False)
+    if rows.size >= _SPARSE_ELEMENTS and (sparse := _csc_array()) is not None:
+        ones = np.ones(len(index), rows.dtype)
+        return np.asarray(sparse((ones, index, np.arange(len(index) + 1)), shape=(n, len(index))) @ rows)
     result = np.zeros((n, rows.shape[1]), rows.dtype)
     if _distinct(n, index):
         result[index] = rows
@@ -710,6 +721,15 @@ def add_at_rows(n: int, index: Array, rows: Array) -> Array:
     else:
         _add_layers(result, index, rows)
     return result
+
+
+@functools.cache
+def _csc_array() -> Any:
+    """SciPy's sparse matrix by columns, or None where SciPy is not installed; looked up at the first large sum."""
+    try:
+        return importlib.import_module("scipy.sparse").csc_array
+    except ImportError:
+        return None
 
 
 def _distinct(n: int, index: Array) -> bool:

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
+from .kinds import HALF
 from .op import TABLE, Op
 from .record import Box, Extra, getframe, services, user_place, wrap
 from .state import current_tape, is_recording
@@ -55,6 +56,9 @@ class Holders:
         return bool(self.refs)
 
 
+NOBODY = Holders()  # stands for what nothing holds; nothing is added to it
+
+
 class Store:
     """One memory block. `ver` counts its moves; `saved` and `exports` hold it for the tape and for NumPy code."""
 
@@ -63,9 +67,20 @@ class Store:
     def __init__(self, root: Any, foreign: bool = False) -> None:
         self.root = root
         self.ver = 0
-        self.saved = Holders()
-        self.exports = Holders()
+        self.saved = self.exports = NOBODY
         self.foreign = foreign
+
+    def save(self, ref: Callable[[], Any]) -> None:
+        """The tape holds the block by what the reference tells of."""
+        if self.saved is NOBODY:
+            self.saved = Holders()
+        self.saved.add(ref)
+
+    def export(self, ref: Callable[[], Any]) -> None:
+        """NumPy code holds the block by what the reference tells of."""
+        if self.exports is NOBODY:
+            self.exports = Holders()
+        self.exports.add(ref)
 
     def exported(self) -> bool:
         return self.foreign or self.exports.alive()
@@ -74,7 +89,7 @@ class Store:
         """Leave the old block to the tape; the tensors move to a copy, each when it is next used."""
         self.root = self.root.copy(order="K")
         self.ver += 1
-        self.saved = Holders()
+        self.saved = NOBODY
 
 
 class Hist:
@@ -95,7 +110,7 @@ class Alias(Extra):
     __slots__ = ("chain", "hchain", "hist", "hver", "mver", "store")
 
     def __init__(self, store: Store, chain: Chain, hist: Hist, hchain: Chain, cells: Any = None) -> None:
-        super().__init__(cells)
+        self.cells = cells
         self.store, self.chain, self.hist, self.hchain = store, chain, hist, hchain
         self.mver, self.hver = store.ver, hist.ver
 
@@ -153,7 +168,7 @@ def alias_of(t: Any) -> Alias:
         return a
     store = Store(t._d)
     if getrefcount(t._d) > SHARED_ROOT or not t._d.flags.owndata:
-        store.saved.add(KEPT)
+        store.save(KEPT)
     t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.cells)
     return a
 
@@ -173,6 +188,27 @@ def view(t: Any, op: Op, *params: Any) -> Any:
     """The result of a view op as a tensor that shares memory and history with `t`."""
     a = alias_of(t)
     return view_of(t, a, op, params, op.forward(t._d, *params))
+
+
+def layers(t: Any) -> tuple[Any, Any, Any]:
+    """The tensor's array, that of the base whose history it shares, and its memory block."""
+    a = t._st
+    if type(a) is not Alias:
+        block = holder = t._d
+        while holder is not None:  # the other tensors of the block are gone
+            block = holder if type(holder) is type(t._d) else block
+            holder = getattr(holder, "base", None)
+        return t._d, t._d, block
+    sync_only(t)
+    return t._d, apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root), a.store.root
+
+
+def view_of_base(t: Any, op: Op, *params: Any) -> Any:
+    """The result of a view op on the base whose history `t` shares."""
+    a = alias_of(t)
+    base = wrap(layers(t)[1], a.hist.slot)
+    return view_of(base, Alias(a.store, a.chain[: len(a.chain) - len(a.hchain)], a.hist, (), a.cells), op, params,
+                   op.forward(base._d, *params))  # fmt: skip
 
 
 def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
@@ -204,6 +240,7 @@ def detached(t: Any) -> Any:
 
 
 SMALL_PART = 8
+OVERLAPPING = {"as_strided", "windows"}  # view ops whose result may show an element several times without a step of 0
 
 
 def save(t: Any) -> Any:
@@ -219,7 +256,7 @@ def save(t: Any) -> Any:
         count_copy(t._d)
         return t._d.copy(order="K")
     kept, anchor = services.over_memory(t._d)
-    a.store.saved.add(weakref.ref(anchor))
+    a.store.save(weakref.ref(anchor))
     return kept
 
 
@@ -230,7 +267,7 @@ def export(t: Any) -> Any:
         store.unshare()
         sync_only(t)
     out, anchor = services.over_memory(t._d)
-    store.exports.add(weakref.ref(anchor))
+    store.export(weakref.ref(anchor))
     return out
 
 
@@ -281,6 +318,20 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
             raise errors.inplace_expanded(name)
         if type(a) is Alias and not t._d.flags.writeable:
             raise errors.inplace_read_only(name)
+    if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]) and services.overlaps(t._d):
+        raise errors.inplace_expanded(name)
+
+
+def become(t: Any, v: Any, name: str) -> Any:
+    """Turn a tensor into one of its own views, in place; returns it."""
+    if is_recording() and t._s < 0:
+        raise errors.inplace_leaf(name)
+    if t._s < 0:  # a leaf under no_grad stays that leaf
+        v._st, v._s = Alias(v._st.store, v._st.chain, Hist(t._s), ()), t._s
+    t._d, t._s, t._st = v._d, v._s, v._st
+    if getattr(t, "_retains", 0):
+        services.retain(t)
+    return t
 
 
 def target(t: Any) -> Any:
@@ -389,7 +440,7 @@ def slot_of(t: Any) -> int:
 def plain_operands(t: Any, operands: tuple[Any, ...]) -> bool:
     """Whether NumPy's in-place ufunc does what PyTorch does: one dtype, or Python scalars on a float tensor."""
     dtype = t._d.dtype
-    if dtype.kind != "f":
+    if dtype.kind != "f" or dtype in HALF:
         return False
     return all(
         (o._d.dtype is dtype and o is not t) if isinstance(o, Box) else type(o) is float or type(o) is int for o in operands
@@ -417,21 +468,20 @@ def assign(t: Any, result: Any, name: str) -> Any:
     return t
 
 
-def put(t: Any, index: Any, value: Any, accumulate: bool = False) -> Any:
-    """t[index] = value (or += with `accumulate`), in place; `index` is canonical, `value` a tensor of t's dtype."""
+def put(t: Any, index: Any, value: Any, op: Op) -> Any:
+    """t[index] = value, or +=, in place: what a record of a write does. `index` is canonical, `value` of t's dtype."""
     value_slot = slot_of(value)
     recorded = is_recording() and (slot_of(t) != 0 or value_slot != 0)
-    check_writable(t, "index_put", recorded)
+    check_writable(t, op.name, recorded)
     v = value._d
     dst = target(t)
     if dst is None:
         dst = t._d = t._d.copy(order="K")
         count_copy(dst)
-    op = TABLE["index_add" if accumulate else "index_put"]
     try:
         op.into(dst, v, index)  # type: ignore[misc]
     except (ValueError, IndexError) as e:
-        raise errors.index_failed("index_put", dst.shape, e) from None
+        raise errors.index_failed(op.name, dst.shape, e) from None
     if not recorded:
         return t
     tape = current_tape()

@@ -60,6 +60,8 @@ class Op:
         save_for: per argument, (indices of arguments it reads, whether it reads the answer).
         singular: the derivative can be infinite or nan at a finite value.
         outputs: number of outputs; `differentiable` of them take part in gradients (the first ones).
+        keeps: the outputs that are saved where a rule reads the answer; by default all.
+        absent: the rules take None for the cotangent of an output that got none, in place of zeros.
         into: adds the transpose of a linear op into a given raw buffer: into(buffer, g, *params).
         params: names of the parameters that follow the arrays.
         raw_backward: backward of a plain entry on raw arrays, where more than the rule's text is to be gained.
@@ -67,24 +69,31 @@ class Op:
             of keepdim (None: the result has the argument's shape).
         display: the name PyTorch prints for the backward node, without the digit.
         integers: what happens to integer operands: "float" (to the default dtype), "keep".
+        wide: 16-bit operands are computed in float32, forward and backward, and the result rounded once. False for what
+            moves elements only, as most linear ops do; a linear op that adds elements up is wide.
+        refuses: raises for operands of dtypes that have no implementation: refuses(name, common dtype, given dtypes).
         samples: yields (arrays, params) on which the laws run.
     """
 
     __slots__ = (
+        "absent",
         "arity",
         "call",
         "differentiable",
         "display",
         "forward",
         "general",
+        "half",
         "id",
         "integers",
         "into",
+        "keeps",
         "kind",
         "name",
         "outputs",
         "params",
         "raw_backward",
+        "refuses",
         "row",
         "rules",
         "samples",
@@ -92,6 +101,7 @@ class Op:
         "saves_nothing",
         "shape_of",
         "singular",
+        "wide",
     )
 
     def __init__(
@@ -105,12 +115,16 @@ class Op:
         singular: bool = False,
         outputs: int = 1,
         differentiable: int = 1,
+        absent: bool = False,
+        keeps: Sequence[int] | None = None,
         params: Sequence[str] = (),
         into: Callable[..., None] | None = None,
         raw_backward: Callable[..., None] | None = None,
         row: tuple[int, int | None] | None = None,
         display: str | None = None,
         integers: str = "keep",
+        wide: bool | None = None,
+        refuses: Callable[[str, Any, list[Any]], None] | None = None,
         samples: Callable[[], Any] | None = None,
     ) -> None:
         if kind not in KINDS:
@@ -118,16 +132,18 @@ class Op:
         self.name, self.kind, self.forward, self.arity = name, kind, forward, arity
         self.rules: tuple[Rule, ...] = tuple(rules) or (None,) * abs(arity)
         self.singular, self.outputs, self.differentiable = singular, outputs, differentiable
-        self.params = tuple(params)
-        self.raw_backward = raw_backward
+        self.params, self.absent = tuple(params), absent
+        self.keeps = frozenset(range(outputs) if keeps is None else keeps)
+        self.raw_backward, self.refuses = raw_backward, refuses
         self.into, self.row, self.integers, self.samples = into, row, integers, samples
+        self.wide = kind != "linear" if wide is None else wide
         self.display = display or "".join(part.capitalize() for part in name.split("_"))
         reads = [self._reads(rule) for rule in self.rules]
         self.save_for = tuple([(values, ans) for values, ans, _ in reads])
         self.shape_of = tuple([shapes for _, _, shapes in reads])
         self.saves_nothing = not any(args or ans for args, ans in self.save_for)
         self.call: Callable[..., Any] = forward
-        self.id = self.general = -1
+        self.id = self.general = self.half = -1
         register(self)
 
     def _reads(self, rule: Rule) -> tuple[frozenset[int], bool, frozenset[int]]:
@@ -149,13 +165,16 @@ class Op:
 
 
 TABLE: dict[str, Op] = {}
-BY_ID: list[Op] = []  # an entry's number to its op: even = plain layout, odd = general layout
+BY_ID: list[Op] = []  # an entry's number to its op; see `register`
 
 
 def register(op: Op) -> None:
-    """Enter a record into the table and give it the numbers that tape entries carry."""
+    """Enter a record into the table and give it the numbers that tape entries carry.
+
+    `id`: plain layout; `general`: general layout; `half`: general layout, rules run in float32.
+    """
     if op.name in TABLE:
         raise ValueError(f"op {op.name} is defined twice")
     TABLE[op.name] = op
-    op.id, op.general = len(BY_ID), len(BY_ID) + 1
-    BY_ID.extend((op, op))
+    op.id, op.general, op.half = (len(BY_ID) + i for i in range(3))
+    BY_ID.extend((op, op, op))

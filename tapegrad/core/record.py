@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
+from .kinds import HALF, is_inexact
 from .op import Op
 from .state import RECORDING
 from .tape import HEAVY, next_slot
@@ -67,6 +68,7 @@ class Services:
     # an array on the same memory, and the array that whatever is derived from that keeps alive
     over_memory: Callable[[Any], tuple[Any, Any]]
     may_share: Callable[[Any, Any], bool]
+    overlaps: Callable[[Any], bool]  # whether two elements of an array lie in one place
     can_store: Callable[[Any, Any], bool]  # whether a result of one dtype may be written into another
     ufunc: Any
 
@@ -308,12 +310,13 @@ def one_array(op: Op) -> Callable[..., Any]:
     reads, keep_ans = op.save_for[0]
     keep_x = 0 in reads
     differentiable = op.kind != "constant"
-    promotes = op.integers == "float"
+    checked = op.integers == "float" or op.refuses is not None
+    wide = op.wide
 
     def call(input: Any, *params: Any) -> Any:
         x = input._d
         dt = x.dtype
-        if input._st is not None or (promotes and dt is not F32 and dt is not F64):
+        if input._st is not None or (dt is not F32 and dt is not F64 and (checked or (wide and dt in HALF))):
             return slow(op, (input,), params)
         r = forward(x, *params)
         if type(r) is not ndarray:
@@ -354,6 +357,8 @@ def two_arrays(op: Op) -> Callable[..., Any]:
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
     x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
     differentiable = op.kind != "constant"
+    checked = op.refuses is not None
+    wide = op.wide
 
     def call(input: Any, other: Any, *params: Any) -> Any:
         try:
@@ -363,7 +368,7 @@ def two_arrays(op: Op) -> Callable[..., Any]:
         except AttributeError:
             return slow(op, (input, other), params)
         dt = x.dtype
-        if not st or dt is not y.dtype:
+        if not st or dt is not y.dtype or (dt is not F32 and dt is not F64 and (checked or (wide and dt in HALF))):
             return slow(op, (input, other), params)
         r = forward(x, y, *params)
         if type(r) is not ndarray:
@@ -406,6 +411,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
     number = op.general
     saves = op.save_for
     differentiable = op.kind != "constant"
+    wide = op.wide
 
     def call(a: Any, b: Any, c: Any, *params: Any) -> Any:
         try:
@@ -414,7 +420,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
         except AttributeError:
             return slow(op, (a, b, c), params)
         dt = x.dtype
-        if not private or dt is not y.dtype or dt is not z.dtype:
+        if not private or dt is not y.dtype or dt is not z.dtype or (wide and dt is not F32 and dt in HALF):
             return slow(op, (a, b, c), params)
         r = forward(x, y, z, *params)
         if type(r) is not ndarray:
@@ -484,12 +490,16 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         if isinstance(t, Box) and t._st is not None and t._st.cells is not None:
             cells = t._st.cells if cells is None else cells | t._st.cells
     run = services.quiet(op.forward)
+    half = half_of(arrays) if op.wide else None  # also the dtype of the entry: of its arguments' cotangents
+    used = arrays if half is None else [widened(a) for a in arrays]
     try:
-        r = run(arrays, *params) if op.arity < 0 else run(*arrays, *params)
+        r = run(used, *params) if op.arity < 0 else run(*used, *params)
     except ValueError as e:
         raise errors.forward_failed(op.name, [getattr(a, "shape", ()) for a in arrays], e) from None
+    if half is not None:
+        r = tuple([narrowed(a, half) for a in r]) if op.outputs > 1 else narrowed(r, half)
     if op.outputs > 1:
-        return _record_outputs(op, tensors, arrays, slots, r, params, tape, cells)
+        return _record_outputs(op, half, tensors, arrays, slots, r, params, tape, cells)
     if op.kind == "linear" and op.arity == 1 and tensors[0]._st is not None:
         res = services.result_on_shared(tensors[0], op, params, r)
         if res is not None:
@@ -501,11 +511,26 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         r = res._d
         res._s = s = next_slot()
         shapes = tuple([a.shape if type(a) is ndarray else () for a in arrays])
-        tape[s] = (op.general, slots, code, at, saved, r if keep_ans else None, r.dtype, shapes, params, r.shape)
+        number, dtype = (op.general, r.dtype) if half is None else (op.half, half)
+        tape[s] = (number, slots, code, at, saved, r if keep_ans else None, dtype, shapes, params, r.shape)
         _count(tape, s, r.nbytes)
         if cells is not None:
             res._st = Extra(cells)
     return res
+
+
+def half_of(arrays: list[Any]) -> Any:
+    """The 16-bit dtype among those of the operands, or None."""
+    return next((a.dtype for a in arrays if getattr(a, "dtype", None) in HALF), None)
+
+
+def widened(a: Any) -> Any:
+    return a.astype(F32) if getattr(a, "dtype", None) in HALF else a
+
+
+def narrowed(r: Any, half: Any) -> Any:
+    """What was computed in float32, as the 16-bit result."""
+    return r.astype(half) if getattr(r, "dtype", None) == F32 else r
 
 
 def _count(tape: Any, slot: int, nbytes: int) -> None:
@@ -541,6 +566,7 @@ def _saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...]
 
 def _record_outputs(
     op: Op,
+    half: Any,
     tensors: list[Any],
     arrays: list[Any],
     slots: tuple[int, ...],
@@ -559,9 +585,11 @@ def _record_outputs(
     s = next_slot()
     shapes = tuple([a.shape if type(a) is ndarray else () for a in arrays])
     metas = tuple([(r.shape, r.dtype) for r in kept])
-    tape[s] = (op.general, slots, code, at, saved, kept if keep_ans else None, kept[0].dtype, shapes, params, metas)
+    number, dtype = (op.general, kept[0].dtype) if half is None else (op.half, half)
+    answers = tuple([r if i in op.keeps else None for i, r in enumerate(kept)]) if keep_ans else None
+    tape[s] = (number, slots, code, at, saved, answers, dtype, shapes, params, metas)
     for i, t in enumerate(out[: op.differentiable]):
-        if t._d.dtype.kind in "fc":
+        if is_inexact(t._d.dtype):
             t._s = j = next_slot()
             tape[j] = (-1, s, 0, code, at, i)
             if cells is not None:

@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .kinds import HALF, is_inexact
 from .op import BY_ID, TABLE, Op
 from .record import Box, box, wrap
 from .state import current_tape
@@ -45,6 +46,7 @@ class Arrays:
     fits: Callable[[Any, Any], bool]  # whether a product with the second array may be written into the first
     multiply: Callable[..., Any]
     type: Any
+    float32: Any
     guard_rows: Callable[[Any, Any, tuple[int, ...] | None, bool], Any]
     zeros: Callable[..., Any]
     ones_like: Callable[[Any], Any]
@@ -152,8 +154,8 @@ def make_backward(mode: Mode, number: int) -> Backward:
     if number == OUTPUT:
         return gather_output
     op = BY_ID[number]
-    if number == op.general:
-        return backward_general(mode, op)
+    if number != op.id:
+        return backward_general(mode, op, half=number == op.half)
     if op.raw_backward is not None and not mode.record:
         return op.raw_backward
     if op.into is not None and op.arity == 1 and not mode.record:
@@ -325,11 +327,12 @@ def backward_plain(mode: Mode, op: Op) -> Backward:
     return backward
 
 
-def backward_general(mode: Mode, op: Op) -> Backward:
-    """General layout: any kind, any number of arrays, several outputs."""
+def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
+    """General layout: any kind, any number of arrays, several outputs. With `half` the rules run in float32."""
     record = mode.record
+    cast = mode.xp.cast
     accumulate = add_recorded if record else add
-    variadic = op.arity < 0
+    variadic, absent = op.arity < 0, op.absent
     terms = [term(mode, op, i) for i in range(1 if variadic else op.arity)]
     shapes_read = variadic or any(op.shape_of)
 
@@ -340,16 +343,21 @@ def backward_general(mode: Mode, op: Op) -> Backward:
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         _, slots, code, at, saved, ans, dt, shapes, params, metas = e
         if op.outputs > 1:
-            g = [g[i] if i in g else zeros(shape, dtype) for i, (shape, dtype) in enumerate(metas)]
+            g = [g[i] if i in g else None if absent else zeros(shape, dtype) for i, (shape, dtype) in enumerate(metas)]
         if record:
             saved = [attach(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
-                ans = ans and [reattach_output(v, s, i, code, at) for i, v in enumerate(ans)]
+                ans = ans and [None if v is None else reattach_output(v, s, i, code, at) for i, v in enumerate(ans)]
             else:
                 ans = attach(ans, s)
+        if half:
+            saved = [widened(cast, v) for v in saved]
+            g = [widened(cast, v) for v in g] if op.outputs > 1 else widened(cast, g)
+            ans = [widened(cast, v) for v in ans] if op.outputs > 1 and ans else widened(cast, ans)
         args = saved
         if shapes_read:
-            args = [Like(shape, dt) if v is None else v for v, shape in zip(saved, shapes, strict=True)]
+            like = arrays.float32 if half else dt
+            args = [Like(shape, like) if v is None else v for v, shape in zip(saved, shapes, strict=True)]
         if variadic:
             wanted = [bool(sl) and (need is None or sl in need) for sl in slots]
             ts = terms[0](g, ans, (args,), (*params, wanted), None)
@@ -361,6 +369,8 @@ def backward_general(mode: Mode, op: Op) -> Backward:
             t = ts[i] if ts is not None else terms[i](g, ans, args, params, shapes[i])
             if t is None:
                 continue
+            if half:
+                t = cast(t, dt)
             if sl in cot:
                 accumulate(cot, sl, t, owned)
             else:
@@ -369,9 +379,15 @@ def backward_general(mode: Mode, op: Op) -> Backward:
     return backward
 
 
+def widened(cast: Callable[..., Any], value: Any) -> Any:
+    """A 16-bit array or tensor in float32, by a recorded or raw cast; anything else as it is."""
+    raw = value._d if isinstance(value, Box) else value
+    return cast(value, arrays.float32) if getattr(raw, "dtype", None) in HALF else value
+
+
 def reattach_output(value: Any, slot: int, index: int, code: Any, at: int) -> Any:
     """A saved output as an operand: under a fresh slot that reads the same output of the entry."""
-    if value.dtype.kind not in "fc":
+    if not is_inexact(value.dtype):
         return wrap(value)
     j = next_slot()
     current_tape()[j] = (OUTPUT, slot, 0, code, at, index)

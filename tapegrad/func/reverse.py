@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import errors
 from ..core import alias
+from ..core.kinds import is_inexact
 from ..core.leaves import leaf_of
 from ..core.op import TABLE
 from ..core.record import Box, Extra, wrap
@@ -47,7 +48,7 @@ def source_of(x: Any) -> Any:
         t = wrap(np.array(x, np.complex128 if isinstance(x, complex) else np.float64))
     else:
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}. An array or a number will do too.")
-    if t._d.dtype.kind not in "fc":
+    if not is_inexact(t._d.dtype):
         raise RuntimeError(f"only Tensors of floating point dtype can require gradients. This one is of {t._d.dtype}.")
     return t
 
@@ -332,7 +333,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     for y in outputs:
         if not isinstance(y, Box):
             raise RuntimeError(f"{VJP}: expected f(*primals) to return only tensors, got unsupported type {type(y)}")
-        if synced(y)._d.dtype.kind not in "fc":
+        if not is_inexact(synced(y)._d.dtype):
             raise RuntimeError(
                 "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
                 f"{y._d.dtype}"

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..core.modes import no_grad
-from .functional import warn
+from ..ops.warning import warn
 
 LINEAR = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",

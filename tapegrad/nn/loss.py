@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.loss import legacy_reduction
 from ..tensor import Tensor
 from . import functional as F
 from .module import Module
@@ -26,7 +27,7 @@ class Loss(Module):
             name = type(self).__name__
             raise TypeError(f"{name}() takes settings, not tensors: the loss of two tensors is nn.{name}()(input, target)")
         if size_average is not None or reduce is not None:
-            reduction = F.legacy_reduction(size_average, reduce)
+            reduction = legacy_reduction(size_average, reduce)
         self.reduction = reduction
 
 

@@ -436,7 +436,7 @@ class Module:
         target = dtypes.of(dtypes.to_numpy(dtype))
         if not (target.is_floating_point or target.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}")
-        return self._apply(lambda t: t.to(target) if raw(t).dtype.kind in "fc" else t)
+        return self._apply(lambda t: t.to(target) if dtypes.is_inexact(raw(t).dtype) else t)
 
     def type(self: M, dst_type: Any) -> M:
         """All parameters and buffers in another dtype, integer ones too. In place."""

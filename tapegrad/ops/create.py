@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from .. import errors
 from ..arrays import dtypes, random
 from ..core import alias
 from ..core.record import Box, wrap
-from .operands import as_constant
+from .operands import as_constant, filling
 from .shape import given, shape_of
 
 ALLOWED = "biufc"
@@ -33,6 +36,32 @@ def check_device(device: Any) -> None:
         raise RuntimeError(
             f"no {d.type} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled"
         )
+
+
+def factory(function: Callable[..., Any]) -> Any:
+    """Let a creation function take what PyTorch's take besides: a layout, pinned memory, a memory format, and `out`."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(
+        *args: Any, layout: Any = None, pin_memory: bool = False, memory_format: Any = None, out: Any = None, **kwargs: Any
+    ) -> Any:
+        if layout is not None and "strided" not in str(layout):
+            raise RuntimeError(f"there are only strided tensors here, no {layout} ones")
+        if out is None:
+            return function(*args, **kwargs)
+        if kwargs.get("dtype") is None and "dtype" in signature.parameters:
+            shape_of(out)
+            kwargs["dtype"] = dtypes.of(out._d.dtype)
+        return out.resize_as_result_(function(*args, **kwargs))
+
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any")
+        for name, default in (("layout", None), ("pin_memory", False), ("memory_format", None), ("out", None))
+        if name not in signature.parameters
+    ]
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
+    return call
 
 
 def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
@@ -91,7 +120,7 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
     if dtype.kind in "iu" and array.size:
         info = np.iinfo(dtype)
         low, high = array.min(), array.max()
-        if not (info.min <= low and high <= info.max):
+        if not ((info.min or -info.max) <= low and high <= info.max):  # -1 is 255 in uint8
             raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
     return array.astype(dtype)
 
@@ -127,7 +156,54 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     return wrap(from_data(data, dtype))
 
 
-asarray = as_tensor
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Any:
+    """A leaf of the data: on the same memory where that is possible and copy is not True.
+
+    Raises:
+        ValueError: for copy=False where the data must be copied.
+    """
+    check_device(device)
+    if not isinstance(obj, Box) and hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic):
+        obj = from_dlpack(obj)
+    t = as_tensor(obj, dtype)
+    shares = isinstance(obj, Box | np.ndarray) and (t is obj or np.may_share_memory(t._d, obj))
+    if copy is False and not shares:
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    if copy and shares:
+        t = t.clone()
+    return t.detach().requires_grad_() if requires_grad and not t.requires_grad else t
+
+
+def from_dlpack(ext_tensor: Any) -> Any:
+    """A tensor on the memory of another library's array, by way of DLPack."""
+    if isinstance(ext_tensor, Box):
+        return ext_tensor.detach()  # type: ignore[attr-defined]
+    return from_numpy(np.from_dlpack(ext_tensor))
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
+    """A vector on the memory of a Python buffer, from a byte offset on."""
+    dt, size = dtypes.to_numpy(dtype), memoryview(buffer).nbytes
+    if not size:
+        raise ValueError("both buffer length (0) and count (-1) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1"
+        )
+    if count < 0 and (size - offset) % dt.itemsize:
+        raise ValueError(
+            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({dt.itemsize})"
+        )
+    if count * dt.itemsize > size - offset:
+        raise ValueError(
+            f"requested buffer length ({count} * {dt.itemsize} bytes) after offset ({offset} bytes) must not be greater "
+            f"than actual buffer length ({size} bytes)"
+        )
+    t = from_numpy(np.frombuffer(buffer, dt, count, offset))
+    return t.requires_grad_() if requires_grad else t
 
 
 def from_numpy(ndarray: Any) -> Any:
@@ -138,20 +214,21 @@ def from_numpy(ndarray: Any) -> Any:
     return alias.foreign(np.asarray(ndarray))
 
 
-def zeros(
-    *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Any = None
-) -> Any:
+@factory
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Zeros of the given sizes."""
-    return finish(np.zeros(checked(given("zeros", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
+    if min(shape := given("zeros", "size", sizes, size), default=0) < 0:
+        raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(shape)}.")
+    return finish(np.zeros(shape, _dtype(dtype)), requires_grad, device)
 
 
-def ones(
-    *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, out: Any = None
-) -> Any:
+@factory
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Ones of the given sizes."""
     return finish(np.ones(checked(given("ones", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
 
 
+@factory
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Uninitialised memory of the given sizes."""
     return finish(np.empty(checked(given("empty", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
@@ -164,17 +241,81 @@ def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
+@factory
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to the given sizes, in its own dtype."""
     value = from_data(fill_value, dtype)
     return finish(np.full(checked(given("full", "size", (size,))), value), requires_grad, device)
 
 
+@factory
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """A number as a 0-dim tensor of the default dtype."""
+    return finish(np.asarray(from_data(s, dtype or dtypes.get_default_dtype())), requires_grad, device)
+
+
+@factory
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Uninitialised memory with the given sizes and steps (in elements)."""
+    shape, steps = checked(given("empty_strided", "size", (size,))), given("empty_strided", "stride", (stride,))
+    if len(shape) != len(steps):
+        raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})")
+    count = 0 if 0 in shape else 1 + sum([(n - 1) * k for n, k in zip(shape, steps, strict=True)])
+    return (
+        finish(np.empty(count, _dtype(dtype)), False, device).as_strided(shape, steps).detach().requires_grad_(requires_grad)
+    )
+
+
+def _triangle(name: str, places: Callable[..., Any]) -> Any:
+    def function(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Any:
+        if row < 0 or col < 0:
+            side, n = ("row", row) if row < 0 else ("col", col)
+            raise RuntimeError(f"{side} must be non-negative, got{n}")
+        return finish(np.array(places(row, offset, col), _dtype(dtype, np.dtype(np.int64))), False, device)
+
+    function.__name__ = function.__qualname__ = f"{name}_indices"
+    function.__doc__ = (
+        f"Row and column numbers, as two rows, of the {'lower' if name == 'tril' else 'upper'} triangle of a matrix."
+    )
+    return factory(function)
+
+
+tril_indices = _triangle("tril", np.tril_indices)
+triu_indices = _triangle("triu", np.triu_indices)
+
+
+@factory
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """base to the power of `steps` evenly spaced values from start to end."""
+    start, end = (v.item() if isinstance(v, Box | np.generic) else v for v in (start, end))  # type: ignore[union-attr]
+    return finish((base ** _evenly(start, end, steps)).astype(_dtype(dtype, _of_numbers(start, end))), requires_grad, device)
+
+
+def _evenly(start: Any, end: Any, steps: int) -> Any:
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return np.linspace(start, end, steps)
+
+
+def _of_numbers(*values: Any) -> Any:
+    """The default dtype, complex if one of the numbers is."""
+    default = dtypes.get_default_dtype()
+    return default.to_complex().numpy if any(isinstance(v, complex) for v in values) else default.numpy
+
+
+@factory
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Identity matrix."""
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     return finish(np.eye(n, m, dtype=_dtype(dtype)), requires_grad, device)
 
 
+@factory
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
@@ -195,10 +336,11 @@ def arange(
     return finish(values.astype(dt), requires_grad, device)
 
 
+@factory
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced."""
     start, end = (v.item() if isinstance(v, Box | np.generic) else v for v in (start, end))  # type: ignore[union-attr]
-    return finish(np.linspace(start, end, steps).astype(_dtype(dtype)), requires_grad, device)
+    return finish(_evenly(start, end, steps).astype(_dtype(dtype, _of_numbers(start, end))), requires_grad, device)
 
 
 def _like(make: Any, name: str) -> Any:
@@ -208,7 +350,7 @@ def _like(make: Any, name: str) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name.split('_')[0]} of input's shape and dtype."
-    return function
+    return factory(function)
 
 
 zeros_like = _like(np.zeros_like, "zeros_like")
@@ -216,10 +358,11 @@ ones_like = _like(np.ones_like, "ones_like")
 empty_like = _like(np.empty_like, "empty_like")
 
 
+@factory
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to input's shape, in input's dtype."""
     dt = input._d.dtype if dtype is None else dtypes.to_numpy(dtype)
-    return finish(np.full(shape_of(input), from_data(fill_value).astype(dt)), requires_grad, device)
+    return finish(np.full(shape_of(input), filling(fill_value, dt)._d), requires_grad, device)
 
 
 # ------------------------------------------------------------------------------------------------------------- random
@@ -246,24 +389,37 @@ def generator_of(generator: Any) -> random.Generator:
     return default_generator if generator is None else generator
 
 
+def draw(method: str, shape: tuple[int, ...], dtype: np.dtype[Any], *args: Any, generator: Any = None, **kwargs: Any) -> Any:
+    """Numbers of a stream; complex ones take their parts in turn, normal ones with half the variance each."""
+    g = generator_of(generator)
+    if dtype.kind != "c":
+        return getattr(g, method)(shape, dtype, *args, **kwargs)
+    if method == "normal":
+        mean, std = args or (0.0, 1.0)
+        args = (mean, std / math.sqrt(2.0))
+    parts = getattr(g, method)((*shape, 2), np.empty(0, dtype).real.dtype, *args, **kwargs)
+    return parts.view(dtype).reshape(shape)
+
+
+@factory
 def rand(
     *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """Uniform on [0, 1)."""
-    return finish(
-        generator_of(generator).uniform(checked(given("rand", "size", sizes, size)), _dtype(dtype)), requires_grad, device
-    )
+    shape = checked(given("rand", "size", sizes, size))
+    return finish(draw("uniform", shape, _dtype(dtype), generator=generator), requires_grad, device)
 
 
+@factory
 def randn(
     *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
     """Standard normal."""
-    return finish(
-        generator_of(generator).normal(checked(given("randn", "size", sizes, size)), _dtype(dtype)), requires_grad, device
-    )
+    shape = checked(given("randn", "size", sizes, size))
+    return finish(draw("normal", shape, _dtype(dtype), generator=generator), requires_grad, device)
 
 
+@factory
 def randint(*args: Any, size: Any = None, low: int | None = None, high: int | None = None, generator: Any = None,
             dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
     """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
@@ -282,6 +438,7 @@ def randint(*args: Any, size: Any = None, low: int | None = None, high: int | No
     return finish(drawn, False, device)
 
 
+@factory
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """A random permutation of 0 .. n-1."""
     return finish(generator_of(generator).randperm(n, _dtype(dtype, np.dtype(np.int64))), requires_grad, device)
@@ -292,39 +449,60 @@ def _drawn_like(input: Any, method: str, dtype: Any, device: Any, requires_grad:
     return drawn.requires_grad_() if requires_grad else drawn
 
 
+@factory
 def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Uniform on [0, 1) of input's shape, dtype and memory layout."""
     return _drawn_like(input, "uniform_", dtype, device, requires_grad)
 
 
+@factory
 def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Standard normal of input's shape, dtype and memory layout."""
     return _drawn_like(input, "normal_", dtype, device, requires_grad)
 
 
+@factory
 def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """Integers of input's shape and dtype."""
     return randint(*args, size=shape_of(input), dtype=dtype or dtypes.of(input._d.dtype), device=device)
 
 
+@factory
 def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None
-) -> Any:
-    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors."""
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors.
+
+    The gradient of a tensor is that of mean + std * noise.
+    """
     if size is not None:
-        return finish(
-            generator_of(generator).normal(given("normal", "size", (size,)), _dtype(dtype), mean, std), False, device
-        )
-    shape = np.broadcast_shapes(*[shape_of(v) for v in (mean, std) if isinstance(v, Box)])
-    return randn(shape, generator=generator) * std + mean
+        drawn = draw("normal", checked(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)
+        return finish(drawn, requires_grad, device)
+    tensors = [v for v in (mean, std) if isinstance(v, Box)]
+    shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])
+    if isinstance(std, Box) and std._d.size and (std._d < 0).any():
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    noise = wrap(draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator))
+    return noise * std + mean
 
 
+@factory
 def bernoulli(input: Any, *, generator: Any = None) -> Any:
     """1 with the probability given by each element, else 0."""
     shape_of(input)
     return finish(generator_of(generator).bernoulli_array(input._d))
 
 
+def poisson(input: Any, generator: Any = None) -> Any:
+    """Poisson numbers of the rates given by each element."""
+    shape_of(input)
+    if input._d.size and (input._d < 0).any():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return finish(generator_of(generator).poisson(input._d))
+
+
+@factory
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Indices drawn with probabilities proportional to input's rows."""
     shape_of(input)

@@ -7,7 +7,7 @@ order. A label of size 1 in one operand and larger in another broadcasts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from .shape import dim_of, shape_of
 Label = str | int  # a letter, or -1, -2, .. for the dimensions of an ellipsis, counted from its end
 Labels = tuple[Label, ...]
 Shape = tuple[int, ...]
+MOST_TRIED = 6  # operands up to which every order is tried
 
 
 class Preparation(NamedTuple):
@@ -104,11 +105,7 @@ def plan_of(inputs: Sequence[Labels], output: Labels, shapes: Sequence[Shape]) -
         labels.append(tuple([label for label in names if label in others]))
     contractions = []
     live = list(range(len(labels)))
-    while len(live) > 1:
-        first, second = min(
-            ((a, b) for k, a in enumerate(live) for b in live[k + 1 :]),
-            key=lambda ab: prod(sizes[label] for label in {*labels[ab[0]], *labels[ab[1]]}),
-        )
+    for first, second in _order(labels, output, sizes):
         live = [k for k in live if k not in (first, second)]
         kept = {label for k in live for label in labels[k]} | set(output)
         step, left = _contract(first, second, labels, sizes, kept)
@@ -117,6 +114,37 @@ def plan_of(inputs: Sequence[Labels], output: Labels, shapes: Sequence[Shape]) -
         labels.append(left)
     (last,) = live
     return Plan(tuple(prepared), tuple(contractions), tuple([labels[last].index(label) for label in output]))
+
+
+def _order(labels: Sequence[Labels], output: Labels, sizes: dict[Label, int]) -> Iterator[tuple[int, int]]:
+    """Pairs of operands in the order in which they are contracted: opt_einsum's if it is installed, else greedy.
+
+    `labels` grows as the caller contracts.
+    """
+    live = list(range(len(labels)))
+    path = _optimal_path(labels, output, sizes) if len(live) > 2 else None
+    while len(live) > 1:
+        if path:
+            first, second = sorted(live[k] for k in path.pop(0))
+        else:
+            first, second = min(
+                ((a, b) for k, a in enumerate(live) for b in live[k + 1 :]),
+                key=lambda ab: prod(sizes[label] for label in {*labels[ab[0]], *labels[ab[1]]}),
+            )
+        live = [k for k in live if k not in (first, second)]
+        live.append(len(labels))
+        yield first, second
+
+
+def _optimal_path(labels: Sequence[Labels], output: Labels, sizes: dict[Label, int]) -> list[tuple[int, int]] | None:
+    """opt_einsum's contraction path, by places among the operands that are left; None without opt_einsum."""
+    try:
+        from opt_einsum import paths
+    except ImportError:
+        return None
+    find = paths.optimal if len(labels) <= MOST_TRIED else paths.greedy
+    path = find([set(names) for names in labels], set(output), sizes)
+    return path if all(len(pair) == 2 for pair in path) else None
 
 
 def _parse(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Labels], Labels]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ..arrays import kernels
+from .. import errors
+from ..arrays import dtypes, kernels
+from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.alias import slot_of
+from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, wrap
 from .define import binary, define, unary
-from .operands import operand, promoted, tensor
+from .operands import SCALARS, Refusal, common_dtype, each, no_kernel, operand, promoted, refused_any, refused_as, tensor
 from .samples import (
     ANALYTIC,
     COMPARED,
@@ -32,6 +36,7 @@ from .samples import (
     pairs,
     uniform,
 )  # fmt: skip
+from .shape import with_out
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
@@ -41,7 +46,8 @@ ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 def _comparison(name: str, forward: Any, text: str) -> Any:
-    call = define(name, "constant", forward, arity=2, samples=COMPARED)
+    refuses = None if name in ("eq", "ne") else no_kernel("c")
+    call = define(name, "constant", forward, arity=2, refuses=refuses, samples=COMPARED)
 
     def compare(input: Any, other: Any, *, out: Any = None) -> Any:
         result = call(input, other)
@@ -79,27 +85,102 @@ def _keeping_integers(forward: Any) -> Any:
     return lambda x: x.copy() if x.dtype.kind in "iub" else forward(x)
 
 
-sign = _constant(
-    "sign", lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(), "Elementwise sign; its derivative is 0, at 0 too."
+def _on_bits(name: str, forward: Any) -> Any:
+    """A bitwise forward; it refuses floating-point operands, which come by every path."""
+
+    def run(*operands: Any) -> Any:
+        try:
+            return forward(*operands)
+        except TypeError:
+            dtype = np.result_type(*operands)
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{errors.dtype_name(dtype)}'") from None
+
+    return run
+
+
+def _real_only(name: str) -> Refusal:
+    complex_input = refused_as("c", f"{name} is not supported for complex inputs", NotImplementedError)
+    return each(complex_input, no_kernel("b", f"{name}_vml_cpu"))
+
+
+NO_SIGN = refused_as(
+    "c",
+    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+    NotImplementedError,
 )
-floor = _constant("floor", _keeping_integers(np.floor), "Elementwise largest integer not above input.")
-ceil = _constant("ceil", _keeping_integers(np.ceil), "Elementwise smallest integer not below input.")
-round = _constant("round", _keeping_integers(np.rint), "Elementwise nearest integer, halves to even.")
-trunc = _constant("trunc", _keeping_integers(np.trunc), "Elementwise integer part.")
+NO_MINUS = each(
+    refused_as(
+        "b",
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+        "instead.",
+    ),
+    refused_any(
+        "b",
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead.",
+    ),
+)
+NO_NEGATION = refused_as(
+    "b",
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+    "`logical_not()` operator instead.",
+)
+NO_CLAMP = refused_as("c", "clamp is not supported for complex types", NotImplementedError)
+
+sign = _constant(
+    "sign",
+    lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(),
+    "Elementwise sign; its derivative is 0, at 0 too.",
+    refuses=NO_SIGN,
+)
+floor = _constant(
+    "floor", _keeping_integers(np.floor), "Elementwise largest integer not above input.", refuses=_real_only("floor")
+)
+ceil = _constant(
+    "ceil", _keeping_integers(np.ceil), "Elementwise smallest integer not below input.", refuses=_real_only("ceil")
+)
+_round = define(
+    "round", "constant", _keeping_integers(np.rint), refuses=no_kernel("cb", "round_vml_cpu"), samples=INTEGRAL
+)  # fmt: skip
+
+
+def _at_decimals(x: Any, decimals: int) -> Any:
+    factor = 10.0 ** builtins.abs(decimals)
+    return np.rint(x * factor) / factor if decimals > 0 else np.rint(x / factor) * factor
+
+
+_round_decimals = define(
+    "round_decimals", "constant", _at_decimals, params=("decimals",), refuses=no_kernel("cbiu", "round_cpu"),
+    samples=joined(of_values([[-1.62, 0.125], [0.5, 271.7]], params=(1,)), of_values([-55.0, 45.0, 271.7], params=(-1,))),
+)  # fmt: skip
+
+
+def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
+    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even."""
+    x = tensor(input)
+    result = _round_decimals(x, int(decimals)) if decimals else _round(x)
+    return result if out is None else out.resize_as_result_(result)
+
+
+trunc = _constant("trunc", _keeping_integers(np.trunc), "Elementwise integer part.", refuses=_real_only("trunc"))
 isnan = _constant("isnan", np.isnan, "Whether each element is nan.", samples=PREDICATE)
 isinf = _constant("isinf", np.isinf, "Whether each element is infinite.", samples=PREDICATE)
 isfinite = _constant("isfinite", np.isfinite, "Whether each element is finite.", samples=PREDICATE)
 logical_not = _constant("logical_not", np.logical_not, "Elementwise logical negation.")
 bitwise_not = _constant(
-    "bitwise_not", np.invert, "Elementwise bitwise (for bool: logical) negation.", samples=of_values([[True, False]])
+    "bitwise_not",
+    _on_bits("bitwise_not", np.invert),
+    "Elementwise bitwise (for bool: logical) negation.",
+    samples=of_values([[True, False]]),
 )
 
 
 def _logical(name: str, forward: Any) -> Any:
     call = define(name, "constant", forward, arity=2, samples=LOGICAL)
 
-    def function(input: Any, other: Any) -> Any:
-        return call(input, other)
+    def function(input: Any, other: Any, *, out: Any = None) -> Any:
+        result = call(input, other)
+        return result if out is None else out.resize_as_result_(result)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Elementwise {name.replace('_', ' ')}."
@@ -110,9 +191,9 @@ def _logical(name: str, forward: Any) -> Any:
 logical_and = _logical("logical_and", np.logical_and)
 logical_or = _logical("logical_or", np.logical_or)
 logical_xor = _logical("logical_xor", np.logical_xor)
-bitwise_and = _logical("bitwise_and", np.bitwise_and)
-bitwise_or = _logical("bitwise_or", np.bitwise_or)
-bitwise_xor = _logical("bitwise_xor", np.bitwise_xor)
+bitwise_and = _logical("bitwise_and", _on_bits("bitwise_and", np.bitwise_and))
+bitwise_or = _logical("bitwise_or", _on_bits("bitwise_or", np.bitwise_or))
+bitwise_xor = _logical("bitwise_xor", _on_bits("bitwise_xor", np.bitwise_xor))
 
 # ------------------------------------------------------------------------------------------------------- dtype moves
 
@@ -135,7 +216,7 @@ _recorded_cast = define(
 
 
 def _cast_to(input: Any, dtype: Any) -> Any:
-    if dtype.kind not in "fc" and slot_of(input):
+    if not is_inexact(dtype) and slot_of(input):
         return wrap(_cast(input._d, dtype, None))  # integers carry no gradient
     return _recorded_cast(input, dtype, input._d.dtype)
 
@@ -163,17 +244,17 @@ def conj(input: Any) -> Any:
 
 TABLE["conj"].call = conj  # free for real tensors: rules of bilinear ops conjugate the other operand always
 COMPLEX = of_values([[1.0 + 2.0j, -0.5j], [-0.3 + 0.1j, 3.0]], smooth=True)
-real = define("real", "linear", lambda x: x.real.copy(), (lambda xp, g, ans, x: xp.to_complex(g),), samples=COMPLEX)
-imag = define("imag", "linear", lambda x: x.imag.copy(), (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), samples=COMPLEX)
+define("real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), samples=COMPLEX)
+define("imag", "linear", lambda x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), samples=COMPLEX)
 define(
     "to_complex", "linear", lambda x: x.astype(np.result_type(x, np.complex64)), (lambda xp, g, ans, x: xp.real(g),),
-    display="ToCopy", samples=REAL,
+    wide=True, display="ToCopy", samples=REAL,
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------------- arithmetic
 
 _add, radd = binary("add", np.add, (1.0, 1.0), "", samples=pairs(complex_too=True))
-_sub, rsub = binary("sub", np.subtract, (1.0, -1.0), "", samples=pairs(complex_too=True))
+_sub, _rsub = binary("sub", np.subtract, (1.0, -1.0), "", refuses=NO_MINUS, samples=pairs(complex_too=True))
 mul, rmul = binary(
     "mul",
     np.multiply,
@@ -199,7 +280,7 @@ div_true, rdiv = binary(
     integers="float",
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), complex_too=True),
 )
-neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep")
+neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep", refuses=NO_NEGATION)
 
 
 def _safe_div(x: Any, y: Any) -> Any:
@@ -225,14 +306,32 @@ safe_reciprocal = unary(
 )
 
 
+def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
+    """input and alpha * other in their common dtype."""
+    x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
+    dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
+    if type(alpha) is float and not is_inexact(dtype):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
+
+
 def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input + alpha * other` with broadcasting."""
-    return _add(input, other if alpha == 1 else mul(tensor(other), alpha), out=out)
+    if alpha != 1:
+        input, other = _scaled(input, other, alpha)
+    return _add(input, other, out=out)
 
 
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input - alpha * other` with broadcasting."""
-    return _sub(input, other if alpha == 1 else mul(tensor(other), alpha), out=out)
+    if alpha != 1:
+        input, other = _scaled(input, other, alpha)
+    return _sub(input, other, out=out)
+
+
+def rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """Elementwise `other - alpha * input` with broadcasting."""
+    return sub(other, input, alpha=alpha)
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
@@ -241,7 +340,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = 
         return div_true(input, other, out=out)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    return (_floor_divide if rounding_mode == "floor" else _trunc_divide)(*promoted([tensor(input), tensor(other)]))
+    result = (_floor_divide if rounding_mode == "floor" else _trunc_divide)(input, other)
+    return result if out is None else out.resize_as_result_(result)
 
 
 def _whole(forward: Any) -> Any:
@@ -259,16 +359,22 @@ def _whole(forward: Any) -> Any:
 
 def _truncated(x: Any, y: Any) -> Any:
     dtype = np.result_type(x, y)
+    x, y = np.asarray(x, dtype), np.asarray(y, dtype)
     return np.trunc(x / y).astype(dtype) if dtype.kind == "f" else np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
 
 
-_floor_divide = define("floor_divide", "constant", _whole(np.floor_divide), arity=2, samples=COMPARED)
-_trunc_divide = define("trunc_divide", "constant", _whole(_truncated), arity=2, samples=COMPARED)
+_floor_divide = define(
+    "floor_divide", "constant", _whole(np.floor_divide), arity=2, refuses=no_kernel("cb", "div_floor_cpu"), samples=COMPARED
+)
+_trunc_divide = define(
+    "trunc_divide", "constant", _whole(_truncated), arity=2, refuses=no_kernel("cb", "div_trunc_cpu"), samples=COMPARED
+)
 
 
-def floor_divide(input: Any, other: Any) -> Any:
+def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     """Elementwise quotient rounded down; its derivative is 0."""
-    return _floor_divide(input, other)
+    result = _floor_divide(input, other)
+    return result if out is None or result is NotImplemented else out.resize_as_result_(result)
 
 
 remainder, rremainder = binary(
@@ -276,6 +382,7 @@ remainder, rremainder = binary(
     _whole(np.remainder),
     (1.0, lambda xp, ans, x, y: -xp.floor_divide(x, y)),
     "Elementwise remainder with the divisor's sign (Python's %).",
+    refuses=no_kernel("cb"),
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
 fmod, _ = binary(
@@ -283,6 +390,7 @@ fmod, _ = binary(
     _whole(np.fmod),
     (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)),
     "Elementwise remainder with the dividend's sign.",
+    refuses=no_kernel("cb"),
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
 
@@ -290,13 +398,15 @@ fmod, _ = binary(
 
 
 def _pow_scalar(x: Any, k: Any) -> Any:
+    if k == 0:
+        return np.ones_like(x)
     if k == 2:
         return x * x
     if k == 3:
         return x * x * x  # np.power costs 60 ms per 1e6 float32 elements where this costs 0.16
     if k == 1:
         return x.copy()
-    if k == 0.5 and x.dtype.kind in "fc":
+    if k == 0.5 and is_inexact(x.dtype):
         return np.sqrt(x)
     if k == 4:
         x = x * x
@@ -324,10 +434,11 @@ pow_tensor, _ = binary(
     (
         # 0 at exponent 0 whatever the base; d/dy is 0 at base 0 for exponents >= 0, as in PyTorch
         lambda xp, ans, x, y: xp.where(xp.eq(y, 0.0), 0.0, y * xp.pow(x, y - 1.0)),
-        lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.ge(y, 0.0)), 0.0, ans * xp.log(x)),
+        lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.ge(y.real, 0.0)), 0.0, ans * xp.log(x)),
     ),
     "",
     singular=True,
+    refuses=no_kernel("b", "pow"),
     samples=pairs(
         (0.3, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (-2.0, 2.0), (2.0, 0.0), numbers=False, complex_too=True
     ),
@@ -338,12 +449,16 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
     if out is not None:
         return out.resize_as_result_(pow(input, exponent))
+    if type(input) in SCALARS:
+        return rpow(exponent, input)
     x = tensor(input)
     if isinstance(exponent, np.generic):
         exponent = exponent.item()
+    if type(exponent) is bool:
+        return pow_scalar(x, int(exponent))
     if type(exponent) is int or type(exponent) is float:
         kind = x._d.dtype.kind
-        if kind in "fc":
+        if is_inexact(x._d.dtype):
             return pow_scalar(x, exponent)
         if type(exponent) is int and kind in "iub":
             if exponent < 0:
@@ -355,18 +470,26 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
 def rpow(exponent: Any, base: Any) -> Any:
     """`base ** exponent` for a number as base."""
     y = tensor(exponent)
-    if type(base) not in (bool, int, float, complex):
+    if type(base) not in SCALARS:
         return pow_tensor(base, y)
-    b = promoted([y, base])[0]._d.dtype if type(base) is not complex else np.dtype(np.complex64)
-    if b.kind == "b":
-        b = np.dtype(np.int64)
-    return pow_tensor(tensor(np.asarray(base, b)), y)
+    return pow_tensor(tensor(np.asarray(base, common_dtype([y, base]))), y)
 
 
-square = unary("square", np.square, lambda xp, ans, x: 2.0 * x, "Elementwise square.", integers="keep", display="Pow")
+square = unary(
+    "square",
+    lambda x: np.square(x) if x.dtype.kind != "b" else x.astype(np.int64),
+    lambda xp, ans, x: 2.0 * x,
+    "Elementwise square.",
+    integers="keep",
+    display="Pow",
+)
 sqrt = unary(
     "sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.", singular=True,
     samples=POSITIVE,
+)  # fmt: skip
+_cbrt = unary(  # NumPy's; PyTorch has no such function
+    "cbrt", np.cbrt, lambda xp, ans, x: (1.0 / 3.0) / (ans * ans), "Elementwise cube root; its derivative at 0 is inf.",
+    singular=True, samples=domain(-2.0, 2.0, 0.0, 1.0, -1.0),
 )  # fmt: skip
 rsqrt = unary(
     "rsqrt",
@@ -384,7 +507,7 @@ reciprocal = unary(
 
 exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", singular=True)
 exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", singular=True)
-expm1 = unary("expm1", np.expm1, lambda xp, ans, x: ans + 1.0, "Elementwise exp(input) - 1, exact near 0.", singular=True)
+expm1 = unary("expm1", np.expm1, lambda xp, ans, x: xp.exp(x), "Elementwise exp(input) - 1, exact near 0.", singular=True)
 log = unary("log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", singular=True, samples=POSITIVE)
 log2 = unary(
     "log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.", singular=True,
@@ -431,6 +554,7 @@ atan2, _ = binary(
     (lambda xp, ans, x, y: xp.safe_div(y, x * x + y * y), lambda xp, ans, x, y: -xp.safe_div(x, x * x + y * y)),
     "Elementwise angle of the point (other, input).",
     integers="float",
+    refuses=no_kernel("c"),
     samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
 )
 hypot, _ = binary(
@@ -440,22 +564,49 @@ hypot, _ = binary(
     (lambda xp, ans, x, y: xp.safe_div(x, ans), lambda xp, ans, x, y: xp.safe_div(y, ans)),
     "Elementwise sqrt(input**2 + other**2).",
     integers="float",
+    refuses=no_kernel("c"),
     samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
 )
+
+# exp(x) / (exp(x) + exp(y)): 1/2 where they are equal, infinite ones too
+binary(
+    "share",
+    share,
+    (lambda xp, ans, x, y: ans * xp.share(y, x), lambda xp, ans, x, y: -ans * xp.share(y, x)),
+    "",
+    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (800.0, -800.0), (math.inf, math.inf), (0.0, -math.inf), complex_too=True),
+)
+SUMMED_REAL = (
+    (-2.0, 2.0), (-2.0, 2.0), (800.0, -800.0), (-800.0, -800.0), (0.0, -math.inf), (math.inf, math.inf)
+)  # fmt: skip
 logaddexp, _ = binary(
     "logaddexp",
-    np.logaddexp,
-    (lambda xp, ans, x, y: xp.sigmoid(x - y), lambda xp, ans, x, y: xp.sigmoid(y - x)),
-    "Elementwise log(exp(input) + exp(other)), without overflow.",
-    integers="float",
-    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (800.0, -800.0), (-800.0, -800.0), (0.0, -math.inf), numbers=False),
+    log_sum_exp,
+    (lambda xp, ans, x, y: xp.share(x, y), lambda xp, ans, x, y: xp.share(y, x)),
+    "Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2.",
+    refuses=no_kernel("biu"),
+    samples=pairs(*SUMMED_REAL, numbers=False, complex_too=True),
+)
+LOG_2 = math.log(2.0)
+logaddexp2, _ = binary(
+    "logaddexp2",
+    log_sum_exp2,
+    (lambda xp, ans, x, y: xp.share(x * LOG_2, y * LOG_2), lambda xp, ans, x, y: xp.share(y * LOG_2, x * LOG_2)),
+    "Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2.",
+    refuses=no_kernel("biuc"),
+    samples=pairs(*SUMMED_REAL, numbers=False),
 )
 erf = unary(
-    "erf", kernels.erf, lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)), "Elementwise error function.", samples=REAL
+    "erf",
+    kernels.erf,
+    lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
+    "Elementwise error function.",
+    refuses=no_kernel("c", "erf_vml_cpu"),
+    samples=REAL,
 )
 erfc = unary(
     "erfc", kernels.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
-    "Elementwise 1 - erf(input), exact in the tail.", samples=REAL,
+    "Elementwise 1 - erf(input), exact in the tail.", refuses=no_kernel("c", "erfc_vml_cpu"), samples=REAL,
 )  # fmt: skip
 ndtr = unary(
     "ndtr", kernels.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)),
@@ -463,10 +614,9 @@ ndtr = unary(
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------ activations
-
 sigmoid = unary(
     "sigmoid",
-    kernels.sigmoid,
+    sigmoid_any,
     lambda xp, ans, x: ans * xp.sigmoid(-x),
     "Elementwise logistic function, exact in both tails.",
     samples=REAL,
@@ -507,6 +657,7 @@ logsigmoid = unary(
 relu = unary(
     "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.gt(ans, 0.0),
     "Elementwise max(input, 0); its derivative at 0 is 0.", integers="keep", samples=REAL,
+    refuses=each(NO_CLAMP, refused_as("b", "Boolean inputs not supported for relu")),
 )  # fmt: skip
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
 by_sign = define(
@@ -573,7 +724,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 # conj: the engine conjugates local derivatives, and the gradient of |z| is z / |z|
 abs = unary(
     "abs", np.absolute, lambda xp, ans, x: xp.conj(xp.sgn(x)), "Elementwise absolute value; its derivative at 0 is 0.",
-    integers="keep",
+    integers="keep", refuses=no_kernel("b"),
 )  # fmt: skip
 _sign_of = define("sgn", "constant", np.sign, samples=REAL)
 _direction = define(
@@ -584,6 +735,7 @@ _direction = define(
 )  # fmt: skip
 
 
+@with_out
 def sgn(input: Any) -> Any:
     """Elementwise sign; for complex input z / |z|, and 0 at 0."""
     x = tensor(input)
@@ -596,20 +748,22 @@ TABLE["sgn"].call = sgn
 
 # -------------------------------------------------------------------------------------------------- selection by value
 
-# Ties share evenly: 1 where x > y, 1/2 where equal.
-define(
-    "winner",
-    "constant",
-    lambda x, y: ((x > y) + 0.5 * (x == y)).astype(np.result_type(x, y)),
-    arity=2,
-    samples=COMPARED,
-)
+
+def _winner(x: Any, y: Any) -> Any:
+    """1 where x > y, 1/2 where equal: a mask unless there are ties, so that nothing infinite reaches the loser."""
+    larger = np.greater(x, y)
+    tied = np.equal(x, y)
+    return (larger + 0.5 * tied).astype(np.result_type(x, y)) if tied.any() else larger
+
+
+define("winner", "constant", _winner, arity=2, samples=COMPARED)
 TIED = pairs((-2.0, 2.0), (-2.0, 2.0), (1.0, 1.0), (0.0, -0.0), (2.0, 1.0))
 maximum, _ = binary(
     "maximum",
     np.maximum,
     (lambda xp, ans, x, y: xp.winner(x, y), lambda xp, ans, x, y: xp.winner(y, x)),
     "Elementwise larger value; at a tie each side has derivative 1/2.",
+    refuses=refused_as("c", "maximum not implemented for complex tensors."),
     samples=TIED,
 )
 minimum, _ = binary(
@@ -617,16 +771,17 @@ minimum, _ = binary(
     np.minimum,
     (lambda xp, ans, x, y: xp.winner(y, x), lambda xp, ans, x, y: xp.winner(x, y)),
     "Elementwise smaller value; at a tie each side has derivative 1/2.",
+    refuses=refused_as("c", "minimum not implemented for complex tensors."),
     samples=TIED,
 )
 # A clamp has derivative 1 at its bounds.
 _clamp_min = define(
     "clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),), params=("min",),
-    display="Clamp", samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+    display="Clamp", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
 )  # fmt: skip
 _clamp_max = define(
     "clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),), params=("max",),
-    display="Clamp", samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+    display="Clamp", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
 )  # fmt: skip
 _clamp = define(
     "clamp",
@@ -634,6 +789,7 @@ _clamp = define(
     lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
     (lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),),
     params=("min", "max"),
+    refuses=NO_CLAMP,
     samples=domain(-2.0, 2.0, -0.5, 0.5, params=((-0.5, 0.5), (1.0, -1.0))),
 )
 _clamp_tensor = define(
@@ -647,6 +803,7 @@ _clamp_tensor = define(
     ),
     arity=3,
     display="Clamp",
+    refuses=NO_CLAMP,
     samples=joined(
         cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ())),
         of_values([-1.0, 0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0, 3.0], [1.0, 1.0, 1.0, 1.0, 2.0]),
@@ -667,16 +824,23 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
         if min is None:
             return _clamp_max(x, max)
         return _clamp_min(x, min) if max is None else _clamp(x, min, max)
-    lo = float("-inf") if min is None else min
-    hi = float("inf") if max is None else max
-    return _clamp_tensor(*promoted([x, tensor(lo), tensor(hi)]))
+    bounds = [tensor(b) for b in (min, max) if b is not None]
+    dtype = common_dtype([x, *bounds])
+    lowest, highest = -math.inf, math.inf
+    if not is_inexact(dtype):
+        lowest, highest = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    lo = wrap(np.asarray(lowest, dtype)) if min is None else bounds[0]
+    hi = wrap(np.asarray(highest, dtype)) if max is None else bounds[-1]
+    return _clamp_tensor(*promoted([x, lo, hi]))
 
 
+@with_out
 def clamp_min(input: Any, min: Any) -> Any:
     """Each element at least `min`."""
     return clamp(input, min=min)
 
 
+@with_out
 def clamp_max(input: Any, max: Any) -> Any:
     """Each element at most `max`."""
     return clamp(input, max=max)
@@ -695,6 +859,7 @@ _where = define(
     np.where,
     (None, lambda xp, g, ans, c, x, y: xp.where(c, g, 0.0), lambda xp, g, ans, c, x, y: xp.where(c, 0.0, g)),
     arity=3,
+    wide=True,
     samples=_selections,
 )
 
@@ -725,16 +890,23 @@ _lerp = define(
 )
 
 
+@with_out
 def lerp(input: Any, end: Any, weight: Any) -> Any:
-    """input + weight * (end - input) with broadcasting."""
-    return _lerp(tensor(input), tensor(end), weight)
+    """input + weight * (end - input) with broadcasting; tensors of one dtype."""
+    for name, t in (("end", end), ("weight", weight)):
+        if isinstance(input, Box) and isinstance(t, Box) and t._d.dtype != input._d.dtype:
+            want, got = (errors.c_name(a._d.dtype) for a in (input, t))
+            raise RuntimeError(f"expected dtype {want} for `{name}` but got dtype {got}")
+    return _lerp(tensor(input), end, weight)
 
 
+@with_out
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2 with broadcasting."""
     return add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value)
 
 
+@with_out
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2 with broadcasting."""
     return add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value)
@@ -753,14 +925,21 @@ _nan_to_num = define(
 )
 
 
+@with_out
 def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
     """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
-    return _nan_to_num(tensor(input), nan, posinf, neginf)
+    x = tensor(input)
+    if x._d.dtype in HALF:  # whose extremes are not those of float32, in which it is computed
+        limits = dtypes.finfo(dtypes.of(x._d.dtype))
+        posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    return _nan_to_num(x, nan, posinf, neginf)
 
 
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Elementwise |input - other| <= atol + rtol * |other|."""
     x, y = _values(input, other)
+    if isinstance(input, Box) and isinstance(other, Box) and x.dtype != y.dtype:
+        raise RuntimeError(f"{errors.dtype_name(x.dtype)} did not match {errors.dtype_name(y.dtype)}")
     return tensor(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .. import errors
-from ..arrays import kernels
+from ..arrays import dtypes, kernels
 from ..core import alias, rules
+from ..core.kinds import HALF
 from ..core.op import TABLE
 from ..core.record import Box, wrap
 from .define import define
-from .operands import tensor, to_dtype
+from .operands import filling, tensor, to_dtype
 from .samples import Sample, complex_uniform, uniform
-from .shape import dim_of, numpy_names, shape_of
+from .shape import dim_of, numpy_names, shape_of, sizes, unsqueeze, with_out
 
 Index = tuple[Any, ...]
+FEW = 512  # elements that np.add.at adds before any preparation for a faster way is done
+LISTED = (list, tuple, slice, Box, np.ndarray)
+SPARSE = 8  # more elements than this for each that is touched: the others are left alone
 
 # ----------------------------------------------------------------------------------------------------- canonical index
 
 
 def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
     """The index as a tuple of ints, slices, None, Ellipsis and int64 arrays; whether it is basic (gives a view)."""
+    if type(index) is list and len(index) < 32 and any(isinstance(i, LISTED) or i is None or i is Ellipsis for i in index):
+        index = tuple(index)  # as PyTorch takes a list that holds more than numbers
     items = index if type(index) is tuple else (index,)
     if all(type(i) is int or i is Ellipsis or i is None or type(i) is slice for i in items):
         items = tuple([_plain_slice(i) if type(i) is slice else i for i in items])
@@ -34,7 +41,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
     for i in items:
         if isinstance(i, Box):
             alias.sync_only(i) if i._st is not None else None
-            i = i._d
+            i = i._d.astype(bool) if i._d.dtype == np.uint8 else i._d  # as in PyTorch, bytes are a mask
             if i.dtype.kind == "f" or i.dtype.kind == "c":
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         elif isinstance(i, list | range):
@@ -80,11 +87,14 @@ def _plain_slice(s: slice) -> slice:
 def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
     if mask.ndim and not any(i is Ellipsis for i in before):
         at = sum(1 for i in before if i is not None) - mask.ndim
-        if mask.shape != shape[at : at + mask.ndim]:
-            raise IndexError(
-                f"The shape of the mask {list(mask.shape)} at index {at} does not match the shape of the indexed tensor "
-                f"{list(shape)} at index {at}"
-            )
+        for k, n in enumerate(mask.shape):
+            if at + k >= len(shape):
+                raise errors.too_many_indices(len(shape), False)
+            if n != shape[at + k]:
+                raise IndexError(
+                    f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape of the indexed tensor "
+                    f"{list(shape)} at index {at + k}"
+                )
 
 
 # ------------------------------------------------------------------------------------------------------------- records
@@ -96,42 +106,77 @@ def _index(x: Any, index: Index) -> Any:
 
 
 def _is_basic(index: Index) -> bool:
-    return not any(isinstance(i, np.ndarray) for i in index)
+    return np.ndarray not in map(type, index)
 
 
 def _put_into(out: Any, v: Any, index: Index) -> None:
     out[index] = v
 
 
-def _add_into(out: Any, v: Any, index: Index) -> None:
+def add_into(out: Any, v: Any, index: Index) -> None:
     """out[index] += v, repeated indices adding up."""
     if _is_basic(index):
         part = out[index if Ellipsis in index else (*index, Ellipsis)]  # the Ellipsis makes one element a view, too
         part += v
-    elif len(index) == 1 and out.flags.c_contiguous and index[0].ndim == 1 and out.ndim <= 2:
-        i = np.where(index[0] < 0, index[0] + len(out), index[0])
-        v = np.ascontiguousarray(np.broadcast_to(v, (len(i), *out.shape[1:])), out.dtype)
-        add = kernels.add_at_flat if out.ndim == 1 else kernels.add_at_rows
-        out += add(len(out), i, v)
+    elif np.size(v) < FEW and out.dtype not in HALF:
+        np.add.at(out, index, v)
+    elif len(index) == 1 and out.ndim > 1:
+        _add_rows(out, index[0], v)
+    elif out.flags.c_contiguous and (places := _places(out.shape, index, np.size(v))) is not None:
+        _add_flat(out.reshape(-1), places.reshape(-1), np.broadcast_to(v, places.shape).reshape(-1))
     else:
         np.add.at(out, index, v)
 
 
+def _places(shape: tuple[int, ...], index: Index, count: int) -> Any:
+    """Places of the indexed elements in the flat array; None where finding them costs more than it saves."""
+    if all(isinstance(i, np.ndarray) for i in index) and len(index) == len(shape):
+        places: Any = 0
+        for i, n in zip(index, shape, strict=True):
+            places = places * n + np.where(i < 0, i + n, i)
+        return places
+    return np.arange(math.prod(shape)).reshape(shape)[index] if SPARSE * count >= math.prod(shape) else None
+
+
+def _add_rows(out: Any, index: Any, v: Any) -> None:
+    """out[index] += v for an array of indices into the first dimension."""
+    i = index.reshape(-1)
+    if not i.size or not out.size:
+        return
+    if i.min() < 0:
+        i = np.where(i < 0, i + len(out), i)
+    width = out.size // len(out)
+    rows = np.broadcast_to(v, (*index.shape, *out.shape[1:])).reshape(len(i), width).astype(out.dtype, copy=False)
+    if SPARSE * len(i) < len(out):  # the other rows are not touched
+        some, place = np.unique(i, return_inverse=True)
+        out[some] += kernels.add_at_rows(len(some), place, rows).reshape(-1, *out.shape[1:])
+    else:
+        out += kernels.add_at_rows(len(out), i, rows).reshape(out.shape)
+
+
+def _add_flat(line: Any, places: Any, v: Any) -> None:
+    v = v.astype(line.dtype, copy=False)
+    if SPARSE * len(places) < len(line) and v.dtype not in HALF:
+        np.add.at(line, places, v)
+    else:
+        line += kernels.add_at_flat(len(line), places, v)
+
+
 def _index_zeros(g: Any, shape: tuple[int, ...], index: Index) -> Any:
     out = np.zeros(shape, g.dtype)
-    _add_into(out, g, index)
+    add_into(out, g, index)
     return out
 
 
 def _zero_at(g: Any, index: Index) -> Any:
-    out = g.copy()
+    out = np.array(g)
     out[index] = 0
     return out
 
 
 def _written(into: Any) -> Any:
     def forward(x: Any, v: Any, index: Index) -> Any:
-        out = x.copy(order="K")
+        out = np.array(x, order="K")
         into(out, v, index)
         return out
 
@@ -187,7 +232,7 @@ def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned:
         part = np.array(g[index]) if _is_basic(index) else _written_part(g, index)
         rules.add(cot, sv, part if part.shape == e[10] else rules.arrays.unbroadcast(part, e[10]), owned)
     if sx and (need is None or sx in need):
-        buffer = g if s in owned and g.flags.writeable else g.copy()
+        buffer = g if s in owned and g.flags.writeable else np.array(g)
         owned.discard(s)
         buffer[index] = 0
         if sx in cot:
@@ -199,11 +244,11 @@ def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned:
 
 for _name, _display in (
     ("index", "Index"), ("gather", "Gather"), ("index_select", "IndexSelect"), ("take_along_dim", "Gather"),
-    ("masked_select", "MaskedSelect"),
+    ("masked_select", "MaskedSelect"), ("take", "Take"),
 ):  # fmt: skip
     define(
         _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), params=("index",),
-        into=_add_into, display=_display, samples=_reads,
+        into=add_into, display=_display, samples=_reads,
     )  # fmt: skip
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
@@ -227,16 +272,19 @@ def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
     return xp.index(g, index) if _is_basic(index) else xp.written_part(g, index)
 
 
-for _name, _display in (("index_put", "IndexPut"), ("scatter", "Scatter")):
+for _name, _display in (
+    ("index_put", "IndexPut"), ("scatter", "Scatter"), ("index_copy", "IndexCopy"), ("index_fill", "IndexFill"),
+    ("put", "Put"), ("masked_scatter", "MaskedScatter"),
+):  # fmt: skip
     define(
         _name, "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
         arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, display=_display, samples=_writes,
     )  # fmt: skip
 for _name, _display in (("index_add", "IndexAdd"), ("scatter_add", "ScatterAdd")):
     define(
-        _name, "linear", _written(_add_into),
+        _name, "linear", _written(add_into),
         (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
-        arity=2, params=("index",), into=_add_into, display=_display, samples=_writes,
+        arity=2, params=("index",), into=add_into, wide=True, display=_display, samples=_writes,
     )  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- public functions
@@ -266,10 +314,10 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if x._st is not None:
         alias.sync_only(x)
     key, _ = canonical(index, x._d.shape)
-    v = tensor(value)
-    if v._d.dtype.kind == "c" and x._d.dtype.kind != "c":
-        raise errors.inplace_dtype("index_put", v._d.dtype, x._d.dtype)
-    v = to_dtype(v, x._d.dtype)
+    given = value._d if isinstance(value, Box) else value
+    if isinstance(given, np.ndarray) and given.dtype.kind == "c" and x._d.dtype.kind != "c":
+        raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
+    v = filling(value, x._d.dtype)
     try:
         shape = x._d[key].shape
     except (IndexError, ValueError) as e:
@@ -277,7 +325,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     extra = len(v._d.shape) - len(shape)
     if extra > 0 and set(v._d.shape[:extra]) == {1}:
         v = TABLE["reshape"].call(v, v._d.shape[extra:])
-    alias.put(x, key, v)
+    alias.put(x, key, v, TABLE["index_put"])
 
 
 def _grid(shape: tuple[int, ...], dim: int, index: Any) -> Index:
@@ -288,41 +336,83 @@ def _grid(shape: tuple[int, ...], dim: int, index: Any) -> Index:
 
 def _int_index(name: str, index: Any) -> Any:
     i = tensor(index)
-    if i._d.dtype.kind not in "iu":
+    shape_of(i)
+    if i._d.dtype.kind not in "iu" or (i._d.dtype.itemsize < 4 and i._d.size):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     return i._d.astype(np.int64)
 
 
-def _in_range(name: str, index: Any, size: int, dim: int) -> Any:
+def _in_range(name: str, index: Any, size: int, dim: int, kind: type[Exception] = IndexError, first: str = "") -> Any:
     if index.size and (index.min() < -size or index.max() >= size):
         bad = int(index.max() if index.max() >= size else index.min())
-        raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}. In {name}().")
+        raise kind(f"{first}index {bad} is out of bounds for dimension {dim} with size {size}. In {name}().")
     return index
 
 
+BEFORE = {"index_select": "index out of range in self. ", "index_add": "index out of range in self. ",
+          "index_copy": "index_copy_(): "}  # fmt: skip
+
+
+def line_of(x: Any) -> Any:
+    """A 0-dim tensor as a vector of one element."""
+    return x if shape_of(x) else TABLE["reshape"].call(x, (1,))
+
+
+def _vector(name: str, index: Any, size: int, dim: int) -> Any:
+    """A 1-D index (a 0-dim one counts as one) into a dimension."""
+    i = _int_index(name, index)
+    if i.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got {i.ndim} dimensions")
+    return _in_range(name, i.reshape(-1), size, dim, first=BEFORE.get(name, ""))
+
+
 @numpy_names
-def gather(input: Any, dim: int, index: Any) -> Any:
+@with_out
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
-    x = tensor(input)
-    shape = shape_of(x)
-    d = dim_of(dim, len(shape))
+    x = line_of(tensor(input))
     i = _int_index("gather", index)
-    if not shape and not i.ndim:
-        return TABLE["reshape"].call(gather(TABLE["reshape"].call(x, (1,)), 0, i.reshape(1)), ())
-    if i.ndim != max(len(shape), 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-    _in_range("gather", i, shape[d] if shape else 1, d)
-    return TABLE["gather"].call(x, _grid(i.shape, d, i) if shape else (i,))
+    d = dim_of(dim, len(shape_of(x)))
+    key = _grid_key("gather", "input", x._d.shape, d, i.reshape(1) if not i.ndim else i)
+    try:
+        result = TABLE["gather"].call(x, key)
+    except IndexError:
+        _in_range("gather", i, x._d.shape[d], d, RuntimeError)
+        raise
+    return result if i.ndim else TABLE["reshape"].call(result, ())
+
+
+def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> Index:
+    """The index of gather and scatter as an advanced one, after PyTorch's checks."""
+    if i.ndim != len(shape):
+        if not i.size:
+            return (i,) * len(shape)
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {argument} tensor")
+    if i.size and any(n > m for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d):
+        at = next(k for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d and n > m)
+        raise RuntimeError(
+            f"Size does not match at dimension {at} expected index {list(i.shape)} to be no larger than self {list(shape)} "
+            f"apart from dimension {d}. In {name}()."
+        )
+    return _grid(i.shape, d, i)
 
 
 @numpy_names
+@with_out
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
     x = tensor(input)
     i = _int_index("take_along_dim", indices)
     if dim is None:
-        return TABLE["take_along_dim"].call(TABLE["reshape"].call(x, (-1,)), (i.reshape(-1),))
+        line = TABLE["reshape"].call(x, (x._d.size,))
+        return TABLE["take_along_dim"].call(line, (_in_range("take_along_dim", i.reshape(-1), line._d.size, 0),))
+    x, i = line_of(x), i.reshape(1) if not i.ndim else i
     shape = shape_of(x)
+    if i.ndim != len(shape):
+        raise RuntimeError(
+            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {len(shape)} "
+            f"dimensions for input, and {i.ndim} dimensions for indices"
+        )
     d = dim_of(dim, len(shape))
     full = np.broadcast_shapes((*shape[:d], 1, *shape[d + 1 :]), (*i.shape[:d], 1, *i.shape[d + 1 :]))
     i = np.broadcast_to(i, (*full[:d], i.shape[d], *full[d + 1 :]))
@@ -330,131 +420,469 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     return TABLE["take_along_dim"].call(x, _grid(i.shape, d, _in_range("take_along_dim", i, shape[d], d)))
 
 
+@with_out
+def take(input: Any, index: Any) -> Any:
+    """Elements of the flattened input at any indices, in the index's shape."""
+    x = tensor(input)
+    i = _int_index("take", index)
+    line = TABLE["reshape"].call(x, (x._d.size if shape_of(x) else 1,))
+    _flat_range("take", i, line._d.size)
+    result = TABLE["take"].call(line, (i.reshape(-1),))
+    return TABLE["reshape"].call(result, i.shape) if i.ndim != 1 else result
+
+
+def _flat_range(name: str, i: Any, size: int) -> None:
+    if i.size and (i.min() < -size or i.max() >= size):
+        bad = int(i.max() if i.max() >= size else i.min())
+        raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements. In {name}().")
+
+
 @numpy_names
+@with_out
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """Slices of input along `dim` in the order of a 1-D index."""
     x = tensor(input)
-    d = dim_of(dim, len(shape_of(x)))
-    i = _in_range("index_select", _int_index("index_select", index), shape_of(x)[d], d)
-    return TABLE["index_select"].call(x, ((slice(None),) * d + (i.reshape(-1),)))
-
-
-def _written_out(op: str, input: Any, key: Index, src: Any) -> Any:
-    x = tensor(input)
-    v = to_dtype(tensor(src), x._d.dtype)
-    try:
-        return TABLE[op].call(x, v, key)
-    except (IndexError, ValueError) as e:
-        raise errors.index_failed(op, shape_of(x), e) from None
-
-
-def _scatter_args(name: str, input: Any, dim: int, index: Any, src: Any) -> tuple[Index, Any]:
-    shape = shape_of(tensor(input))
+    shape = shape_of(x)
+    line = line_of(x)
     d = dim_of(dim, len(shape))
-    i = _int_index(name, index)
-    _in_range(name, i, shape[d], d)
-    v = tensor(src)
-    if v._d.ndim:
-        v = TABLE["index"].call(v, tuple([slice(0, n) for n in i.shape])) if shape_of(v) != i.shape else v
-    return _grid(i.shape, d, i), v
+    i = _vector("index_select", index, line._d.shape[d], d)
+    if not shape and i.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {i.size} value(s)")
+    result = TABLE["index_select"].call(line, ((slice(None),) * d + (i,)))
+    return result if shape else TABLE["reshape"].call(result, ())
+
+
+# --------------------------------------------------------------------------------------------------------------- writes
+
+
+class Write(NamedTuple):
+    """A write into a tensor, out of place or in place: the record, its index, the value in the tensor's dtype.
+
+    The index is one into a vector of one element where the tensor is 0-dim.
+    """
+
+    op: str
+    key: Index
+    value: Any
+
+
+def written(x: Any, write: Write) -> Any:
+    """x with a part written over."""
+    if not shape_of(x):
+        return TABLE["reshape"].call(written(line_of(x), write), ())
+    try:
+        return TABLE[write.op].call(x, write.value, write.key)
+    except (IndexError, ValueError, RuntimeError) as e:
+        raise errors.index_failed(write.op, shape_of(x), e) from None
+
+
+def write_into(x: Any, write: Write) -> Any:
+    """Write over a part of x in place; returns x."""
+    alias.put(unsqueeze(x, 0) if not shape_of(x) else x, write.key, write.value, TABLE[write.op])
+    return x
+
+
+def _source(name: str, x: Any, source: Any) -> Any:
+    """What is written into x: a tensor must have its dtype; numbers and arrays are converted."""
+    v = tensor(source)
+    shape_of(v)
+    if v._d.dtype != x._d.dtype:
+        if isinstance(source, Box):
+            if name == "index_add":
+                raise RuntimeError(
+                    f"index_add_(): self ({errors.dtype_name(x._d.dtype)}) and source ({errors.dtype_name(v._d.dtype)}) "
+                    "must have the same scalar type"
+                )
+            raise RuntimeError(
+                f"{name}_(): self and source expected to have the same dtype, but got (self) "
+                f"{errors.dtype_name(x._d.dtype)} and (source) {errors.dtype_name(v._d.dtype)}"
+            )
+        v = to_dtype(v, x._d.dtype)
+    return v
+
+
+def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
+    """The write of scatter and its kin, after PyTorch's checks."""
+    shape = shape_of(x) or (1,)
+    d = dim_of(dim, len(shape))
+    i = _int_index("scatter", index)
+    i = i.reshape(1) if not i.ndim else i
+    if not isinstance(src, Box):
+        v = filling(src, x._d.dtype)
+    else:
+        if src._d.dtype != x._d.dtype:
+            raise RuntimeError(
+                f"scatter(): Expected self.dtype to be equal to src.dtype, but got {errors.dtype_name(x._d.dtype)} and "
+                f"{errors.dtype_name(src._d.dtype)}"
+            )
+        v = line_of(src)
+    key = _grid_key(
+        "scatter", "self", shape, d, _in_range("scatter", i, shape[d], d, RuntimeError) if i.ndim == len(shape) else i
+    )
+    if isinstance(src, Box) and i.size and v._d.shape != i.shape:
+        if v._d.ndim != i.ndim:
+            raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+        if any(n > m for n, m in zip(i.shape, v._d.shape, strict=True)):
+            raise RuntimeError(
+                f"Expected index {list(i.shape)} to be no larger than self {list(shape)} apart from dimension {d} and to be "
+                f"no larger size than src {list(v._d.shape)}"
+            )
+        v = TABLE["index"].call(v, tuple([slice(0, n) for n in i.shape]))
+    elif isinstance(src, Box) and not i.size:
+        v = wrap(np.zeros((), x._d.dtype))
+    return Write(op, key, v)
+
+
+def _scatter(x: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Write:
+    return grid_write("scatter", x, dim, index, value if src is None else src)
+
+
+def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> Write:
+    return grid_write("scatter_add", x, dim, index, src)
+
+
+def sliced_source(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[Index, Any]:
+    """The key and the source of an operation on the slices at a 1-D index along `dim`, after PyTorch's checks."""
+    shape = shape_of(x)
+    line = shape or (1,)
+    d = dim_of(dim, len(shape))
+    i = _vector(name, index, line[d], d)
+    v = _source(name, x, source)
+    got = v._d.shape
+    differs = (got[:d] + got[d + 1 :], len(got)) != (shape[:d] + shape[d + 1 :], len(shape))
+    if name == "index_copy" and differs and got and shape:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{', '.join(map(str, shape[:d] + shape[d + 1 :]))} at dimension {d} and source slice shape: "
+            f"{', '.join(map(str, got[:d] + got[d + 1 :]))} at dimension {d}."
+        )
+    if differs and ((got and shape) or (name == "index_add" and not shape)):
+        raise RuntimeError(
+            f"source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(shape)} source.shape = {list(got)}. In {name}()."
+        )
+    if i.size != (got[d] if got else 1):
+        raise IndexError(
+            f"{name}_(): Number of indices ({i.size}) should be equal to source.size(dim) ({got[d] if got else 1})"
+        )
+    return (slice(None),) * d + (i,), line_of(v)
+
+
+def _index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Write:
+    key, v = sliced_source("index_add", x, dim, index, source)
+    return Write("index_add", key, v if alpha == 1 else v * alpha)
+
+
+def _index_copy(x: Any, dim: int, index: Any, source: Any) -> Write:
+    return Write("index_copy", *sliced_source("index_copy", x, dim, index, source))
+
+
+def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Write:
+    v = filling(value, x._d.dtype)
+    if shape_of(v):
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(shape_of(v))} dimension(s)."
+        )
+    shape = shape_of(x) or (1,)
+    d = dim_of(dim, len(shape))
+    return Write("index_fill", (slice(None),) * d + (_vector("index_fill", index, shape[d], d),), v)
+
+
+def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Write:
+    key, _ = canonical(tuple(indices), shape_of(x))
+    v = values if isinstance(values, Box) else filling(values, x._d.dtype)
+    if v._d.dtype != x._d.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {errors.dtype_name(x._d.dtype)} for the "
+            f"destination and {errors.dtype_name(v._d.dtype)} for the source."
+        )
+    return Write("index_add" if accumulate else "index_put", key, to_dtype(v, x._d.dtype))
+
+
+def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Write:
+    i, v = _int_index("put_", index), _source("put", x, source)
+    if v._d.size != i.size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{v._d.size}, index.numel() = {i.size}"
+        )
+    shape = shape_of(x) or (1,)
+    _flat_range("put_", i, math.prod(shape))
+    places = np.where(i < 0, i + math.prod(shape), i).reshape(-1)
+    return Write(
+        "index_add" if accumulate else "put", np.unravel_index(places, shape), TABLE["reshape"].call(v, (v._d.size,))
+    )
+
+
+def _masked_scatter(x: Any, mask: Any, source: Any) -> Write:
+    v = tensor(source)
+    if v._d.dtype != x._d.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got{errors.dtype_name(x._d.dtype)} and "
+            f"{errors.dtype_name(v._d.dtype)}"
+        )
+    key = _mask_index(line_of(x), mask, "masked_scatter")
+    n = key[0].size
+    if v._d.size < n:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    return Write("masked_scatter", key, TABLE["index"].call(TABLE["reshape"].call(v, (v._d.size,)), (slice(0, n), Ellipsis)))
+
+
+WRITES: dict[str, Callable[..., Write]] = {
+    "scatter": _scatter, "scatter_add": _scatter_add, "index_add": _index_add, "index_copy": _index_copy,
+    "index_fill": _index_fill, "index_put": _index_put, "put": _put, "masked_scatter": _masked_scatter,
+}  # fmt: skip
 
 
 @numpy_names
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
-    """input with src (or a value) written at index along `dim`."""
-    key, v = _scatter_args("scatter", input, dim, index, value if src is None else src)
-    return _written_out("scatter", input, key, v)
-
-
-@numpy_names
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    """input with src added at index along `dim`; repeated indices add up."""
-    key, v = _scatter_args("scatter_add", input, dim, index, src)
-    return _written_out("scatter_add", input, key, v)
-
-
-@numpy_names
+@with_out
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
     """input with alpha * source's slices added at a 1-D index along `dim`."""
     x = tensor(input)
-    d = dim_of(dim, len(shape_of(x)))
-    i = _in_range("index_add", _int_index("index_add", index), shape_of(x)[d], d)
-    v = tensor(source)
-    return _written_out("index_add", x, (slice(None),) * d + (i,), v if alpha == 1 else v * alpha)
+    return written(x, _index_add(x, dim, index, source, alpha=alpha))
+
+
+@numpy_names
+@with_out
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """input with source's slices written at a 1-D index along `dim`."""
+    x = tensor(input)
+    return written(x, _index_copy(x, dim, index, source))
 
 
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """input with values written (or added) at the advanced index."""
-    key, _ = canonical(tuple(indices), shape_of(tensor(input)))
-    return _written_out("index_add" if accumulate else "index_put", input, key, values)
+    x = tensor(input)
+    return written(x, _index_put(x, indices, values, accumulate))
 
 
 @numpy_names
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
-    x, v = tensor(input), tensor(value)
-    if shape_of(v):
-        raise RuntimeError(
-            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(shape_of(v))} dimension(s)."
-        )
-    d = dim_of(dim, len(shape_of(x)))
-    i = _in_range("index_fill", _int_index("index_fill", index), shape_of(x)[d], d).reshape(-1)
-    return _written_out("index_put", x, (slice(None),) * d + (i,), v)
+    x = tensor(input)
+    return written(x, _index_fill(x, dim, index, value))
+
+
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """input with source's elements written (or added) at any indices of the flattened tensor."""
+    x = tensor(input)
+    return written(x, _put(x, index, source, accumulate))
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """input with the elements of source, in order, where mask is true."""
+    x = tensor(input)
+    shape = np.broadcast_shapes(shape_of(x), shape_of(tensor(mask)))
+    x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
+    return written(x, _masked_scatter(x, mask, source))
 
 
 @numpy_names
-def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
-    """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
+def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Any:
+    """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts.
+
+    Of counts alone: each index as often as its count says.
+    """
     x = tensor(input)
-    if dim is None:
-        x, dim = TABLE["reshape"].call(x, (x._d.size,)), 0
-    d = dim_of(dim, len(shape_of(x)))
+    if repeats is None:
+        counts = _int_index("repeat_interleave", x)
+        if counts.ndim != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+        x, d = wrap(np.arange(counts.size)), 0
+    else:
+        counts = _int_index("repeat_interleave", repeats)
+        x = TABLE["reshape"].call(x, (x._d.size,)) if dim is None or not shape_of(x) else x
+        d = dim_of(dim or 0, len(shape_of(x)))
     n = shape_of(x)[d]
-    counts = np.broadcast_to(_int_index("repeat_interleave", repeats).reshape(-1), (n,))
+    if counts.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if counts.ndim and counts.size not in (1, n):
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and "
+            f"input.size({d}) = {n}"
+        )
+    counts = np.broadcast_to(counts.reshape(-1), (n,))
     if counts.size and counts.min() < 0:
-        raise RuntimeError("repeats can not be negative")
+        raise RuntimeError("repeats can not be negative" if isinstance(repeats, Box) else "Repeats must be non-negative")
     return TABLE["index_select"].call(x, (slice(None),) * d + (np.repeat(np.arange(n), counts),))
 
 
 def _mask_index(x: Any, mask: Any, name: str) -> Index:
     m = tensor(mask)
+    shape_of(m)
     if m._d.dtype.kind != "b":
-        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {errors.dtype_name(m._d.dtype)}")
-    return tuple(np.nonzero(np.broadcast_to(m._d, shape_of(x))))
+        raise errors.mask_dtype(name, m._d.dtype)
+    try:
+        return tuple(np.nonzero(np.broadcast_to(m._d, shape_of(x))))
+    except ValueError:
+        raise errors.broadcast_mismatch(name, shape_of(x), m._d.shape) from None
 
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """input with a number or 0-dim tensor where mask is true."""
     x = tensor(input)
-    shape = np.broadcast_shapes(shape_of(x), shape_of(tensor(mask)))
+    m = tensor(mask)
+    shape = _common_shape("masked_fill", m, x)
     if shape != shape_of(x):
         x = TABLE["expand"].call(x, shape)
-    m = tensor(mask)
     if m._d.dtype.kind != "b":
-        got = errors.dtype_name(m._d.dtype)
-        raise RuntimeError(f"masked_fill only supports boolean masks, but got mask with dtype {got}")
-    v = tensor(value)
-    if v._d.ndim:
+        raise errors.mask_dtype("masked_fill_", m._d.dtype)
+    v = filling(value, x._d.dtype)
+    if shape_of(v):
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {v._d.ndim} dimension(s)."
         )
-    return TABLE["where"].call(m, to_dtype(v, x._d.dtype), x)
+    return TABLE["where"].call(m, v, x)
 
 
+def _common_shape(name: str, x: Any, other: Any) -> tuple[int, ...]:
+    if shape_of(x) == shape_of(other):
+        return shape_of(x)
+    try:
+        return np.broadcast_shapes(shape_of(x), shape_of(other))
+    except ValueError:
+        raise errors.broadcast_mismatch(name, shape_of(x), shape_of(other)) from None
+
+
+@with_out
 def masked_select(input: Any, mask: Any) -> Any:
     """1-D tensor of the elements where mask is true."""
-    x = tensor(input)
-    shape = np.broadcast_shapes(shape_of(x), shape_of(tensor(mask)))
+    x, m = tensor(input), tensor(mask)
+    shape = _common_shape("masked_select", m, x)
     x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
-    if not shape:
-        x, mask = TABLE["reshape"].call(x, (1,)), TABLE["reshape"].call(tensor(mask), (1,))
-    return TABLE["masked_select"].call(x, _mask_index(x, mask, "masked_select"))
+    return TABLE["masked_select"].call(line_of(x), _mask_index(line_of(x), m if shape else line_of(m), "masked_select"))
 
 
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+def fill(input: Any, value: Any) -> Any:
+    """A tensor of input's shape and dtype with a number or 0-dim tensor everywhere; input's gradient is 0."""
+    x = tensor(input)
+    v = filling(value, x._d.dtype)
+    if shape_of(v):
+        raise errors.fill_value(v._d.ndim)
+    shape_of(x)
+    return TABLE["index_put"].call(x, v, (Ellipsis,))
+
+
+def fill_(input: Any, value: Any) -> Any:
+    """input overwritten with a number or 0-dim tensor, in place."""
+    return input.fill_(value)
+
+
+def zero_(input: Any) -> Any:
+    """input overwritten with 0, in place."""
+    return input.zero_()
+
+
+# ----------------------------------------------------------------------------------------------------- results of integers
+
+
+def _raw(a: Any) -> Any:
+    """The array of an operand, up to date."""
+    x = tensor(a)
+    shape_of(x)
+    return x._d
+
+
+def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
-    x = tensor(input)._d
+    x = _raw(input)
     found = np.nonzero(np.atleast_1d(x))
     if as_tuple:
         return tuple([wrap(i) for i in found])
-    return wrap(np.stack(found, -1)[:, : x.ndim])
+    result = wrap(np.stack(found, -1)[:, : x.ndim])
+    return result if out is None else out.resize_as_result_(result)
+
+
+def argwhere(input: Any) -> Any:
+    """Indices of the elements that are not zero, one row each."""
+    return nonzero(input)
+
+
+def _counted(result: Any, out_int32: bool, out: Any) -> Any:
+    t = wrap(np.asarray(result, np.int32 if out_int32 else np.int64))
+    return t if out is None else out.resize_as_result_(t)
+
+
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Any = None, out: Any = None,
+) -> Any:  # fmt: skip
+    """Places where the values would keep each sorted row in order: before equal elements, or behind them (right).
+
+    One sequence serves values of any shape; else its rows belong to the rows of the values.
+    """
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if right and side == "left":
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+    rows, values = _raw(sorted_sequence), _raw(input)
+    if not rows.ndim:
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+    if sorter is not None:
+        order = _raw(sorter)
+        if order.shape != rows.shape:
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(rows.shape)} and got sorter tensor {list(order.shape)}"
+            )
+        rows = np.take_along_axis(rows, order, -1)
+    way: Literal["left", "right"] = "right" if right or side == "right" else "left"
+    if rows.ndim == 1:
+        return _counted(np.searchsorted(rows, values, way), out_int32, out)
+    if rows.shape[:-1] != values.shape[:-1] or rows.ndim != values.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+            f"and input value tensor must match, but we got boundaries tensor {list(rows.shape)} and input value tensor "
+            f"{list(values.shape)}"
+        )
+    found = np.empty(values.shape, np.int64)
+    for place in np.ndindex(rows.shape[:-1]):
+        found[place] = np.searchsorted(rows[place], values[place], way)
+    return _counted(found, out_int32, out)
+
+
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:
+    """Number of the interval between sorted boundaries that each value lies in; a boundary belongs to the one below it.
+
+    With right=True it belongs to the one above.
+    """
+    edges = _raw(boundaries)
+    if edges.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({edges.ndim})")
+    return _counted(np.searchsorted(edges, _raw(input), "right" if right else "left"), out_int32, out)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is among the test elements."""
+    return wrap(np.asarray(np.isin(_raw(elements), _raw(test_elements), assume_unique=assume_unique, invert=invert)))
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
+    x = _raw(input)
+    if x.dtype.kind not in "iu":
+        raise errors.not_implemented_for("bincount_cpu", x.dtype)
+    if x.ndim != 1 or (x.size and x.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is None:
+        return wrap(np.bincount(x.astype(np.int64), minlength=minlength))
+    w = _raw(weights)
+    if w.shape != x.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    total = np.bincount(x.astype(np.int64), w.astype(np.float64), minlength)
+    return wrap(total.astype(w.dtype if w.dtype == np.float32 else np.float64))
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Coordinates, one tensor a dimension, of places in the flattened tensor of a shape."""
+    i, full = _raw(indices), sizes((shape,)) if not hasattr(shape, "__index__") else (operator.index(shape),)
+    if i.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {dtypes.of(i.dtype)}")
+    if any(n < 0 for n in full):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(full)}")
+    steps = [math.prod(full[k + 1 :]) for k in range(len(full))]
+    return tuple([wrap(np.asarray(i // step % n, i.dtype)) for step, n in zip(steps, full, strict=True)])

@@ -1,23 +1,28 @@
-"""Matrix products."""
+"""Products of vectors and matrices, and distances."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
+from ..core.record import wrap
+from . import reduce
 from .define import define
-from .elementwise import mul, sub
+from .einsum import tensordot
+from .elementwise import add, conj, mul, sub
 from .operands import operand, promoted, refused, tensor
-from .samples import cases
-from .shape import dim_of, reshape, shape_of
+from .samples import cases, joined, of_values
+from .shape import cat, diagonal, dim_of, expand, flip, numpy_names, reshape, shape_of, unsqueeze, with_out
 
 
 def _matmul_forward(x: Any, y: Any) -> Any:
     if x.shape[-1] == 1 and x.size * y.size:
-        return x * y  # an outer product: BLAS takes four times as long over it
+        return np.multiply(x, y, order="C")  # an outer product: BLAS takes four times as long over it
     return np.matmul(x, y)
 
 
@@ -116,43 +121,131 @@ def rmatmul(other: Any, input: Any) -> Any:
     return matmul(input, other)
 
 
-def _ranked(name: str, x: Any, rank: int) -> Any:
+def _ranked(name: str, x: Any, rank: int, argument: str = "self") -> Any:
     x = tensor(x)
     if len(shape_of(x)) != rank:
-        raise RuntimeError(f"{name}: expected a {rank}-D tensor, but got a tensor of shape {shape_of(x)}")
+        raise RuntimeError(f"{name}: Expected {rank}-D argument {argument}, but got {len(shape_of(x))}-D")
     return x
 
 
+def _matrix(x: Any, argument: str) -> Any:
+    x = tensor(x)
+    if len(shape_of(x)) != 2:
+        raise RuntimeError(f"{argument} must be a matrix")
+    return x
+
+
+def _same(name: str, x: Any, y: Any) -> None:
+    if x._d.dtype is not y._d.dtype:
+        raise errors.dtype_mismatch(name, x._d.dtype, y._d.dtype)
+
+
+@with_out
 def mm(input: Any, mat2: Any) -> Any:
     """Product of two matrices."""
-    return matmul(_ranked("mm", input, 2), _ranked("mm", mat2, 2))
+    x, y = _matrix(input, "self"), _matrix(mat2, "mat2")
+    if shape_of(x)[1] != shape_of(y)[0]:
+        raise errors.matmul_mismatch("mm", shape_of(x), shape_of(y))
+    return matmul(x, y)
 
 
+@with_out
 def bmm(input: Any, mat2: Any) -> Any:
     """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
-    return matmul(_ranked("bmm", input, 3), _ranked("bmm", mat2, 3))
+    x, y = tensor(input), tensor(mat2)
+    for i, t in enumerate((x, y)):
+        if len(shape_of(t)) != 3:
+            raise RuntimeError(f"batch{i + 1} must be a 3D tensor")
+    (b, _, k), found = shape_of(x), list(shape_of(y)[:2])
+    if [b, k] != found:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {k}] but got: {found}.")
+    return matmul(x, y)
 
 
+def _vector_product(x: Any, y: Any, of: str) -> Any:
+    if shape_of(x)[1:] != shape_of(y):
+        (m, n), k = shape_of(x), shape_of(y)[0]
+        raise RuntimeError(f"size mismatch, got {of} ({m}), mat ({m}x{n}), vec ({k})")
+    return matmul(x, y)
+
+
+@with_out
 def mv(input: Any, vec: Any) -> Any:
     """Product of a matrix and a vector."""
-    return matmul(_ranked("mv", input, 2), _ranked("mv", vec, 1))
+    x, y = tensor(input), tensor(vec)
+    if (len(shape_of(x)), len(shape_of(y))) != (2, 1):
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {len(shape_of(x))}, {len(shape_of(y))}. In mv().")
+    return _vector_product(x, y, "input")
 
 
-def dot(input: Any, tensor: Any) -> Any:
-    """Inner product of two vectors, without conjugation."""
-    x, y = _ranked("dot", input, 1), _ranked("dot", tensor, 1)
-    if shape_of(x) != shape_of(y):
+def _inner(name: str, x: Any, y: Any) -> Any:
+    x, y = tensor(x), tensor(y)
+    a, b = shape_of(x), shape_of(y)
+    if (len(a), len(b)) != (1, 1):
+        raise RuntimeError(f"1D tensors expected, but got {len(a)}D and {len(b)}D tensors. In {name}().")
+    if x._d.dtype is not y._d.dtype:
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor {list(shape_of(x))} and src {list(shape_of(y))} to have the same "
-            "number of elements. In dot()."
+            f"{name} : expected both vectors to have same dtype, but found {errors.dtype_name(x._d.dtype)} and "
+            f"{errors.dtype_name(y._d.dtype)}"
+        )
+    if a != b:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {list(a)} and src {list(b)} to have the same number of elements, "
+            f"but got {a[0]} and {b[0]} elements respectively. In {name}()."
         )
     return matmul(x, y)
 
 
+@with_out
+def dot(input: Any, tensor: Any) -> Any:
+    """Inner product of two vectors, without conjugation."""
+    return _inner("dot", input, tensor)
+
+
+@with_out
+def vdot(input: Any, other: Any) -> Any:
+    """Inner product of two vectors, the first one conjugated."""
+    return _inner("vdot", conj(input), other)
+
+
+@with_out
 def outer(input: Any, vec2: Any) -> Any:
     """Outer product of two vectors."""
-    x, y = _ranked("outer", input, 1), _ranked("outer", vec2, 1)
-    return reshape(x, (-1, 1)) * reshape(y, (1, -1))
+    return _outer("outer", input, vec2, ("self", "vec2"))
+
+
+def _outer(name: str, x: Any, y: Any, arguments: tuple[str, str]) -> Any:
+    x, y = _ranked(name, x, 1, arguments[0]), _ranked(name, y, 1, arguments[1])
+    return mul(reshape(x, (-1, 1)), reshape(y, (1, -1)))
+
+
+ger = outer
+
+
+@with_out
+def inner(input: Any, other: Any) -> Any:
+    """Sums of products over the last dimension of both; with a 0-d operand, their product."""
+    x, y = tensor(input), tensor(other)
+    a, b = shape_of(x), shape_of(y)
+    if not a or not b:
+        return mul(x, y)
+    if a[-1] != b[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(a)} and {list(b)}"
+        )
+    return tensordot(x, y, ([-1], [-1]))
+
+
+@with_out
+def linalg_vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+    """Sums of conj(x) * y along a dimension, the others broadcast."""
+    x, y = tensor(x), tensor(y)
+    if x._d.dtype.kind not in "fc":
+        raise errors.not_inexact("linalg.vecdot", x._d.dtype)
+    if len(shape_of(x)) == len(shape_of(y)) == 1:
+        return vdot(x, y)
+    _same("linalg.vecdot", x, y)
+    return reduce.sum(mul(conj(x), y), dim)
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -183,13 +276,120 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
     return _linear(x, w, tensor(bias))
 
 
+def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
+    """beta * input + alpha * product; the input is not read for beta 0."""
+    if product._d.dtype.kind in "iu":
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    scaled = product if alpha == 1 else mul(product, alpha)
+    if beta == 0:
+        return scaled
+    x = tensor(input)
+    if shape_of(x) != shape_of(product):
+        x = expand(x, shape_of(product))
+    return add(mul(x, beta) if beta != 1 else x, scaled)
+
+
+@with_out
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
-    product = mm(mat1, mat2)
-    scaled = product if alpha == 1 else product * alpha
-    return scaled + (input if beta == 1 else tensor(input) * beta)
+    x, y = _matrix(mat1, "mat1"), _matrix(mat2, "mat2")
+    if shape_of(x)[1] != shape_of(y)[0]:
+        raise errors.matmul_mismatch("addmm", shape_of(x), shape_of(y))
+    return _plus(input, matmul(x, y), beta, alpha)
 
 
+@with_out
+def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * (mat @ vec)."""
+    x, y = tensor(mat), tensor(vec)
+    ranks = len(shape_of(tensor(input))), len(shape_of(x)), len(shape_of(y))
+    if ranks[1:] != (2, 1) or ranks[0] > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {', '.join(str(r) for r in ranks)}")
+    return _plus(input, _vector_product(x, y, "input"), beta, alpha)
+
+
+@with_out
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * outer(vec1, vec2)."""
+    return _plus(input, _outer("addr", vec1, vec2, ("vec1", "vec2")), beta, alpha)
+
+
+@with_out
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * bmm(batch1, batch2)."""
+    return _plus(input, bmm(batch1, batch2), beta, alpha)
+
+
+@with_out
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
+    bmm_shapes = shape_of(tensor(batch1)), shape_of(tensor(batch2))
+    if [len(s) for s in bmm_shapes] != [3, 3] or bmm_shapes[0][::2] != bmm_shapes[1][:2]:
+        bmm(batch1, batch2)  # raises
+    return _plus(input, tensordot(batch1, batch2, ([0, 2], [0, 1])), beta, alpha)
+
+
+def _product_order(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where the cheapest product of matrices i to j, of sizes[i] x sizes[i + 1] and so on, is to be split."""
+    n = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    split = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], split[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+    return split
+
+
+@with_out
+def linalg_multi_dot(tensors: Any) -> Any:
+    """Product of two or more matrices in the cheapest order; the first and the last may be vectors."""
+    xs = [tensor(t) for t in tensors]
+    n = len(xs)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    for i, x in enumerate(xs):
+        allowed = (1, 2) if i in (0, n - 1) else (2,)
+        if len(shape_of(x)) not in allowed:
+            text = "1D or 2D" if i in (0, n - 1) else "2D"
+            raise RuntimeError(f"multi_dot(): tensor {i} must be {text} but got {len(shape_of(x))}D")
+    first, last = len(shape_of(xs[0])) == 1, len(shape_of(xs[-1])) == 1
+    xs[0] = reshape(xs[0], (1, -1)) if first else xs[0]
+    xs[-1] = reshape(xs[-1], (-1, 1)) if last else xs[-1]
+    for i, (x, y) in enumerate(itertools.pairwise(xs)):
+        if shape_of(x)[1] != shape_of(y)[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(shape_of(x))} and {list(shape_of(y))} cannot be "
+                "multiplied"
+            )
+    split = _product_order([shape_of(xs[0])[0], *[shape_of(x)[1] for x in xs]])
+
+    def product(i: int, j: int) -> Any:
+        return xs[i] if i == j else matmul(product(i, split[i, j]), product(split[i, j] + 1, j))
+
+    r = product(0, n - 1)
+    shape = shape_of(r)
+    return reshape(r, shape[int(first) : 2 - int(last)]) if first or last else r
+
+
+def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+    """linalg.multi_dot of the matrices, given one by one."""
+    if len(matrices) == 1:
+        return TABLE["clone"].call(tensor(matrices[0]))
+    return linalg_multi_dot(matrices, out=out)
+
+
+@with_out
+def linalg_matmul(input: Any, other: Any) -> Any:
+    """matmul."""
+    return matmul(input, other)
+
+
+@with_out
 def kron(input: Any, other: Any) -> Any:
     """Kronecker product: blocks input[i, j, ..] * other."""
     x, y = promoted([tensor(input), tensor(other)])
@@ -204,10 +404,48 @@ def trace(input: Any) -> Any:
     """Sum of a matrix's diagonal."""
     x = tensor(input)
     if len(shape_of(x)) != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got a tensor with {len(shape_of(x))} dimensions")
-    return TABLE["sum"].call(TABLE["diagonal"].call(x, 0, 0, 1), None, False)
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(shape_of(x))}")
+    return TABLE["diagonal"].call(x, 0, 0, 1).sum()
 
 
+def linalg_diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """A view of the diagonals of matrices."""
+    return diagonal(tensor(A), offset, dim1, dim2)
+
+
+def _powers(x: Any, n: int) -> Any:
+    """1, x, .., x^(n-1) along a new last dimension."""
+    shape = shape_of(x)
+    if n == 0:
+        return wrap(np.zeros((*shape, 0), x._d.dtype))
+    ones = wrap(np.ones((*shape, 1), x._d.dtype))
+    if n == 1:
+        return ones
+    factors = [ones, expand(unsqueeze(x, -1), (*shape, n - 1))]
+    return TABLE["cumprod"].call(cat(factors, -1), len(shape))
+
+
+@with_out
+def linalg_vander(x: Any, *, N: int | None = None) -> Any:
+    """Vandermonde matrices: row i holds 1, x_i, .., x_i^(N-1); by default N is the number of elements."""
+    x = tensor(x)
+    x = x if shape_of(x) else reshape(x, (1,))
+    N = shape_of(x)[-1] if N is None else N
+    if N <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    return _powers(x, N)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""
+    x = _ranked("vander", x, 1)
+    if N is not None and N < 0:
+        raise RuntimeError("N must be non-negative.")
+    r = _powers(x, shape_of(x)[0] if N is None else N)
+    return r if increasing else flip(r, (1,))
+
+
+@with_out
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
     x, y = promoted([tensor(input), tensor(other)])
@@ -223,3 +461,121 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {a[d]} and {b[d]}")
     (x1, x2), (y1, y2) = ([TABLE["roll"].call(t, (k,), (d,)) for k in (-1, 1)] for t in (x, y))  # one and two places on
     return sub(mul(x1, y2), mul(x2, y1))
+
+
+@with_out
+@numpy_names
+def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+    """Vector product of 3-vectors along `dim`, the others broadcast."""
+    return cross(input, other, dim)
+
+
+# ------------------------------------------------------------------------------------------------------------ distances
+
+ELEMENTS = 1 << 18  # of differences that are held at once
+CANCELS = 0.01  # below this part of |x|^2 + |y|^2 a squared distance is computed from the difference
+
+
+def _cdist(x: Any, y: Any, by_product: bool) -> Any:
+    if by_product:
+        return _cdist_by_product(x, y)
+    out = np.empty((*x.shape[:-1], y.shape[-2]), x.dtype)
+    rows = max(1, ELEMENTS // max(y.size, 1))
+    for i in range(0, x.shape[-2], rows):
+        d = x[..., i : i + rows, None, :] - y[..., None, :, :]
+        out[..., i : i + rows, :] = np.sqrt(np.einsum("...i,...i->...", d, d))
+    return out
+
+
+def _cdist_by_product(x: Any, y: Any) -> Any:
+    size = np.vecdot(x, x)[..., None] + np.vecdot(y, y)[..., None, :]
+    square = size - 2 * (x @ y.swapaxes(-1, -2))
+    *batch, i, j = np.nonzero(~(square > CANCELS * size))
+    step = max(1, ELEMENTS // max(x.shape[-1], 1))
+    for k in range(0, len(i), step):
+        at, own, other = [b[k : k + step] for b in batch], i[k : k + step], j[k : k + step]
+        d = x[(*at, own)] - y[(*at, other)]
+        square[(*at, own, other)] = np.vecdot(d, d)
+    return np.sqrt(square)
+
+
+def _pulled(xp: Any, w: Any, x: Any, y: Any) -> Any:
+    """Sum over j of w_ij (x_i - y_j): by a product, about the mean of y so that nothing cancels."""
+    r = len(x.shape)
+    c = xp.mean(y, (r - 2,), True)
+    return xp.sum(w, (r - 1,), True) * (x - c) - xp.matmul(w, y - c)
+
+
+_cdist_op = define(
+    "cdist", "general", _cdist,
+    # 0 at coincident points
+    (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
+     lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)),
+    arity=2, params=("by_product",),
+    samples=joined(
+        cases(((3, 2), (4, 2), (False,)), ((2, 3, 2), (2, 1, 2), (True,)), ((1, 3), (2, 3), (False,))),
+        of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(False,)),
+        of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(True,)),
+    ),
+)  # fmt: skip
+MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": True, "donot_use_mm_for_euclid_dist": False,
+}  # fmt: skip
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Any:
+    """p-norm distances between all rows of x1 (.., n, d) and x2 (.., m, d); batches broadcast.
+
+    The derivative is 0 at coincident points, to any order.
+
+    Args:
+        p: the norm, from 0 to inf.
+        compute_mode: whether Euclidean distances come from one matrix product (by default for more than 25 rows); what
+            would cancel in it is computed from the difference all the same.
+    """
+    x, y = tensor(x1), tensor(x2)
+    a, b = shape_of(x), shape_of(y)
+    for name, shape in (("X1", a), ("X2", b)):
+        if len(shape) < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {len(shape)}D")
+    if a[-1] != b[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}")
+    for name, t in (("X1", x), ("X2", y)):
+        if t._d.dtype.kind != "f":
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {errors.dtype_name(t._d.dtype)}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if compute_mode is not None and compute_mode not in MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    _same("cdist", x, y)
+    try:
+        batch = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        raise errors.broadcast_mismatch("cdist", a[:-2], b[:-2]) from None
+    if p != 2 or not math.prod(batch) * a[-2] * b[-2] * a[-1]:
+        return _distances(unsqueeze(x, -2), unsqueeze(y, -3), p)
+    by_product = None if compute_mode is None else MODES[compute_mode]
+    if by_product is None:
+        by_product = a[-2] > 25 or b[-2] > 25
+    return _cdist_op(expand(x, (*batch, *a[-2:])), expand(y, (*batch, *b[-2:])), by_product)
+
+
+def _distances(x: Any, y: Any, p: float) -> Any:
+    d = sub(x, y)
+    return reduce.norm(d, p, -1) if shape_of(d)[-1] else reduce.sum(d, -1)
+
+
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """p-norm distances between all pairs of rows, as the part of cdist above the diagonal, row by row."""
+    x = tensor(input)
+    if len(shape_of(x)) != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape_of(x))}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    i, j = np.triu_indices(shape_of(x)[0], 1)
+    return _distances(TABLE["index_select"].call(x, (i,)), TABLE["index_select"].call(x, (j,)), p)
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Any:
+    """p-norm of input - other."""
+    return reduce.norm(sub(tensor(input), tensor(other)), p)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from ..core.record import Box, Extra, services, wrap
 from ..core.state import is_recording
 
 SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 def constant(a: Any, copy: bool = True) -> Any:
@@ -68,6 +71,37 @@ def to_dtype(a: Any, dtype: np.dtype[Any]) -> Any:
     return a
 
 
+def number_fits(a: Any, dtype: np.dtype[Any]) -> None:
+    """RuntimeError for a Python number that elements of this dtype cannot hold; 16-bit ones hold any as inf."""
+    held = True
+    if type(a) is complex:
+        held = dtype.kind in "cb" or a.imag == 0
+    elif type(a) in SCALARS and dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        held = math.isfinite(a) and (info.min or -info.max) <= a <= info.max  # -1 is 255 in uint8
+    elif type(a) is float and dtype.char in "fF":
+        held = not math.isfinite(a) or abs(a) <= FLOAT32_MAX
+    if not held:
+        raise RuntimeError(f"value cannot be converted to type {errors.c_name(dtype)} without overflow")
+
+
+def filling(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value to be written into elements of a dtype, as a tensor of it; numbers do not go by way of the default dtype.
+
+    Raises:
+        RuntimeError: for a number that the elements cannot hold.
+    """
+    if isinstance(value, Box | np.ndarray):
+        return to_dtype(tensor(value), dtype)
+    number_fits(value, dtype)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        return to_dtype(tensor(value), dtype)
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = array.real if dtype.kind != "b" else array.astype(bool)
+    return wrap(array.astype(dtype))
+
+
 def promoted(xs: list[Any], *, integers_to_float: bool = False) -> list[Any]:
     """The operands in their common dtype."""
     dtype = common_dtype(xs) if len(xs) > 1 else rank_of(xs[0])[0]
@@ -83,6 +117,57 @@ def refused(name: str, position: int, a: Any) -> Any:
     raise errors.not_a_tensor(name, position, type(a).__name__)
 
 
+Refusal = Callable[[str, Any, list[Any]], None]
+
+
+def no_kernel(kinds: str, kernel: str = "") -> Refusal:
+    """A record's `refuses`: PyTorch has no kernel for dtypes of these kinds; its name, where it is not the op's."""
+
+    def check(name: str, common: Any, given: list[Any]) -> None:
+        if common.kind in kinds:
+            raise NotImplementedError(f"\"{kernel or name + '_cpu'}\" not implemented for '{errors.dtype_name(common)}'")
+
+    return check
+
+
+def floating(a: Any, kernel: str, kinds: str = "biuc") -> Any:
+    """Any operand as a tensor; PyTorch's error for dtypes of these kinds, for which its kernel of that name is not made."""
+    x = tensor(a)
+    if x._d.dtype.kind in kinds:
+        no_kernel(kinds, kernel)("", x._d.dtype, [])
+    return x
+
+
+def refused_as(kinds: str, text: str, error: type[Exception] = RuntimeError) -> Refusal:
+    """A record's `refuses`: this error for operands whose common dtype is of these kinds."""
+
+    def check(name: str, common: Any, given: list[Any]) -> None:
+        if common.kind in kinds:
+            raise error(text)
+
+    return check
+
+
+def refused_any(kinds: str, text: str) -> Refusal:
+    """A record's `refuses`: this error as soon as one operand is of these kinds."""
+
+    def check(name: str, common: Any, given: list[Any]) -> None:
+        if any(dtype.kind in kinds for dtype in given):
+            raise RuntimeError(text)
+
+    return check
+
+
+def each(*checks: Refusal) -> Refusal:
+    """A record's `refuses`: several, one after the other."""
+
+    def check(name: str, common: Any, given: list[Any]) -> None:
+        for one in checks:
+            one(name, common, given)
+
+    return check
+
+
 def operands(op: Op, args: tuple[Any, ...]) -> Any:
     """What `slow` runs an op on; NotImplemented if an argument is not an operand."""
     copy = is_recording() and any(isinstance(a, Box) and a._s for a in args)
@@ -92,6 +177,7 @@ def operands(op: Op, args: tuple[Any, ...]) -> Any:
             return refused(op.name, i, args[i])
     if not any(isinstance(x, Box) for x in xs):
         xs[0] = wrap(np.asarray(xs[0], dtypes.get_default_dtype().numpy if type(xs[0]) is float else None))
+    given = [rank_of(x)[0] for x in xs]
     if op.kind == "elementwise" or (op.kind == "constant" and op.arity == 2):
         xs = promoted(xs, integers_to_float=op.integers == "float")
     elif op.integers == "float":
@@ -100,11 +186,15 @@ def operands(op: Op, args: tuple[Any, ...]) -> Any:
         xs = [x if isinstance(x, Box) else wrap(np.asarray(x)) for x in xs]
         if xs[0]._d.dtype is not xs[1]._d.dtype:
             raise errors.dtype_mismatch(op.name, xs[0]._d.dtype, xs[1]._d.dtype)
+    if op.refuses is not None:
+        op.refuses(op.name, next(x._d.dtype for x in xs if isinstance(x, Box)), given)
     return xs
 
 
 def tensor(a: Any) -> Any:
     """Any operand as a tensor."""
+    if isinstance(a, Box) and a._st is None:
+        return a
     x = operand(a, True)
     if x is NotImplemented:
         return as_constant(a)

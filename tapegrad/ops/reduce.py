@@ -12,13 +12,14 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, kernels
-from ..arrays.numpy import add_reduce, wide_sum
+from ..arrays.numpy import add_reduce, quiet, wide_sum
 from ..core.op import TABLE
-from .define import define
-from .operands import promoted, tensor
+from .decompose import svdvals_of
+from .define import binary, define
+from .operands import Refusal, each, no_kernel, refused_as, tensor
 from .results import result
-from .samples import Sample, cases, complex_uniform, joined, of_values, uniform
-from .shape import dim_of, dims_of, numpy_names, shape_of
+from .samples import Sample, cases, complex_uniform, joined, of_values, pairs, uniform
+from .shape import dim_of, dims_of, numpy_names, shape_of, with_out
 
 Dims = tuple[int, ...] | None
 SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
@@ -38,31 +39,22 @@ def _count(shape: tuple[int, ...], dims: Dims) -> int:
     return math.prod(shape if dims is None else [shape[d] for d in dims])
 
 
-def _wide(x: Any) -> Any:
-    return x.astype(np.float32) if x.dtype == np.float16 else x
-
-
 def _mean(x: Any, dims: Dims, keepdim: bool) -> Any:
     n = _count(x.shape, dims)
-    total = add_reduce(_wide(x), axis=dims, keepdims=keepdim)
+    total = add_reduce(x, axis=dims, keepdims=keepdim)
     return np.asarray(total / n if n else total * np.nan).astype(x.dtype)
 
 
-def _wide_var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
-    """The variance in at least float32: that of half-precision values may not fit their dtype where its root does."""
-    w = _wide(x)
+def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     n = _count(x.shape, dims)
-    c = w - add_reduce(w, axis=dims, keepdims=True) / builtins.max(n, 1)
-    total = add_reduce((c * c.conj()).real, axis=dims, keepdims=keepdim)
+    c = x - add_reduce(x, axis=dims, keepdims=True) / builtins.max(n, 1)
+    square = c * c.conj() if c.dtype.kind == "c" else c * c
+    total = add_reduce(square.real, axis=dims, keepdims=keepdim)
     return np.asarray(total / (n - correction) if n > correction else total * np.nan).astype(c.real.dtype)
 
 
-def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
-    return _wide_var(x, dims, correction, keepdim).astype(x.real.dtype)
-
-
 def _std(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
-    return np.sqrt(_wide_var(x, dims, correction, keepdim)).astype(x.real.dtype)
+    return np.sqrt(_var(x, dims, correction, keepdim))
 
 
 def _one_over(n: float) -> float:
@@ -81,9 +73,42 @@ def _d_std(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, kee
 
 
 def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
-    w = _wide(x)
-    square = (w * w.conj()).real if w.dtype.kind == "c" else w * w
+    square = (x * x.conj()).real if x.dtype.kind == "c" else x * x
     return np.sqrt(add_reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype)
+
+
+DOT_ROW = 1024  # on longer rows the pairwise sum is twice as accurate
+
+
+def _dot_along(x: Any, y: Any, dim: int) -> Any:
+    """Sum of the products along dim, which stays with size 1."""
+    if dim == x.ndim - 1 and x.shape[dim] <= DOT_ROW:
+        return np.asarray(np.vecdot(x, y))[..., None]
+    return add_reduce(x * y, axis=dim, keepdims=True)
+
+
+def _kept_shape(shape: tuple[int, ...], dims: Dims) -> tuple[int, ...]:
+    """Shape of a reduction's result that keeps the dimensions with size 1."""
+    return tuple([1 if dims is None or d in dims else n for d, n in enumerate(shape)])
+
+
+@quiet
+def _exp_diff(x: Any, y: Any) -> Any:
+    out = np.asarray(x - y)
+    np.exp(out, out=out)
+    if np.isneginf(y.real).any():
+        out[np.broadcast_to(np.isneginf(x.real), out.shape)] = 0
+    return out
+
+
+def _logsumexp(x: Any, dims: Dims, keepdim: bool) -> Any:
+    axes = tuple(range(x.ndim)) if dims is None else dims
+    if x.dtype.kind != "c":
+        return kernels.logsumexp(x, axes, keepdim)
+    shift = np.max(x.real, axis=axes, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(shift), shift, 0)  # inf - inf would be nan
+    total = np.log(add_reduce(np.exp(x - shift), axis=axes, keepdims=True)) + shift
+    return total if keepdim else total.squeeze(axes)
 
 
 REDUCED = cases(
@@ -110,13 +135,13 @@ define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim:
 _sum = define(
     "sum", "linear", lambda x, dims, keepdim: wide_sum(x, dims, keepdim),
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),), params=("dims", "keepdim"),
-    samples=REDUCED,
+    wide=True, samples=REDUCED,
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
     (lambda xp, g, ans, x, dims, keepdim:
         xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
-    params=("dims", "keepdim"), samples=REDUCED,
+    params=("dims", "keepdim"), wide=True, samples=REDUCED,
 )  # fmt: skip
 _var_op = define("var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS)
 _std_op = define(
@@ -128,31 +153,55 @@ _norm2_op = define(
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(xp.safe_div(g, ans), x.shape, dims, keepdim) * x,),
     params=("dims", "keepdim"), row=(0, 1), display="LinalgVectorNorm", samples=NORMED,
 )  # fmt: skip
+# The share exp(x - y) of a term in a sum of exponentials with the logarithm y: a term of 0 has none, be the sum 0 too.
+exp_diff, _ = binary(
+    "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans), "", integers="float",
+    samples=pairs((-2.0, 1.0), (0.0, 2.0), (-math.inf, 1.0), (-math.inf, -math.inf), numbers=False, complex_too=True),
+)  # fmt: skip
 _logsumexp_op = define(
-    "logsumexp", "general",
-    lambda x, dims, keepdim: kernels.logsumexp(x, tuple(range(x.ndim)) if dims is None else dims, keepdim),
+    "logsumexp", "general", _logsumexp,
     (lambda xp, g, ans, x, dims, keepdim:
-        xp.spread(g, x.shape, dims, keepdim) * xp.exp(x - xp.spread(ans, x.shape, dims, keepdim)),),
+        xp.reshape(g, _kept_shape(x.shape, dims))
+        * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),),
     params=("dims", "keepdim"), row=(0, 1), integers="float",
-    samples=joined(REAL_REDUCED, of_values(DEAD_ROW, params=((1,), False))),
+    samples=joined(
+        REAL_REDUCED, of_values(DEAD_ROW, params=((1,), False)),
+        of_values([[0.5 + 1j, 2.0 - 2j], [1j, -0.3]], params=((1,), False), smooth=True),
+    ),
+)  # fmt: skip
+define(
+    "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
+    arity=2, params=("dim",), row=(0, None),
+    samples=cases(((2, 3), (2, 3), (1,)), ((4, 2), (4, 2), (0,)), ((3,), (3,), (0,)), ((2, 0), (2, 0), (1,))),
 )  # fmt: skip
 ROWS = joined(cases(((2, 3), (1,)), ((2, 3, 2), (1,)), ((2, 0), (1,))), of_values(DEAD_ROW, params=(1,)))
 _softmax_op = define(
     "softmax", "general", lambda x, dim: kernels.softmax(x, dim),
-    (lambda xp, g, ans, x, dim: ans * (g - xp.sum(g * ans, (dim,), True)),), params=("dim",), row=(0, None), samples=ROWS,
+    (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),), params=("dim",), row=(0, None),
+    refuses=no_kernel("biuc", "softmax_lastdim_kernel_impl"), samples=ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", lambda x, dim: kernels.log_softmax(x, dim),
-    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), row=(0, None), samples=ROWS,
+    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), row=(0, None),
+    refuses=no_kernel("biuc", "log_softmax_lastdim_kernel_impl"), samples=ROWS,
 )  # fmt: skip
 
 # Extremes of value only: ties share evenly; counted in a wide type.
 
 
+def backwards(x: Any, dim: int) -> Any:
+    """A view in reverse order along dim: np.flip at a tenth of its price."""
+    return x[(slice(None),) * dim + (slice(None, None, -1),)]
+
+
 def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
-    full = _spread(ans, x.shape, dims, keepdim)
-    tie = (x == full) | ((x != x) & (full != full))
-    return (tie / np.maximum(tie.sum(axis=dims, keepdims=True), 1)).astype(x.dtype)
+    value = ans.reshape(_kept_shape(x.shape, dims))
+    tie = x == value
+    count = add_reduce(tie, axis=dims, dtype=np.int64, keepdims=True)
+    if not count.all():  # nan is equal to nan here
+        tie |= (x != x) & (value != value)
+        count = np.maximum(add_reduce(tie, axis=dims, dtype=np.int64, keepdims=True), 1)
+    return tie * (1.0 / count).astype(x.dtype)
 
 
 define(
@@ -167,9 +216,11 @@ def d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> A
 
 EXTREMES = joined(cases(((2, 3), (None, False)), ((2, 3, 4), ((0, 2), True)), ((), (None, False))), TIES)
 _amax = define("amax", "general", lambda x, dims, keepdim: np.max(x, axis=dims, keepdims=keepdim), (d_extreme,),
-               params=("dims", "keepdim"), row=(0, 1), samples=EXTREMES)  # fmt: skip
+               params=("dims", "keepdim"), row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
+               samples=EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: np.min(x, axis=dims, keepdims=keepdim), (d_extreme,),
-               params=("dims", "keepdim"), row=(0, 1), samples=EXTREMES)  # fmt: skip
+               params=("dims", "keepdim"), row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
+               samples=EXTREMES)  # fmt: skip
 
 # Extremes with their index: the gradient follows the index.
 
@@ -177,13 +228,13 @@ _amin = define("amin", "general", lambda x, dims, keepdim: np.min(x, axis=dims, 
 def pick(arg: Any) -> Any:
     def forward(x: Any, dim: int, keepdim: bool) -> Any:
         i = np.expand_dims(arg(x, axis=dim), dim)
-        values = np.take_along_axis(x, i, dim)
+        values = take_along(x, i, dim)
         return (values, i) if keepdim else (values.squeeze(dim), i.squeeze(dim))
 
     return forward
 
 
-def d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
+def d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any) -> Any:
     g, i = gs[0], ans[1]
     if not keepdim:
         shape = (*i.shape[:dim], 1, *i.shape[dim:])
@@ -196,24 +247,53 @@ PICKED = joined(
     of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], params=(1, False)),
 )
 _max_dim = define(
-    "max_dim", "general", pick(np.argmax), (d_pick,), outputs=2, params=("dim", "keepdim"), display="Max", samples=PICKED
+    "max_dim",
+    "general",
+    pick(np.argmax),
+    (d_pick,),
+    outputs=2,
+    params=("dim", "keepdim"),
+    display="Max",
+    refuses=no_kernel("c", "max_cpu"),
+    samples=PICKED,
 )
 _min_dim = define(
-    "min_dim", "general", pick(np.argmin), (d_pick,), outputs=2, params=("dim", "keepdim"), display="Min", samples=PICKED
+    "min_dim",
+    "general",
+    pick(np.argmin),
+    (d_pick,),
+    outputs=2,
+    params=("dim", "keepdim"),
+    display="Min",
+    refuses=no_kernel("c", "min_cpu"),
+    samples=PICKED,
 )
+
+
+def _places(index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """Where an index along dim points in the flattened array of that shape."""
+    step = math.prod(shape[dim + 1 :])
+    places = index if step == 1 else index * step
+    for d, n in enumerate(index.shape):
+        step = math.prod(shape[d + 1 :])
+        if d != dim and n > 1:
+            places = places + np.arange(0, n * step, step).reshape([-1 if i == d else 1 for i in range(index.ndim)])
+    return places
+
+
+def take_along(x: Any, index: Any, dim: int) -> Any:
+    """np.take_along_axis in a third of the time, for an index of x's shape but along dim."""
+    return x.reshape(-1).take(_places(index, x.shape, dim))
 
 
 def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     out = np.zeros(shape, g.dtype)
-    np.put_along_axis(out, index, g, dim)
+    out.reshape(-1)[_places(index, shape, dim)] = g
     return out
 
 
 def _scatter_sum(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    out = np.zeros(shape, g.dtype)
-    grid = np.ogrid[tuple([slice(n) for n in index.shape])]
-    np.add.at(out, tuple([index if d == dim else axis for d, axis in enumerate(grid)]), g)
-    return out
+    return kernels.add_at_flat(math.prod(shape), _places(index, shape, dim), g).reshape(shape)
 
 
 def _placed() -> Iterator[Sample]:
@@ -240,10 +320,10 @@ define(
 define(
     "scatter_sum", "linear", _scatter_sum,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
-    samples=_placed_twice,
+    wide=True, samples=_placed_twice,
 )  # fmt: skip
 define(
-    "take_along", "linear", np.take_along_axis,
+    "take_along", "linear", take_along,
     (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None), arity=2, params=("dim",),
     samples=_taken,
 )  # fmt: skip
@@ -253,22 +333,48 @@ define(
 
 
 def _shift(x: Any, dim: int, by: int, fill: float) -> Any:
-    out = np.full_like(x, fill)
-    a: list[Any] = [slice(None)] * x.ndim
-    b = list(a)
-    a[dim], b[dim] = (slice(by, None), slice(None, -by)) if by > 0 else (slice(None, by), slice(-by, None))
-    out[tuple(a)] = x[tuple(b)]
+    out = np.empty(x.shape, x.dtype)
+    source, target = (np.moveaxis(a, dim, 0) for a in (x, out)) if dim else (x, out)
+    if by > 0:
+        target[by:], target[:by] = source[:-by], fill
+    else:
+        target[:by], target[by:] = source[-by:], fill
     return out
 
 
 def _linear_scan(a: Any, b: Any, dim: int) -> Any:
     """h_i = a_i h_{i-1} + b_i along dim, from h_{-1} = 0."""
-    out = np.empty(np.broadcast_shapes(a.shape, b.shape), b.dtype)
-    a, b, steps = np.moveaxis(a, dim, 0), np.moveaxis(b, dim, 0), np.moveaxis(out, dim, 0)
-    h: Any = 0
-    for i in range(len(steps)):
-        steps[i] = h = a[i] * h + b[i]
+    out = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, b))
+    a, b = (np.moveaxis(np.broadcast_to(z, out.shape), dim, 0) for z in (a, b))
+    steps = np.moveaxis(out, dim, 0)
+    n = len(steps)
+    # in microseconds: n steps over a row, or log n steps over all
+    if n > n.bit_length() * (3 + out.size / 500):
+        _scan_doubling(a, b, steps)
+        if np.isfinite(out).all():
+            return out
+    _scan_steps(a, b, steps)
     return out
+
+
+def _scan_steps(a: Any, b: Any, out: Any) -> None:
+    h: Any = np.zeros((), out.dtype)
+    for factor, term, step in zip(a, b, out[..., None] if out.ndim == 1 else out, strict=True):
+        np.multiply(factor, h, out=step)
+        step += term
+        h = step
+
+
+@quiet
+def _scan_doubling(a: Any, b: Any, out: Any) -> None:
+    """The scan of the last 1, 2, 4, .. terms before each place; products of factors may overflow where the scan does not."""
+    out[...] = b
+    factor = a.copy()
+    step = 1
+    while step < len(out):
+        out[step:] += factor[step:] * out[:-step]
+        factor[step:] *= factor[:-step].copy()
+        step *= 2
 
 
 def _scan_back(xp: Any, g: Any, a: Any, dim: int) -> Any:
@@ -295,9 +401,43 @@ _cumprod = define(
 )  # fmt: skip
 _cumsum = define(
     "cumsum", "linear",
-    lambda x, dim, reverse: np.flip(kernels.cumsum(np.flip(x, dim), dim), dim) if reverse else kernels.cumsum(x, dim),
-    (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"),
+    lambda x, dim, reverse: backwards(kernels.cumsum(backwards(x, dim), dim), dim) if reverse else kernels.cumsum(x, dim),
+    (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"), wide=True,
     samples=cases(((4,), (0, False)), ((2, 3), (1, True)), ((0, 2), (0, False)), complex_too=True),
+)  # fmt: skip
+
+
+def _logcumsumexp(x: Any, dim: int) -> Any:
+    if x.dtype.kind != "c":
+        return np.logaddexp.accumulate(x, axis=dim)
+    out = np.empty_like(x)
+    terms, steps = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
+    for i in range(len(steps)):
+        steps[i] = _logaddexp(steps[i - 1], terms[i]) if i else terms[i]
+    return out
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)) of complex arrays, from the larger one on: its imaginary part is not wrapped, as in PyTorch."""
+    first = x.real >= y.real
+    larger, smaller = np.where(first, x, y), np.where(first, y, x)
+    return np.where(np.isfinite(larger.real), larger + np.log1p(np.exp(smaller - larger)), np.log(np.exp(x) + np.exp(y)))
+
+
+def _d_logcumsumexp(xp: Any, g: Any, ans: Any, x: Any, dim: int) -> Any:
+    # dx_i = exp(x_i - y_i) R_i with R_i = g_i + exp(y_i - y_{i+1}) R_{i+1}: no factor exceeds 1; inf stays as it is
+    y = xp.nan_to_num(ans, math.nan, None, -math.inf)
+    ratio = xp.exp_diff(xp.shift(y, dim, 1, -math.inf), y)
+    return xp.conj(xp.exp_diff(x, ans)) * _scan_back(xp, g, ratio, dim)
+
+
+_logcumsumexp_op = define(
+    "logcumsumexp", "general", _logcumsumexp, (_d_logcumsumexp,), params=("dim",),
+    refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
+    samples=joined(
+        cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
+        of_values([[900.0, -900.0, 1.0], [-math.inf, -math.inf, 2.0]], params=(1,)),
+    ),
 )  # fmt: skip
 
 
@@ -316,13 +456,28 @@ _prod = define("prod", "general", lambda x, dim, keepdim: np.multiply.reduce(x, 
 
 INDEXED = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=(1, False))
 COUNTED = of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,), False))
+
+
+def _real_not_bool(name: str) -> Refusal:
+    return each(
+        *[refused_as(kind, f"{name}(): does not support {text} input") for kind, text in (("c", "complex"), ("b", "bool"))]
+    )
+
+
 _argmax = define("argmax", "constant", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
-                 params=("dim", "keepdim"), samples=INDEXED)  # fmt: skip
+                 params=("dim", "keepdim"), refuses=_real_not_bool("argmax"), samples=INDEXED)  # fmt: skip
 _argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
-                 params=("dim", "keepdim"), samples=INDEXED)  # fmt: skip
-_all = define("all", "constant", lambda x, dims, keepdim: np.all(x, axis=dims, keepdims=keepdim),
+                 params=("dim", "keepdim"), refuses=_real_not_bool("argmin"), samples=INDEXED)  # fmt: skip
+
+
+def _flag(x: Any, result: Any) -> Any:
+    """all and any of uint8 are uint8, as in PyTorch."""
+    return result.astype(np.uint8) if x.dtype == np.uint8 else result
+
+
+_all = define("all", "constant", lambda x, dims, keepdim: _flag(x, np.all(x, axis=dims, keepdims=keepdim)),
               params=("dims", "keepdim"), samples=COUNTED)  # fmt: skip
-_any = define("any", "constant", lambda x, dims, keepdim: np.any(x, axis=dims, keepdims=keepdim),
+_any = define("any", "constant", lambda x, dims, keepdim: _flag(x, np.any(x, axis=dims, keepdims=keepdim)),
               params=("dims", "keepdim"), samples=COUNTED)  # fmt: skip
 _count_nonzero = define("count_nonzero", "constant", lambda x, dims: np.count_nonzero(x, axis=dims), params=("dims",),
                         samples=of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,),)))  # fmt: skip
@@ -359,9 +514,13 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None,
         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Sum over the given dimensions, or all; integers and bools give int64."""
     x = _start(input, dtype)
+    return _put(_total(x, reduced_dims(x, dim, axis), keepdim or keepdims, dtype), out)
+
+
+def _total(x: Any, dims: Dims, keepdim: bool, dtype: Any) -> Any:
     if dtype is None and x._d.dtype.kind in "biu" and x._d.dtype != np.int64:
         x = TABLE["cast"].call(x, np.dtype(np.int64))
-    return _put(_as(_sum(x, reduced_dims(x, dim, axis), keepdim or keepdims), dtype), out)
+    return _as(_sum(x, dims, keepdim), dtype)
 
 
 def _as(result: Any, dtype: Any) -> Any:
@@ -379,56 +538,100 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None
 
 
 def _correction(unbiased: Any, correction: Any) -> float:
-    return float(correction if unbiased is None else unbiased)
+    return float((1 if correction is None else correction) if unbiased is None else unbiased)
 
 
+@with_out
 @numpy_names
-def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1,
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1,
         axis: Any = None) -> Any:  # fmt: skip
     """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
-    return _spread_measure(_var_op, "var", input, dim, unbiased, keepdim, correction, axis)
+    return _spread_measure(_var_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
 
 
+@with_out
 @numpy_names
-def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1,
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1,
         axis: Any = None) -> Any:  # fmt: skip
     """Standard deviation; its derivative is 0 where it is 0."""
-    return _spread_measure(_std_op, "std", input, dim, unbiased, keepdim, correction, axis)
+    return _spread_measure(_std_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
 
 
 def _spread_measure(
-    op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float, axis: Any
+    op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float | None, axis: Any
 ) -> Any:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     x = tensor(input)
-    _float_only(name, x)
+    if x._d.dtype.kind in "biu":
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
     return op(x, reduced_dims(x, dim, axis), _correction(unbiased, correction), keepdim)
 
 
+@with_out
 @numpy_names
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Product over one dimension, or over all elements; no division, so zeros are harmless at any order."""
+    """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
     x = _start(input, dtype)
     if dtype is None and x._d.dtype.kind in "biu" and x._d.dtype != np.int64:
         x = TABLE["cast"].call(x, np.dtype(np.int64))
-    if dim is None:
-        return _as(_prod(TABLE["reshape"].call(x, (x._d.size,)), 0, False), dtype)
-    return _as(_prod(x, dim_of(dim, x._d.ndim), keepdim), dtype) if x._d.ndim else TABLE["clone"].call(x)
+    if not x._d.ndim:
+        dim_of(dim or 0, 0)
+        return TABLE["clone"].call(x)
+    dims = reduced_dims(x, dim, None)
+    if dims is None:
+        result = _prod(TABLE["reshape"].call(x, (x._d.size,)), 0, False)
+        return _as(TABLE["reshape"].call(result, (1,) * x._d.ndim) if keepdim else result, dtype)
+    for d in sorted(dims, reverse=True):
+        x = _prod(x, d, keepdim)
+    return _as(x, dtype)
 
 
+def _not_empty(name: str, x: Any, dims: Dims) -> None:
+    """The error for a reduction that has no value for no elements."""
+    if x._d.size:
+        return
+    if dims is None:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
+    for d in dims:
+        if not x._d.shape[d]:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+@with_out
 @numpy_names
 def amax(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
     """Largest value over the given dimensions, or all; ties share the gradient evenly."""
-    x = tensor(input)
-    return _amax(x, reduced_dims(x, dim, axis), keepdim)
+    return _extreme_value("amax", _amax, input, dim, keepdim, axis)
 
 
+@with_out
 @numpy_names
 def amin(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
     """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
+    return _extreme_value("amin", _amin, input, dim, keepdim, axis)
+
+
+def _extreme_value(name: str, op: Any, input: Any, dim: Any, keepdim: bool, axis: Any) -> Any:
     x = tensor(input)
-    return _amin(x, reduced_dims(x, dim, axis), keepdim)
+    dims = reduced_dims(x, dim, axis)
+    _not_empty(name, x, dims)
+    return op(x, dims, keepdim)
+
+
+@with_out
+@numpy_names
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
+    x = tensor(input)
+    dims = None if dim is None else reduced_dims(x, dim_of(dim, x._d.ndim), None)
+    if dims is None and not x._d.size:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+    _not_empty("aminmax", x, dims)
+    return result("aminmax", _amin(x, dims, keepdim), _amax(x, dims, keepdim))
 
 
 def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
@@ -441,14 +644,15 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         keepdim = keepdim or keepdims
         dim = dim if axis is None else axis
         if dim is None:
-            if not x._d.size:
-                raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+            _not_empty(name, x, None)
             return value(x, None, False)
         if not isinstance(dim, int):
             return TABLE[elementwise].call(x, dim)
         if not x._d.ndim:
             return result(name, TABLE["clone"].call(x), tensor(np.zeros((), np.int64)))
-        return result(name, *pick(x, dim_of(dim, x._d.ndim), keepdim))
+        place = dim_of(dim, x._d.ndim)
+        _not_empty(name, x, (place,))
+        return result(name, *pick(x, place, keepdim))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "tapegrad"
@@ -461,32 +665,47 @@ min = _extreme("min", _amin, _min_dim, "minimum")
 min.__doc__ = """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
 
 
+@with_out
 @numpy_names
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the largest element along `dim`, or in the flattened tensor."""
-    x = tensor(input)
-    return _argmax(x, None if dim is None else dim_of(dim, x._d.ndim), keepdim)
+    return _place("argmax", _argmax, input, dim, keepdim)
 
 
+@with_out
 @numpy_names
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the smallest element along `dim`, or in the flattened tensor."""
+    return _place("argmin", _argmin, input, dim, keepdim)
+
+
+def _place(name: str, op: Any, input: Any, dim: int | None, keepdim: bool) -> Any:
     x = tensor(input)
-    return _argmin(x, None if dim is None else dim_of(dim, x._d.ndim), keepdim)
+    place = None if dim is None else dim_of(dim, x._d.ndim)
+    if dim is None and not x._d.size:
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+    _not_empty(name, x, None if place is None else (place,))
+    return op(x, place if x._d.ndim else None, keepdim)
 
 
+@with_out
 @numpy_names
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether all elements are true (nonzero)."""
+    """Whether all elements are true (nonzero); of uint8, 1 or 0."""
     x = tensor(input)
-    return _all(x, reduced_dims(x, dim, None), keepdim)
+    return _truth(x, _all(x, reduced_dims(x, dim, None), keepdim))
 
 
+def _truth(x: Any, result: Any) -> Any:
+    return TABLE["cast"].call(result, x._d.dtype) if x._d.dtype == np.uint8 else result
+
+
+@with_out
 @numpy_names
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Whether any element is true (nonzero)."""
+    """Whether any element is true (nonzero); of uint8, 1 or 0."""
     x = tensor(input)
-    return _any(x, reduced_dims(x, dim, None), keepdim)
+    return _truth(x, _any(x, reduced_dims(x, dim, None), keepdim))
 
 
 @numpy_names
@@ -496,16 +715,25 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
     return _count_nonzero(x, reduced_dims(x, dim, None))
 
 
+@with_out
 @numpy_names
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
     x = _start(input, dtype)
-    _float_only("linalg.vector_norm", x)
+    if x._d.dtype.kind in "biu":
+        got = errors.dtype_name(x._d.dtype)
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {got}")
     dims = reduced_dims(x, dim, None)
     if p in (None, "fro", 2):
         return _norm2_op(x, dims, keepdim)
+    if p == "nuc":
+        return _nuclear(x, dims, keepdim)
     if isinstance(p, str):
-        raise RuntimeError(f"norm(): p is a number, inf, -inf or 'fro', but got {p!r}")
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    if (p < 0 or p == math.inf) and not _count(x._d.shape, dims):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have an identity"
+        )
     a = TABLE["abs"].call(x)
     if p == float("inf"):
         return _amax(a, dims, keepdim)
@@ -514,17 +742,35 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     if p == 1 or not x._d.size:
         return _sum(a, dims, keepdim)
     if p == 0:
-        return _sum(TABLE["cast"].call(x != 0, a._d.dtype), dims, keepdim)
+        count = TABLE["cast"].call(x != 0, a._d.dtype)
+        # recorded, though its gradient is 0
+        return _sum(TABLE["where"].call(tensor(np.zeros((), bool)), a, count), dims, keepdim)
     # scaled by the largest element: no overflow, and 0/0 at the zero vector becomes 0
     top = _amax(a, dims, True).detach()
     scaled = TABLE["safe_div"].call(a, top)
     powers = scaled ** operator.index(p) if isinstance(p, int) else scaled**p
-    if p < 1:  # the derivative of |x|^p at 0 is infinite: 0 by convention
+    if 0 < p < 1:  # the derivative of |x|^p at 0 is infinite: 0 by convention
         powers = TABLE["where"].call(scaled == 0, 0.0, powers)
     total = _sum(powers, dims, keepdim)
     return total ** (1.0 / p) * (top if keepdim else TABLE["reshape"].call(top, shape_of(total)))
 
 
+def _nuclear(x: Any, dims: Dims, keepdim: bool) -> Any:
+    """Sum of the singular values of the matrices that two dimensions make."""
+    rank = x._d.ndim
+    if rank < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    dims = tuple(range(rank)) if dims is None else dims
+    if len(dims) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+    others = tuple([d for d in range(rank) if d not in dims])
+    values = svdvals_of(TABLE["permute"].call(x, (*others, *dims)))
+    total = _sum(values, (rank - 2,), False)
+    shape = [1 if d in dims else n for d, n in enumerate(x._d.shape)]
+    return TABLE["reshape"].call(total, tuple(shape)) if keepdim else total
+
+
+@with_out
 @numpy_names
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
@@ -532,16 +778,24 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     return _logsumexp_op(x, reduced_dims(x, dim, None), keepdim)
 
 
+@with_out
 @numpy_names
-def var_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1) -> Any:
+def var_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1
+) -> Any:
     """(variance, mean) over the given dimensions, or all."""
-    return var(input, dim, unbiased, keepdim, correction=correction), mean(input, _no_flag(dim), keepdim)
+    value = _spread_measure(_var_op, "var_mean", input, dim, unbiased, keepdim, correction, None)
+    return value, mean(input, _no_flag(dim), keepdim)
 
 
+@with_out
 @numpy_names
-def std_mean(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float = 1) -> Any:
+def std_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1
+) -> Any:
     """(standard deviation, mean) over the given dimensions, or all."""
-    return std(input, dim, unbiased, keepdim, correction=correction), mean(input, _no_flag(dim), keepdim)
+    value = _spread_measure(_std_op, "std_mean", input, dim, unbiased, keepdim, correction, None)
+    return value, mean(input, _no_flag(dim), keepdim)
 
 
 def _no_flag(dim: Any) -> Any:
@@ -550,8 +804,6 @@ def _no_flag(dim: Any) -> Any:
 
 def _normaliser(op: Any, input: Any, dim: int, dtype: Any) -> Any:
     x = _start(input, dtype)
-    if x._d.dtype.kind in "biu":
-        x = promoted([x], integers_to_float=True)[0]
     if not x._d.ndim:
         return TABLE["reshape"].call(op(TABLE["reshape"].call(x, (1,)), 0), ())
     return op(x, dim_of(dim, x._d.ndim))
@@ -569,6 +821,45 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return _normaliser(_log_softmax_op, input, dim, dtype)
 
 
+@with_out
+@numpy_names
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Sum of the elements that are not nan over the given dimensions, or all."""
+    x = _start(input, dtype)
+    if x._d.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    return _total(_without_nan(x)[0], reduced_dims(x, dim, None), keepdim, dtype)
+
+
+@with_out
+@numpy_names
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Mean of the elements that are not nan over the given dimensions, or all."""
+    x = tensor(input)
+    if x._d.dtype.kind in "biu":
+        got = errors.dtype_name(x._d.dtype)
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {got}")
+    x, there = _without_nan(x)
+    dims = reduced_dims(x, dim, None)
+    return _total(x if dtype is None else _start(x, dtype), dims, keepdim, dtype) / _total(there, dims, keepdim, None)
+
+
+def _without_nan(x: Any) -> tuple[Any, Any]:
+    """The operand with 0 for nan, and where it is not nan."""
+    there = x == x
+    return TABLE["where"].call(there, x, 0.0) if x._d.dtype.kind not in "biu" else x, there
+
+
+@with_out
+@numpy_names
+def logcumsumexp(input: Any, dim: int) -> Any:
+    """log(cumsum(exp(input))) along `dim`, without overflow; a term of -inf has the gradient 0."""
+    x = tensor(input)
+    d = dim_of(dim, x._d.ndim)
+    return _logcumsumexp_op(x, d) if x._d.ndim else TABLE["clone"].call(x)
+
+
+@with_out
 @numpy_names
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Running sum along `dim`; integers and bools give int64."""
@@ -578,6 +869,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return _cumsum(x, dim_of(dim, x._d.ndim), False) if x._d.ndim else TABLE["clone"].call(x)
 
 
+@with_out
 @numpy_names
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Running product along `dim`; no division, so zeros are harmless at any order."""

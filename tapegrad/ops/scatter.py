@@ -1,3 +1,189 @@
-"""Scattering with a reduction, and writing into parts of a tensor."""
+"""Scattering: values written, added or reduced into a tensor at given places."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.op import TABLE
+from ..core.record import Box, wrap
+from .define import define
+from .index import WRITES, Index, add_into, grid_write, line_of, sliced_source, written
+from .operands import tensor
+from .samples import cases, joined, of_values
+from .shape import numpy_names, shape_of, with_out
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+
+def _extreme(at: Any) -> Any:
+    def forward(x: Any, v: Any, index: Index) -> Any:
+        out = x.copy()
+        with np.errstate(invalid="ignore"):
+            at(out, index, v)
+        return out
+
+    return forward
+
+
+def _tie(x: Any, ans: Any) -> Any:
+    """1 where x is the extreme, which nan is to itself, else 0."""
+    return ((x == ans) | ((x != x) & (ans != ans))).astype(x.dtype)
+
+
+# All that attain the extreme of a place share its cotangent evenly.
+
+
+def _ties(xp: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
+    return xp.index_add(xp.tie(x, ans), xp.tie(v, xp.index(ans, index)), index)
+
+
+def _d_kept(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
+    return g / _ties(xp, ans, x, v, index) * xp.tie(x, ans)
+
+
+def _d_scattered(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
+    return xp.index(g / _ties(xp, ans, x, v, index), index) * xp.tie(v, xp.index(ans, index))
+
+
+define("tie", "constant", _tie, arity=2, samples=of_values([1.0, 2.0, float("nan")], [1.0, 3.0, float("nan")]))
+TWICE = (np.array([0, 2, 2, 1, 0]),)
+SCATTERED = joined(
+    cases(((4,), (5,), (TWICE,)), ((3,), (0,), ((np.zeros(0, np.int64),),))),
+    of_values([1.0, 5.0, 2.0, 0.0], [1.0, 2.0, 2.0, 6.0, 0.5], params=(TWICE,)),
+    of_values([float("nan"), 5.0, 2.0, 0.0], [1.0, 2.0, float("nan"), 6.0, 0.5], params=(TWICE,)),
+)
+for _name, _ufunc in (("scatter_amax", np.maximum), ("scatter_amin", np.minimum)):
+    define(
+        _name, "general", _extreme(_ufunc.at), (_d_kept, _d_scattered), arity=2, params=("index",), samples=SCATTERED,
+        display="ScatterReduce",
+    )  # fmt: skip
+
+# ----------------------------------------------------------------------------------------------------------- reductions
+
+
+def _products(x: Any, v: Any, places: Any, include_self: bool) -> Any:
+    """The flat x with the product of what goes to each place: by pairs, so that zeros need no care at any order."""
+    touched, group = np.unique(places, return_inverse=True)
+    if include_self:
+        v = TABLE["cat"].call([TABLE["index_select"].call(x, (touched,)), v], 0)
+        group = np.concatenate((np.arange(len(touched)), group))
+    order = np.argsort(group, kind="stable")
+    v, group = TABLE["index_select"].call(v, (order,)), group[order]
+    one = wrap(np.ones(1, x._d.dtype))
+    while len(group) > len(touched):
+        number = np.arange(len(group))
+        first = np.flatnonzero(np.diff(group, prepend=-1))
+        rank = number - np.repeat(first, np.diff(first, append=len(group)))
+        left = number[rank % 2 == 0]
+        right = left + 1
+        alone = (right == len(group)) | (group[right % len(group)] != group[left])
+        v = TABLE["cat"].call([v, one], 0)
+        v = TABLE["index_select"].call(v, (left,)) * TABLE["index_select"].call(v, (np.where(alone, len(group), right),))
+        group = group[left]
+    return TABLE["index_put"].call(x, v, (touched,))
+
+
+def _reduced(how: str, x: Any, v: Any, key: Index, include_self: bool) -> Any:
+    """x, of at least one dimension, with v reduced into it at the places of an advanced index."""
+    shape = x._d.shape
+    if how in ("sum", "mean"):
+        total = TABLE["scatter_add"].call(x if include_self else TABLE["zero_at"].call(x, key), v, key)
+        if how == "sum":
+            return total
+        count = np.full(shape, int(include_self))
+        add_into(count, np.ones(v._d.shape, np.int64), key)
+        count = wrap(np.maximum(count, 1).astype(x._d.dtype))
+        return total // count if x._d.dtype.kind in "iu" else total / count
+    places = np.arange(x._d.size).reshape(shape)[key]
+    x, v = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v))
+    places = places.reshape(-1)
+    if how == "prod":
+        result = _products(x, v, places, include_self)
+    else:
+        if x._d.dtype.kind == "c":
+            raise errors.not_implemented_for(f"scatter_gather_tensor_cpu_reduce_{how}", x._d.dtype)
+        if not include_self:
+            lowest = _lowest(x._d.dtype, how)
+            x = TABLE["index_put"].call(x, wrap(np.full((), lowest, x._d.dtype)), (places,))
+        result = TABLE[f"scatter_{how}"].call(x, v, (places,))
+    return TABLE["reshape"].call(result, shape)
+
+
+def _lowest(dtype: Any, how: str) -> Any:
+    """What no other value is beyond."""
+    if dtype.kind == "b":
+        return how == "amin"
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min if how == "amax" else np.iinfo(dtype).max
+    return -np.inf if how == "amax" else np.inf
+
+
+def _of_line(x: Any, reduce: Any) -> Any:
+    """reduce(x) for a tensor of at least one dimension; a 0-dim one as a vector of one element."""
+    return reduce(x) if shape_of(x) else TABLE["reshape"].call(reduce(line_of(x)), ())
+
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+@numpy_names
+@with_out
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """input with the values of src reduced into it at index along `dim`.
+
+    Args:
+        reduce: "sum", "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
+        include_self: whether what stands there counts too.
+    """
+    if reduce not in REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    x = tensor(input)
+    _, key, v = grid_write("scatter_add", x, dim, index, src)
+    return _of_line(x, lambda line: _reduced(reduce, line, v, key, include_self))
+
+
+@numpy_names
+@with_out
+def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """input with the slices of source reduced into it at a 1-D index along `dim`.
+
+    Args:
+        reduce: "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
+        include_self: whether what stands there counts too.
+    """
+    if reduce not in REDUCTIONS[1:]:
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    x = tensor(input)
+    key, v = sliced_source("index_reduce", x, dim, index, source)
+    return _of_line(x, lambda line: _reduced(reduce, line, v, key, include_self))
+
+
+@numpy_names
+@with_out
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
+    """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there.
+
+    Of several values for one place the last stays.
+    """
+    x = tensor(input)
+    if reduce is None:
+        return written(x, WRITES["scatter"](x, dim, index, src, value=value))
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    _, key, v = grid_write("scatter_add", x, dim, index, value if src is None else src)
+    if not shape_of(v):
+        v = TABLE["expand"].call(v, np.broadcast_shapes(*[i.shape for i in key]))
+    return _of_line(x, lambda line: _reduced("sum" if reduce == "add" else "prod", line, v, key, True))
+
+
+@numpy_names
+@with_out
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """input with src added at index along `dim`; repeated indices add up."""
+    if not isinstance(src, Box | np.ndarray):
+        raise TypeError(f"scatter_add(): argument 'src' (position 3) must be Tensor, not {type(src).__name__}")
+    x = tensor(input)
+    return written(x, WRITES["scatter_add"](x, dim, index, src))

@@ -13,13 +13,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import errors
-from ..arrays import dtypes
+from ..arrays import dtypes, kernels
+from ..arrays.numpy import restrided
 from ..core import alias, rules
 from ..core.op import TABLE
-from ..core.record import Box
+from ..core.record import Box, wrap
 from ..core.rules import arrays
+from ..core.state import is_recording
 from .define import define
-from .operands import promoted, tensor
+from .operands import promoted, tensor, to_dtype
 from .samples import cases
 
 # ------------------------------------------------------------------------------------------------- argument handling
@@ -29,7 +31,10 @@ def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Sizes given one by one or as one sequence."""
     if len(args) == 1 and not hasattr(args[0], "__index__"):
         args = tuple(args[0])
-    return tuple([operator.index(a) for a in args])
+    for a in args:
+        if type(a) is not int:
+            return tuple([operator.index(a) for a in args])
+    return args
 
 
 def given(op: str, argument: str, args: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
@@ -75,10 +80,30 @@ def numpy_names(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def with_out(function: F) -> F:
+    """Let a function take `out`: the tensor to put the result into, or one for each of several results."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if out is None:
+            return result
+        if not isinstance(result, tuple):
+            return out.resize_as_result_(result)
+        values = [o.resize_as_result_(value) for o, value in zip(out, result, strict=True)]
+        return result._make(values) if hasattr(result, "_make") else tuple(values)
+
+    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
+
+
 def dim_of(dim: int, rank: int) -> int:
     """A dimension counted from the front."""
-    dim = operator.index(dim)
-    rank = max(rank, 1)
+    if type(dim) is not int:
+        dim = operator.index(dim)
+    rank = rank or 1
     if not -rank <= dim < rank:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
     return dim % rank
@@ -86,7 +111,7 @@ def dim_of(dim: int, rank: int) -> int:
 
 def dims_of(dims: Any, rank: int) -> tuple[int, ...]:
     """Distinct dimensions counted from the front."""
-    result = tuple([dim_of(d, rank) for d in dims]) if isinstance(dims, Sequence) else (dim_of(dims, rank),)
+    result = tuple([dim_of(d, rank) for d in dims]) if isinstance(dims, tuple | list | Sequence) else (dim_of(dims, rank),)
     if len(set(result)) < len(result):
         twice = next(d for d in result if result.count(d) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
@@ -103,7 +128,17 @@ def _sum_to(x: Any, shape: tuple[int, ...]) -> Any:
 def _expand(x: Any, shape: tuple[int, ...]) -> Any:
     if x.size == prod(shape):
         return x.reshape(shape)  # nothing is repeated: it may be written to
-    return np.broadcast_to(x, shape)
+    lead = len(shape) - x.ndim
+    steps = (0,) * lead + tuple([0 if n == 1 else k for n, k in zip(x.shape, x.strides, strict=True)])
+    return restrided(x, shape, steps)
+
+
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    return x.reshape(shape)
+
+
+def _transpose(x: Any, dims: tuple[int, ...]) -> Any:
+    return x.transpose(dims)
 
 
 def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -112,7 +147,7 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 define(
     "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),), params=("shape",),
-    display="SumToSize",
+    display="SumToSize", wide=True,
     samples=cases(((2, 3), ((3,),)), ((2, 3), ((2, 1),)), ((2, 3), ((),)), ((0, 2), ((1, 2),)), complex_too=True),
 )  # fmt: skip
 define(
@@ -123,15 +158,19 @@ for _name, _display in (
     ("reshape", "ReshapeAlias"), ("view", "View"), ("unsqueeze", "Unsqueeze"), ("squeeze", "Squeeze"),
 ):  # fmt: skip
     define(
-        _name, "linear", np.reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), params=("shape",),
+        _name, "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), params=("shape",),
         display=_display,
         samples=cases(((2, 3), ((3, 2),)), ((2, 3), ((6, 1),)), ((), ((1,),)), ((0, 2), ((0,),)), complex_too=True),
     )  # fmt: skip
 for _name, _display in (("permute", "Permute"), ("transpose", "Transpose"), ("t", "T")):
     define(
-        _name, "linear", np.transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
+        _name, "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
         display=_display, samples=cases(((2, 3, 4), ((2, 0, 1),)), ((2, 3), ((1, 0),)), ((), ((),)), complex_too=True),
     )  # fmt: skip
+define(
+    "bits", "constant", lambda x, dtype: x.view(dtype), params=("dtype",),
+    samples=cases(((2, 3), (np.dtype(np.int64),)), ((2, 3), (np.dtype(np.float32),)), ((), (np.dtype(np.int64),))),
+)  # fmt: skip
 define(
     "mT", "linear", lambda x: x.swapaxes(-1, -2), (lambda xp, g, ans, x: xp.mT(g),), display="Transpose",
     samples=cases(((2, 3), ()), ((4, 0, 3), ()), complex_too=True),
@@ -183,6 +222,91 @@ _embed = define(
 )  # fmt: skip
 
 
+def memory_order(a: Any) -> tuple[int, ...]:
+    """Dimensions from the largest step in memory to the smallest."""
+    return tuple(sorted(range(a.ndim), key=lambda d: (-abs(a.strides[d]), d)))
+
+
+def _strided(line: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Any:
+    """The elements offset + i * stride[0] + j * stride[1] + .. of a line, without copying them."""
+    if 0 in size:
+        return line[:0].reshape(size)
+    step = line.strides[0]
+    return restrided(line[offset:], size, tuple([n * step for n in stride]))
+
+
+def _as_strided(x: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int, order: tuple[int, ...]) -> Any:
+    return _strided(x.transpose(order).reshape(-1), size, stride, offset)
+
+
+def _strided_sum(
+    g: Any, shape: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...], offset: int, order: tuple[int, ...]
+) -> Any:
+    """Each element of g added at its place in the line of x's elements."""
+    n = prod(shape)
+    places = _strided(np.arange(n), size, stride, offset)
+    line = kernels.add_at_flat(n, places.reshape(-1), np.ascontiguousarray(g).reshape(-1))
+    return line.reshape([shape[d] for d in order]).transpose(_inverse(order))
+
+
+STRIDED = cases(
+    ((7,), ((2, 3), (1, 2), 1, (0,))), ((2, 3), ((3, 2), (1, 3), 0, (0, 1))), ((5,), ((3, 3), (1, 1), 0, (0,))),
+    ((2, 3), ((2, 2), (0, 1), 2, (1, 0))), ((4,), ((), (), 3, (0,))), ((3,), ((0, 2), (1, 1), 0, (0,))),
+    complex_too=True,
+)  # fmt: skip
+define(
+    "as_strided", "linear", _as_strided,
+    (lambda xp, g, ans, x, size, stride, offset, order: xp.strided_sum(g, x.shape, size, stride, offset, order),),
+    params=("size", "stride", "offset", "order"), samples=STRIDED,
+)  # fmt: skip
+define(
+    "strided_sum", "linear", _strided_sum,
+    (lambda xp, g, ans, x, shape, size, stride, offset, order: xp.as_strided(g, size, stride, offset, order),),
+    params=("shape", "size", "stride", "offset", "order"), display="AsStridedBackward", wide=True,
+    samples=cases(
+        ((2, 3), ((7,), (2, 3), (1, 2), 1, (0,))), ((3, 3), ((5,), (3, 3), (1, 1), 0, (0,))),
+        ((2, 2), ((2, 3), (2, 2), (0, 1), 2, (1, 0))), ((0, 2), ((3,), (0, 2), (1, 1), 0, (0,))), complex_too=True,
+    ),
+)  # fmt: skip
+
+
+def _windows(x: Any, dim: int, size: int, step: int) -> Any:
+    count = (x.shape[dim] - size) // step + 1
+    shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
+    steps = (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim])
+    return restrided(x, shape, steps)
+
+
+def _windows_sum(g: Any, shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
+    out = np.zeros(shape, g.dtype)
+    before = (slice(None),) * dim
+    count = g.shape[dim]
+    if size <= count:
+        for k in range(size):
+            out[(*before, slice(k, k + (count - 1) * step + 1, step))] += g[..., k]
+    else:
+        across = np.moveaxis(g, -1, dim + 1)
+        for i in range(count):
+            out[(*before, slice(i * step, i * step + size))] += across[(*before, i)]
+    return out
+
+
+define(
+    "windows", "linear", _windows, (lambda xp, g, ans, x, dim, size, step: xp.windows_sum(g, x.shape, dim, size, step),),
+    params=("dim", "size", "step"), display="Unfold",
+    samples=cases(
+        ((5,), (0, 3, 1)), ((2, 7), (1, 3, 2)), ((4, 2), (0, 4, 1)), ((3,), (0, 0, 1)), ((5, 2), (0, 2, 3)), complex_too=True
+    ),
+)  # fmt: skip
+define(
+    "windows_sum", "linear", _windows_sum, (lambda xp, g, ans, x, shape, dim, size, step: xp.windows(g, dim, size, step),),
+    params=("shape", "dim", "size", "step"), display="UnfoldBackward", wide=True,
+    samples=cases(
+        ((3, 3), ((5,), 0, 3, 1)), ((2, 3, 3), ((2, 7), 1, 3, 2)), ((1, 2, 4), ((4, 2), 0, 4, 1)), complex_too=True
+    ),
+)  # fmt: skip
+
+
 def _cat_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, lengths: Any, wanted: Any) -> Any:
     result, start = [], 0
     for n, want in zip(lengths, wanted, strict=True):
@@ -222,13 +346,6 @@ def _follow(x: Any, chain: tuple[Any, ...]) -> Any:
     return x
 
 
-def _region(shape: tuple[int, ...], chain: tuple[Any, ...]) -> Any:
-    """Mask of the elements that a chain of views shows, whatever memory layout made them views."""
-    mask = np.zeros(prod(shape), bool)
-    mask[_follow(np.arange(mask.size).reshape(shape), chain)] = True
-    return mask.reshape(shape)
-
-
 def _through(xp: Any, g: Any, chain: tuple[Any, ...]) -> Any:
     for name, params in chain:
         g = getattr(xp, name)(g, *params)
@@ -236,11 +353,24 @@ def _through(xp: Any, g: Any, chain: tuple[Any, ...]) -> Any:
 
 
 def _put(x: Any, value: Any, chain: tuple[Any, ...]) -> None:
+    """Write what a chain of views shows of x, whatever memory layout made them views."""
     part = _follow(x, chain)
     if np.may_share_memory(part, x):
         part[...] = value
-    else:
-        x.reshape(-1)[_follow(np.arange(x.size).reshape(x.shape), chain)] = value
+        return
+    # x lies in memory as the base did not: its numbers (two of a complex one) are followed through the chain
+    line = x.reshape(-1).view(x.real.dtype)
+    numbers = np.arange(line.size, dtype=np.float64)
+    shown = _follow((numbers.view(np.complex128) if x.dtype.kind == "c" else numbers).reshape(x.shape), chain)
+    values = np.array(np.broadcast_to(value, shown.shape), part.dtype, order="C")
+    places = np.array(shown, order="C").reshape(-1).view(np.float64).astype(np.intp)
+    line[places] = values.reshape(-1).view(x.real.dtype)
+
+
+def _without_part(x: Any, chain: tuple[Any, ...]) -> Any:
+    out = np.array(x, order="C")
+    _put(out, 0, chain)
+    return out
 
 
 def _overwrite(base: Any, value: Any, chain: tuple[Any, ...]) -> Any:
@@ -256,7 +386,7 @@ def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, 
     if value and (need is None or value in need):
         rules.add(cot, value, np.array(_follow(g, chain)), owned)
     if base and (need is None or base in need):
-        buffer = g if s in owned and g.flags.writeable and g.flags.c_contiguous else g.copy()
+        buffer = g if s in owned and g.flags.writeable and g.flags.c_contiguous else np.array(g, order="C")
         owned.discard(s)
         _put(buffer, 0, chain)
         if base in cot:
@@ -267,24 +397,25 @@ def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, 
 
 
 def _overwrite_base(xp: Any, g: Any, ans: Any, base: Any, value: Any, chain: tuple[Any, ...]) -> Any:
-    return xp.where(xp.region(g, base.shape, chain), 0.0, g)
+    return xp.without_part(g, chain)
 
 
 CHAIN = (("permute", ((1, 0),)), ("index", ((slice(0, 2), Ellipsis),)))
 # What remains of a base after a write into one of its views.
 define(
-    "region",
-    "constant",
-    lambda g, shape, chain: _region(shape, chain),
-    params=("shape", "chain"),
-    samples=cases(((2, 3), ((2, 3), CHAIN))),
-)
-define(
-    "overwrite", "linear", _overwrite,
-    (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
-    arity=2, params=("chain",), raw_backward=_overwrite_backward, display="CopySlices",
-    samples=cases(((2, 3), (2, 2), (CHAIN,)), complex_too=True),
+    "without_part", "linear", _without_part, (lambda xp, g, ans, x, chain: xp.without_part(g, chain),), params=("chain",),
+    samples=cases(((2, 3), (CHAIN,)), complex_too=True),
 )  # fmt: skip
+for _name, _display in (
+    ("overwrite", "CopySlices"), ("select_scatter", "SelectScatter"), ("slice_scatter", "SliceScatter"),
+    ("diagonal_scatter", "DiagonalScatter"), ("as_strided_scatter", "AsStridedScatter"),
+):  # fmt: skip
+    define(
+        _name, "linear", _overwrite,
+        (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
+        arity=2, params=("chain",), raw_backward=_overwrite_backward, display=_display,
+        samples=cases(((2, 3), (2, 2), (CHAIN,)), complex_too=True),
+    )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------- public functions
 
@@ -294,14 +425,19 @@ def _view(x: Any, name: str, *params: Any) -> Any:
 
 
 def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
+    if shape.count(-1) == 0 and prod(shape) == numel and min(shape, default=0) >= 0:
+        return shape
     if shape.count(-1) > 1:
         raise RuntimeError(f"only one dimension can be inferred. {op}() got the shape {list(shape)}.")
     if shape.count(-1) == 1:
         rest = prod(n for n in shape if n != -1)
+        if not rest and not numel:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                "can be any value and is ambiguous"
+            )
         if rest and numel % rest == 0:
             return tuple([numel // rest if n == -1 else n for n in shape])
-    elif prod(shape) == numel and min(shape, default=0) >= 0:
-        return shape
     raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}. In {op}().")
 
 
@@ -310,24 +446,47 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     x = tensor(input)
     alias.sync_only(x) if x._st is not None else None
     target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
-    if np.may_share_memory(x._d.reshape(target), x._d):
+    if x._d.flags.c_contiguous or np.may_share_memory(x._d.reshape(target), x._d):
         return _view(x, "reshape", target)
     return TABLE["reshape"].call(x, target)
 
 
 def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
-    """The same memory in another shape; an error where that is not possible."""
+    """The same memory in another shape, or its bits in another dtype (without gradient).
+
+    Raises:
+        RuntimeError: where that is not possible without a copy.
+    """
     x = tensor(input)
     if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], dtypes.dtype | np.dtype)):
-        raise TypeError("view() with a dtype is not supported: use .to(dtype)")
+        return _in_dtype(x, dtypes.to_numpy(dtype if dtype is not None else sizes[0]))
     alias.sync_only(x) if x._st is not None else None
     target = _filled(given("view", "size", sizes, size), x._d.size, "view")
-    if x._d.size and not np.may_share_memory(x._d.reshape(target), x._d):
+    if x._d.size and not x._d.flags.c_contiguous and not np.may_share_memory(x._d.reshape(target), x._d):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         )
     return _view(x, "view", target)
+
+
+def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
+    """The memory's bits taken for another dtype; of another size, the last dimension grows or shrinks."""
+    shape = shape_of(x)
+    if x._d.dtype == dtype:
+        return _view(x, "alias")
+    old, new = (errors.dtype_name(d) for d in (x._d.dtype, dtype))
+    if x._d.itemsize != dtype.itemsize:
+        if not shape:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {old} as {new} (different element sizes)")
+        if shape[-1] * x._d.itemsize % dtype.itemsize:
+            raise RuntimeError(
+                f"self.size(-1) must be divisible by {dtype.itemsize // x._d.itemsize} to view {old} as {new} (different "
+                f"element sizes), but got {shape[-1]}"
+            )
+        if x._d.strides[-1] != x._d.itemsize:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {old} as {new} (different element sizes)")
+    return alias.view(alias.detached(x), TABLE["bits"], dtype)
 
 
 def view_as(input: Any, other: Any) -> Any:
@@ -356,7 +515,15 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     x = tensor(input)
     shape = shape_of(x)
     dim = dim_of(dim, len(shape))
-    return reshape(x, (*shape[:dim], *_filled(tuple(sizes), shape[dim], "unflatten"), *shape[dim + 1 :]))
+    parts = tuple(sizes)
+    if not parts:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    if -1 not in parts and prod(parts) != shape[dim]:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(parts)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the "
+            "input tensor"
+        )
+    return reshape(x, (*shape[:dim], *_filled(parts, shape[dim], "unflatten"), *shape[dim + 1 :]))
 
 
 def ravel(input: Any) -> Any:
@@ -411,6 +578,21 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
     return _view(x, "transpose", tuple(order))
 
 
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """transpose under NumPy's name."""
+    return transpose(input, axis0, axis1)
+
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+    """transpose under a third name."""
+    return transpose(input, dim0, dim1)
+
+
+def moveaxis(input: Any, source: Any, destination: Any) -> Any:
+    """movedim under NumPy's name."""
+    return movedim(input, source, destination)
+
+
 def t(input: Any) -> Any:
     """The transpose of a matrix; tensors of lower rank as they are."""
     x = tensor(input)
@@ -420,13 +602,21 @@ def t(input: Any) -> Any:
     return _view(x, "t", tuple(range(rank))[::-1])
 
 
+def _moved(name: str, dims: Any, rank: int) -> tuple[int, ...]:
+    given = (dims,) if hasattr(dims, "__index__") else tuple(dims)
+    result = tuple([dim_of(d, rank) for d in given])
+    if len(set(result)) < len(result):
+        raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+    return result
+
+
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Dimensions moved from source to destination, the others in order."""
     x = tensor(input)
     rank = len(shape_of(x))
     if not rank:
         return _view(x, "permute", ())
-    src, dst = dims_of(source, rank), dims_of(destination, rank)
+    src, dst = (_moved(name, d, rank) for name, d in (("source", source), ("destination", destination)))
     if len(src) != len(dst):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(src)} dims) should contain the same number of "
@@ -450,6 +640,11 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
             f"must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
         )
     full = tuple([shape[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(target)])
+    for i, n in enumerate(full[:lead]):
+        if n < 0:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}"
+            )
     for i, n in enumerate(shape):
         if n not in (1, full[i + lead]):
             raise RuntimeError(
@@ -484,6 +679,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if any(len(shape_of(x)) > 1 for x in xs):
         raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensors")
+    if len({x._d.dtype for x in xs}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     places = list(range(len(xs)))
     if indexing == "xy" and len(xs) > 1:
         places[:2] = 1, 0
@@ -501,9 +698,22 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     if len(counts) < len(shape):
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     shape = (1,) * (len(counts) - len(shape)) + shape
+    if min(counts, default=0) < 0:
+        full = [c * n for c, n in zip(counts, shape, strict=True)]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(full)}: {full}")
     paired = TABLE["reshape"].call(x, tuple([k for n in shape for k in (1, n)]))
     spread = TABLE["expand"].call(paired, tuple([k for c, n in zip(counts, shape, strict=True) for k in (c, n)]))
     return TABLE["clone"].call(TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)])))
+
+
+def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
+    """Summed over the dimensions that expand() to input's shape would repeat."""
+    x = tensor(input)
+    target, shape = given("sum_to_size", "size", sizes, size), shape_of(x)
+    lead = len(shape) - len(target)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=False)):
+        raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    return TABLE["sum_to"].call(x, target)
 
 
 def tile(input: Any, *counts: Any, dims: Any = None) -> Any:
@@ -526,9 +736,12 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     """Tensors joined along an existing dimension, in their common dtype."""
     xs = _sequence("cat", tensors)
     if not xs:
-        raise ValueError("cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for i, x in enumerate(xs):
+        if not shape_of(x):
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     xs = [x for x in xs if shape_of(x) != (0,)] or xs[:1]
-    xs = promoted(xs)
+    xs = xs if len({x._d.dtype for x in xs}) == 1 else promoted(xs)
     d = dim_of(dim if axis is None else axis, len(shape_of(xs[0])))
     first = shape_of(xs[0])
     for i, x in enumerate(xs):
@@ -548,9 +761,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
 @numpy_names
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """Tensors of one shape joined along a new dimension."""
-    xs = promoted(_sequence("stack", tensors))
-    if not xs:
-        raise RuntimeError("stack expects a non-empty TensorList")
+    xs = promoted(_filled_list("stack", tensors))
     first = shape_of(xs[0])
     for i, x in enumerate(xs):
         if shape_of(x) != first:
@@ -578,12 +789,20 @@ def split(
         raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'")
     dim = dim if axis is None else axis
     shape = shape_of(x)
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = dim_of(dim, len(shape))
     if hasattr(s, "__index__"):
         s = operator.index(s)
-        if s <= 0:
-            raise RuntimeError(f"split expects split_size be positive, but got split_size={s}")
-        s = [min(s, shape[d] - i) for i in range(0, max(shape[d], 1), s)]
+        if s < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={s}")
+        if not s and shape[d]:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {shape[d]}")
+        s = [min(s, shape[d] - i) for i in range(0, max(shape[d], 1), s or 1)]
+    elif any(operator.index(n) < 0 for n in s):
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(s)}"
+        )
     if builtins_sum(s) != shape[d]:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), but "
@@ -607,8 +826,10 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if not shape_of(input):
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     n = shape_of(input)[dim_of(dim, len(shape_of(input)))]
-    return split(input, max(-(-n // chunks), 1), dim)
+    return split(input, -(-n // chunks), dim) if n else split(input, (0,) * chunks, dim)
 
 
 @numpy_names
@@ -617,26 +838,45 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     shape = shape_of(input)
     d = dim_of(dim, len(shape))
     if not shape:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return tuple([_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])])
 
 
 @numpy_names
 def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     """A view of `length` elements along `dim` from `start`."""
-    d = dim_of(dim, len(shape_of(input)))
-    start = operator.index(start)
-    start += shape_of(input)[d] if start < 0 else 0
-    if start + length > shape_of(input)[d]:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({shape_of(input)[d]}).")
-    return _part(input, d, start, start + length)
+    x = tensor(input)
+    shape = shape_of(x)
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    d = dim_of(dim, len(shape))
+    begin, length = operator.index(start), operator.index(length)
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -shape[d] <= begin <= shape[d]:
+        raise IndexError(f"start out of range (expected to be in range of [-{shape[d]}, {shape[d]}], but got {begin})")
+    begin += shape[d] if begin < 0 else 0
+    if begin + length > shape[d]:
+        raise RuntimeError(f"start ({begin}) + length ({length}) exceeds dimension size ({shape[d]}).")
+    return _part(x, d, begin, begin + length)
+
+
+def _selected(x: Any, dim: int, index: int) -> tuple[Any, ...]:
+    """The index of one slice along dim."""
+    shape = shape_of(x)
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d, i = dim_of(dim, len(shape)), operator.index(index)
+    if not -shape[d] <= i < shape[d]:
+        raise IndexError(f"select(): index {i} out of range for tensor of size {list(shape)} at dimension {d}. In select().")
+    return (*(slice(None),) * d, i, Ellipsis)
 
 
 @numpy_names
 def select(input: Any, dim: int, index: int) -> Any:
     """A view of one slice along `dim`, without that dimension."""
-    d = dim_of(dim, len(shape_of(input)))
-    return _view(input, "index", (slice(None),) * d + (operator.index(index), Ellipsis))
+    x = tensor(input)
+    return _view(x, "index", _selected(x, dim, index))
 
 
 def flip(input: Any, *places: Any, dims: Any = None) -> Any:
@@ -648,10 +888,18 @@ def flip(input: Any, *places: Any, dims: Any = None) -> Any:
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """Elements shifted around along dimensions; without dims over the flattened tensor."""
     x = tensor(input)
-    by = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    if dims is None:
-        return reshape(_roll(reshape(x, -1), by, (0,)), shape_of(x))
-    return _roll(x, by, dims_of(dims, len(shape_of(x))))
+    rank = len(shape_of(x))
+    by = (operator.index(shifts),) if hasattr(shifts, "__index__") else tuple(shifts)
+    along = () if dims is None else (dims,) if hasattr(dims, "__index__") else tuple(dims)
+    if not by:
+        raise RuntimeError("`shifts` required")
+    if not along and len(by) == 1:
+        return TABLE["reshape"].call(_roll(TABLE["reshape"].call(x, (x._d.size,)), by, (0,)), shape_of(x))
+    if len(along) != len(by):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(by)}, dims:{len(along)}")
+    if not rank:
+        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
+    return _roll(x, by, tuple([dim_of(d, rank) for d in along]))
 
 
 def _matrix(name: str, input: Any) -> Any:
@@ -661,11 +909,13 @@ def _matrix(name: str, input: Any) -> Any:
     return x
 
 
+@with_out
 def tril(input: Any, diagonal: int = 0) -> Any:
     """Lower triangle of matrices, 0 elsewhere."""
     return _tril(_matrix("tril", input), diagonal)
 
 
+@with_out
 def triu(input: Any, diagonal: int = 0) -> Any:
     """Upper triangle of matrices, 0 elsewhere."""
     return _triu(_matrix("triu", input), diagonal)
@@ -673,8 +923,12 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
-    rank = len(shape_of(input))
-    return _view(input, "diagonal", offset, dim_of(dim1, rank), dim_of(dim2, rank))
+    x = tensor(input)
+    rank = len(shape_of(x))
+    a, b = dim_of(dim1, rank), dim_of(dim2, rank)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return _view(x, "diagonal", offset, a, b)
 
 
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
@@ -682,6 +936,8 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     x = tensor(input)
     shape = shape_of(x)
     a, b = sorted((dim_of(dim1, len(shape) + 1), dim_of(dim2, len(shape) + 1)))
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     full = list(shape[:-1])
     n = shape[-1] + (offset if offset > 0 else -offset)
     full.insert(a, n)
@@ -691,6 +947,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
     return _embed(x, tuple(full), offset, a, b)
 
 
+@with_out
 def diag(input: Any, diagonal: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     x = tensor(input)
@@ -700,6 +957,470 @@ def diag(input: Any, diagonal: int = 0) -> Any:
     if rank == 2:
         return TABLE["clone"].call(TABLE["diagonal"].call(x, diagonal, 0, 1))
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {rank}D")
+
+
+@with_out
+def diagflat(input: Any, offset: int = 0) -> Any:
+    """The matrix with input's elements, in order, on a diagonal."""
+    return diag_embed(TABLE["reshape"].call(tensor(input), (-1,)), offset)
+
+
+# ------------------------------------------------------------------------------------------------- views of any stride
+
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """A view of the memory block that input lies in, with any sizes, steps and start (in elements).
+
+    Elements that are shown several times get the sum of their cotangents. Where the view reaches past the tensor whose
+    history input shares (a leaf that is itself a part of a block), the result is a copy, and what lies outside counts as
+    constant.
+
+    Raises:
+        RuntimeError: for negative steps, for a view that leaves the block, or one that leaves a part whose base is gone, so
+            that nothing is known of the gradient of what lies outside.
+    """
+    x = input if isinstance(input, Box) else tensor(input)  # which would let go of the base that x alone still knows
+    shape_of(x)
+    full, steps = sizes((size,)), sizes((stride,))
+    if len(full) != len(steps):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(n < 0 for n in steps):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
+    if any(n < 0 for n in full):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(full)} and strides={list(steps)}")
+    own, base, root = alias.layers(x)
+    start, stop = _extent(root)
+    offset = (_extent(own)[0] - start) // root.itemsize if storage_offset is None else operator.index(storage_offset)
+    last = -1 if 0 in full else offset + builtins_sum((n - 1) * k for n, k in zip(full, steps, strict=True))
+    if offset < 0 or (last + 1) * root.itemsize > stop - start:
+        raise RuntimeError(
+            f"setStorage: sizes {list(full)}, strides {list(steps)}, storage offset {offset}, and itemsize {root.itemsize} "
+            f"requiring a storage size of {(last + 1) * root.itemsize} are out of bounds for storage of size {stop - start}"
+        )
+    for part, view_it in ((own, alias.view), (base, alias.view_of_base)):
+        order, begin = memory_order(part), (_extent(part)[0] - start) // root.itemsize
+        if part.transpose(order).flags.c_contiguous and offset - begin >= 0 and last - begin < part.size:
+            return view_it(x, TABLE["as_strided"], full, steps, offset - begin, order)
+    if x._s > 0 and is_recording():
+        raise RuntimeError(
+            "as_strided() reaches past a tensor that is part of a larger one which is gone: keep the larger one, and take "
+            "the view of it."
+        )
+    count = (stop - start) // root.itemsize
+    line = restrided(root, (count,), (root.itemsize,))
+    at = (_extent(own)[0] - start) // root.itemsize
+    places = _strided(np.arange(count), own.shape, tuple([n // root.itemsize for n in own.strides]), at)
+    return TABLE["as_strided"].call(TABLE["index_put"].call(wrap(line.copy()), x, (places,)), full, steps, offset, (0,))
+
+
+def _extent(a: Any) -> tuple[int, int]:
+    """First address of an array's elements and the one past its last."""
+    low, high = np.lib.array_utils.byte_bounds(a)
+    return low, high
+
+
+def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
+    """A view of all windows of `size` elements along a dimension, `step` apart; the last dimension goes over a window."""
+    x = tensor(input)
+    shape = shape_of(x)
+    d, size, step = dim_of(dimension, len(shape)), operator.index(size), operator.index(step)
+    n = shape[d] if shape else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > n:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {n} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if not shape:
+        return _part(reshape(x, (1,)), 0, 0, size)
+    return _view(x, "windows", d, size, step)
+
+
+# --------------------------------------------------------------------------------------------------- joining and dividing
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
+    return _each(tensors, lambda x: reshape(x, (1,)) if not shape_of(x) else x)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors with dimensions of size 1 added in front up to two: one result, or a tuple for several."""
+    return _each(tensors, _two_dims)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
+    return _each(tensors, lambda x: x if len(shape_of(x)) > 2 else unsqueeze(_two_dims(x), -1))
+
+
+def _two_dims(x: Any) -> Any:
+    shape = shape_of(x)
+    return x if len(shape) > 1 else unsqueeze(x, 0) if shape else reshape(x, (1, 1))
+
+
+def _each(given: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:
+    many = len(given) != 1 or isinstance(given[0], list | tuple)
+    if not many:
+        return change(tensor(given[0]))
+    return tuple([change(tensor(x)) for x in (given[0] if len(given) == 1 else given)])
+
+
+@with_out
+def hstack(tensors: Any) -> Any:
+    """Tensors joined along their second dimension, or their only one."""
+    xs = atleast_1d(_filled_list("hstack", tensors))
+    return cat(xs, 0 if len(shape_of(xs[0])) == 1 else 1)
+
+
+@with_out
+def vstack(tensors: Any) -> Any:
+    """Tensors joined along their first dimension, vectors as rows."""
+    return cat(atleast_2d(_filled_list("vstack", tensors)), 0)
+
+
+@with_out
+def dstack(tensors: Any) -> Any:
+    """Tensors joined along their third dimension, vectors as (1, n, 1)."""
+    return cat(atleast_3d(_filled_list("dstack", tensors)), 2)
+
+
+@with_out
+def column_stack(tensors: Any) -> Any:
+    """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
+    xs = _filled_list("column_stack", tensors)
+    return hstack([x if len(shape_of(x)) > 1 else reshape(x, (x._d.size, 1)) for x in xs])
+
+
+def _filled_list(op: str, tensors: Any) -> list[Any]:
+    xs = _sequence(op, tensors)
+    if not xs:
+        raise RuntimeError(f"{op} expects a non-empty TensorList")
+    return xs
+
+
+def block_diag(*tensors: Any) -> Any:
+    """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
+    xs = promoted([_two_dims(tensor(x)) for x in tensors]) if tensors else []
+    for i, x in enumerate(xs):
+        if len(shape_of(x)) > 2:
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                f"Input {i} has {len(shape_of(x))} dimensions"
+            )
+    width, left, rows = builtins_sum(x._d.shape[1] for x in xs), 0, []
+    for x in xs:
+        rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
+        left += x._d.shape[1]
+    return _cat(rows, 0) if rows else wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All combinations of one element from each vector, as rows; of one vector: the vector."""
+    xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
+    for x in xs:
+        if len(shape_of(x)) != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
+    return xs[0] if len(xs) == 1 else stack([reshape(g, -1) for g in meshgrid(*xs, indexing="ij")], 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All combinations of r elements of a vector, as rows."""
+    x = tensor(input)
+    if len(shape_of(x)) != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if not r:
+        return wrap(np.zeros(0, x._d.dtype))
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    table = np.array(list(choose(range(x._d.size), r)), np.int64).reshape(-1, r)
+    return TABLE["index_select"].call(x, (table,))
+
+
+@numpy_names
+def tensor_split(
+    input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
+) -> tuple[Any, ...]:
+    """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
+    x = tensor(input)
+    shape = shape_of(x)
+    if not shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = dim_of(dim, len(shape))
+    where = next(v for v in (indices_or_sections, indices, sections) if v is not None)
+    if isinstance(where, Box):
+        if len(shape_of(where)) > 1 or where._d.dtype != np.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+                f"got a tensor with {where._d.ndim} dims"
+            )
+        where = where._d.tolist()
+    if hasattr(where, "__index__"):
+        count = operator.index(where)
+        if count <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+        least, more = divmod(shape[d], count)
+        bounds = list(itertools.accumulate([least + (i < more) for i in range(count)], initial=0))
+    else:
+        bounds = [0, *[operator.index(i) for i in where], shape[d]]
+    return tuple([_part(x, d, a, b) for a, b in itertools.pairwise(bounds)])
+
+
+def _split_along(name: str, input: Any, where: Any, least: int, dim: int) -> tuple[Any, ...]:
+    x = tensor(input)
+    shape = shape_of(x)
+    if len(shape) < least:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {len(shape)} dimensions!"
+        )
+    if hasattr(where, "__index__") and (where <= 0 or shape[dim] % where):
+        raise RuntimeError(
+            f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {shape[dim]} is not "
+            f"divisible by the split_size {where}!"
+        )
+    return tensor_split(x, where, dim)
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
+    return _split_along("hsplit", input, indices_or_sections, 1, 1 if len(shape_of(tensor(input))) > 1 else 0)
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
+    return _split_along("vsplit", input, indices_or_sections, 2, 0)
+
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the third dimension; a number of parts must divide its size."""
+    return _split_along("dsplit", input, indices_or_sections, 3, 2)
+
+
+@numpy_names
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of consecutive parts of the given sizes along `dim`."""
+    return split(input, tuple(split_sizes), dim)
+
+
+@numpy_names
+def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+    """split(): in-place writes to its parts need no special care here."""
+    return split(input, split_size, dim)
+
+
+@numpy_names
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """split_with_sizes(): in-place writes to its parts need no special care here."""
+    return split(input, tuple(split_sizes), dim)
+
+
+@numpy_names
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """chunk(): in-place writes to its parts need no special care here."""
+    return chunk(input, chunks, dim)
+
+
+def _constant_pad(x: Any, widths: Any, value: float) -> Any:
+    """Elements added before and after each dimension, or (negative numbers) taken away."""
+    dims = [(n, b, a) for n, (b, a) in zip(x.shape, widths, strict=True)]
+    out = np.full([n + b + a for n, b, a in dims], value, x.dtype)
+    kept = tuple([slice(max(-b, 0), n + min(a, 0)) for n, b, a in dims])
+    out[tuple([slice(max(b, 0), n + b + min(a, 0)) for n, b, a in dims])] = x[kept]
+    return out
+
+
+def _taken_back(widths: Any) -> Any:
+    return tuple([(-b, -a) for b, a in widths])
+
+
+define(
+    "constant_pad", "general", _constant_pad,
+    (lambda xp, g, ans, x, widths, value: xp.constant_pad(g, _taken_back(widths), 0.0),), params=("widths", "value"),
+    display="ConstantPadNd", wide=False,
+    samples=cases(
+        ((2, 3), (((0, 0), (1, 2)), 0.0)), ((3, 4), (((-1, 1), (2, -3)), 2.5)), ((0, 2), (((1, 0), (0, 0)), 1.0)),
+        complex_too=True,
+    ),
+)  # fmt: skip
+
+
+def pad_widths(pad: Sequence[int], rank: int) -> tuple[tuple[int, int], ...]:
+    """Pads given from the last dimension on backwards, as pairs (before, after) from the first dimension on."""
+    pairs = list(zip(pad[::2], pad[1::2], strict=True))
+    return ((0, 0),) * (rank - len(pairs)) + tuple(pairs[::-1])
+
+
+def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
+    """input with a value added around it: `pad` has the numbers before and after of the last dimension, the last but one ..
+
+    Negative numbers take elements away.
+
+    Raises:
+        RuntimeError: for an odd number of pads, or more than there are dimensions.
+    """
+    x = tensor(input)
+    shape, given = shape_of(x), sizes((pad,))
+    if len(given) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(given)}")
+    if len(given) > 2 * len(shape):
+        raise RuntimeError(
+            f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(given)} "
+            f"while the input has {len(shape)} dimensions."
+        )
+    widths = pad_widths(given, len(shape))
+    for n, (b, a) in zip(shape, widths, strict=True):
+        if n + min(b, 0) + min(a, 0) < 0 or n + b + a < 0:
+            raise RuntimeError(
+                f"narrow(): length must be non-negative. The input size {list(shape)}, plus negative padding {list(given)}, "
+                "is negative"
+            )
+    kind = x._d.dtype.kind
+    return TABLE["constant_pad"].call(x, widths, x._d.dtype.type(value).item() if kind in "iub" else value)
+
+
+# ----------------------------------------------------------------------------------------------------------- turning around
+
+
+def adjoint(input: Any) -> Any:
+    """The last two dimensions exchanged, complex values conjugated."""
+    x = tensor(input)
+    if len(shape_of(x)) < 2:
+        raise errors.no_matrix_property("adjoint()", len(shape_of(x)))
+    turned = transpose(x, -2, -1)
+    return TABLE["conj"].call(turned) if x._d.dtype.kind == "c" else turned
+
+
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
+    x = tensor(input)
+    rank, plane = len(shape_of(x)), sizes((dims,))
+    if len(plane) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
+    if rank < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {rank}")
+    a, b = (dim_of(d, rank) for d in plane)
+    if a == b:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
+    turned = x if k % 4 == 0 else _flip(x, {1: (b,), 2: (a, b), 3: (a,)}[k % 4])
+    return TABLE["clone"].call(transpose(turned, a, b) if k % 2 else turned)
+
+
+def fliplr(input: Any) -> Any:
+    """Columns in reverse order (a copy)."""
+    if len(shape_of(tensor(input))) < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+def flipud(input: Any) -> Any:
+    """Rows in reverse order (a copy)."""
+    if len(shape_of(tensor(input))) < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+# ---------------------------------------------------------------------------------------------- with a part written over
+
+
+def _with_part(name: str, input: Any, src: Any, chain: tuple[Any, ...]) -> Any:
+    x = tensor(input)
+    v = to_dtype(tensor(src), x._d.dtype)
+    part = _follow(x._d, chain).shape
+    if shape_of(v) != part:
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(shape_of(v))}, slice size = "
+            f"{list(part)}"
+        )
+    return TABLE[name].call(x, v, chain)
+
+
+@numpy_names
+@with_out
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
+    """input with src in place of one slice along `dim`."""
+    return _with_part("select_scatter", input, src, (("index", (_selected(tensor(input), dim, index),)),))
+
+
+@numpy_names
+@with_out
+def slice_scatter(
+    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    """input with src in place of the elements start, start + step, .. before end along `dim`."""
+    d = dim_of(dim, len(shape_of(tensor(input))))
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    return _with_part("slice_scatter", input, src, (("index", ((*(slice(None),) * d, slice(start, end, step), Ellipsis),)),))
+
+
+@with_out
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """input with src in place of a diagonal."""
+    rank = len(shape_of(tensor(input)))
+    return _with_part("diagonal_scatter", input, src, (("diagonal", (offset, dim_of(dim1, rank), dim_of(dim2, rank))),))
+
+
+@with_out
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """input with src in place of the elements that as_strided would show."""
+    x = tensor(input)
+    order = memory_order(x._d) if shape_of(x) else ()
+    chain = (("as_strided", (sizes((size,)), sizes((stride,)), operator.index(storage_offset or 0), order)),)
+    as_strided(TABLE["contiguous"].call(x), size, stride, storage_offset or 0)  # checks the sizes
+    return _with_part("as_strided_scatter", x, src, chain)
+
+
+# -------------------------------------------------------------------------------------------------------- copies of views
+
+
+def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of views with copies for them."""
+
+    @functools.wraps(function)
+    def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if isinstance(result, tuple):
+            copies = tuple([TABLE["clone"].call(r) for r in result])
+            if out is not None:
+                for target, r in zip(out, copies, strict=True):
+                    target.resize_as_result_(r)
+                return None
+            return copies
+        result = TABLE["clone"].call(result)
+        return result if out is None else out.resize_as_result_(result)
+
+    signature = inspect.signature(function)
+    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    copy.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
+    copy.__name__ = copy.__qualname__ = f"{function.__name__}_copy"
+    copy.__doc__ = f"A copy of what {function.__name__}() shows."
+    return copy
+
+
+def _alias(input: Any) -> Any:
+    """Another tensor on the same memory."""
+    return _view(tensor(input), "alias")
+
+
+alias_copy = _copied(_alias)
+alias_copy.__name__ = alias_copy.__qualname__ = "alias_copy"
+alias_copy.__doc__ = "A copy."
+as_strided_copy = _copied(as_strided)
+diagonal_copy = _copied(diagonal)
+expand_copy = _copied(expand)
+narrow_copy = _copied(narrow)
+permute_copy = _copied(permute)
+select_copy = _copied(select)
+split_copy = _copied(split)
+split_with_sizes_copy = _copied(split_with_sizes)
+squeeze_copy = _copied(squeeze)
+t_copy = _copied(t)
+transpose_copy = _copied(transpose)
+unbind_copy = _copied(unbind)
+unfold_copy = _copied(unfold)
+unsqueeze_copy = _copied(unsqueeze)
+view_copy = _copied(view)
 
 
 arrays.stack = stack

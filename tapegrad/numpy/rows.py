@@ -13,22 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import dtypes
-from .core.op import TABLE
-from .core.record import wrap
-from .ops import create, einsum, elementwise, index, linalg, operands, reduce, shape, sort
-from .tensor import Tensor, raw, use_numpy
+from ..arrays import dtypes
+from ..core.op import TABLE
+from ..core.record import wrap
+from ..ops import create, einsum, elementwise, index, linalg, operands, reduce, shape, sort
+from ..tensor import Tensor, raw, use_numpy
 
 NO: Any = np._NoValue  # NumPy's mark of an argument that was not given
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+LATER: dict[str, Callable[..., Any]] = {}  # functions of later NumPy 2 versions, which the namespace has in all
 
 
 def row(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Name the NumPy functions that a function stands for."""
+    """Name the NumPy functions that a function stands for; those that not every NumPy 2 has by their name."""
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         for f in functions:
-            FUNCTIONS[f] = function
+            if isinstance(f, str):
+                LATER[f] = function
+                f = getattr(np, f, None)
+            if f is not None:
+                FUNCTIONS[f] = function
         return function
 
     return enter
@@ -81,6 +86,13 @@ def _tensors(values: Any) -> list[Any]:
 
 def _tensor(x: Any) -> Any:
     return x if isinstance(x, Tensor) else _tensors([x])[0]
+
+
+def _raw_index(indices: Any) -> Any:
+    """Indices with their tensors as arrays."""
+    if isinstance(indices, tuple):
+        return tuple([_raw_index(i) for i in indices])
+    return raw(indices) if isinstance(indices, Tensor) else indices
 
 
 def _ufunc_operands(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -183,6 +195,10 @@ def _float_power(x: Any, y: Any) -> Any:
     return elementwise.pow(x, y)
 
 
+def _matmul(x: Any, y: Any) -> Any:
+    return linalg.matmul(*operands.promoted(_tensors((x, y))))
+
+
 def _conjugate(x: Any) -> Any:
     return TABLE["conj"].call(x) if x.is_complex() else TABLE["clone"].call(x)
 
@@ -191,7 +207,7 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.add: elementwise.add, np.subtract: elementwise.sub, np.multiply: elementwise.mul, np.true_divide: elementwise.div,
     np.floor_divide: elementwise.floor_divide, np.remainder: elementwise.remainder, np.fmod: elementwise.fmod,
     np.power: elementwise.pow, np.float_power: _float_power, np.negative: elementwise.neg,
-    np.positive: elementwise.clone, np.absolute: elementwise.abs, np.fabs: elementwise.abs, np.sign: elementwise.sign,
+    np.positive: elementwise.clone, np.absolute: elementwise.abs, np.fabs: elementwise.abs, np.sign: elementwise.sgn,
     np.exp: elementwise.exp, np.exp2: elementwise.exp2, np.expm1: elementwise.expm1, np.log: elementwise.log,
     np.log2: elementwise.log2, np.log10: elementwise.log10, np.log1p: elementwise.log1p, np.sqrt: elementwise.sqrt,
     np.square: elementwise.square, np.reciprocal: elementwise.reciprocal, np.sin: elementwise.sin, np.cos: elementwise.cos,
@@ -204,9 +220,12 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.isnan: elementwise.isnan, np.isinf: elementwise.isinf, np.isfinite: elementwise.isfinite,
     np.logical_and: elementwise.logical_and, np.logical_or: elementwise.logical_or, np.logical_xor: elementwise.logical_xor,
     np.logical_not: elementwise.logical_not, np.bitwise_and: elementwise.bitwise_and, np.bitwise_or: elementwise.bitwise_or,
-    np.bitwise_xor: elementwise.bitwise_xor, np.invert: elementwise.bitwise_not, np.matmul: linalg.matmul,
+    np.bitwise_xor: elementwise.bitwise_xor, np.invert: elementwise.bitwise_not, np.matmul: _matmul,
     np.conjugate: _conjugate, np.logaddexp: elementwise.logaddexp,
 }  # fmt: skip
+
+
+METHODS: dict[str, tuple[Any, Callable[..., Any]]] = {}  # method of a ufunc to the ufuncs it is recorded for, and how
 
 
 def _bool_result(ufunc: Any) -> bool:
@@ -238,6 +257,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         return REDUCTIONS[ufunc](*inputs, **{"axis": 0, **kwargs})
     if method == "accumulate" and ufunc in SCANS:
         return SCANS[ufunc](*inputs, **{"axis": 0, **kwargs})
+    if method in METHODS and ufunc in METHODS[method][0]:
+        return METHODS[method][1](ufunc, *inputs, **kwargs)
     if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.signature is None:
         x, y = _tensors(inputs)
         left = shape.reshape(x, (*raw(x).shape, *([1] * raw(y).ndim)))
@@ -251,6 +272,8 @@ def _called(
 ) -> Any:  # fmt: skip
     """A ufunc of the table with keywords."""
     name = ufunc.__name__
+    if ufunc.nout > 1:
+        _refuse(name, out=(out, None), where=(where, True), dtype=(dtype, None))
     _refuse(name, casting=(casting, "same_kind"), order=(order, "K"), subok=(subok, True),
             **{k: (v, None) for k, v in rest.items()})  # fmt: skip
     if dtype is not None and _bool_result(ufunc):
@@ -322,7 +345,7 @@ def _reduction(
             result = function(x, axes or None, _flag(keepdims))
         if initial is not NO and combine is not None:
             result = combine(result, initial if isinstance(initial, int | float | complex) else _tensor(initial))
-        return _into(name, out, result)
+        return _into(name, out, _to(result, dtype) if typed else result)
 
     def untyped(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO, initial: Any = NO, where: Any = NO) -> Any:
         return reduce_(a, axis, None, out, keepdims, initial, where)
@@ -488,36 +511,6 @@ SCANS: dict[Any, Callable[..., Any]] = {
     np.maximum: _scan("maximum.accumulate", lambda x, axis: sort.cummax(x, axis)[0]),
     np.minimum: _scan("minimum.accumulate", lambda x, axis: sort.cummin(x, axis)[0]),
 }  # fmt: skip
-
-
-@row(np.linalg.norm)
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    t = _floating(_tensor(x))
-    rank = raw(t).ndim
-    if axis is None and (ord is None or (rank == 2 and ord in ("f", "fro"))):
-        return reduce.norm(t, 2, None, keepdims)
-    axes = _axes(axis, rank)
-    if len(axes) == 1:
-        if isinstance(ord, str):
-            raise ValueError(f"Invalid norm order '{ord}' for vectors")
-        return reduce.norm(t, 2 if ord is None else ord, axes, keepdims)
-    if len(axes) != 2:
-        raise ValueError("Improper number of dimensions to norm.")
-    if ord in (None, "fro", "f"):
-        return reduce.norm(t, 2, axes, keepdims)
-    if ord in (1, -1, math.inf, -math.inf):
-        across, along = axes if abs(ord) == 1 else axes[::-1]
-        sums = reduce.sum(elementwise.abs(t), (across,), True)
-        result = (reduce.amax if ord > 0 else reduce.amin)(sums, (along,), True)
-        return result if keepdims else shape.squeeze(result, axes)
-    if ord not in (2, -2, "nuc"):
-        raise ValueError("Invalid norm order for matrices.")
-    if t.requires_grad:
-        raise TypeError(
-            f"numpy.linalg.norm with ord={ord!r} of a matrix is not recorded for tensors: its gradient would be lost. "
-            "Recorded for matrices: ord=None, 'fro', 1, -1, inf, -inf."
-        )
-    return create.as_tensor(np.asarray(np.linalg.norm(raw(t), ord, axes, keepdims)))
 
 
 # ------------------------------------------------------------------------------------------------ joining and splitting
@@ -689,7 +682,8 @@ def _tile(A: Any, reps: Any) -> Any:
 
 @row(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    return index.repeat_interleave(_tensor(a), repeats, axis)
+    counts = repeats if isinstance(repeats, int) else np.asarray(_raw_index(repeats)).astype(np.int64)
+    return index.repeat_interleave(_tensor(a), counts, axis)
 
 
 @row(np.meshgrid)
@@ -1014,38 +1008,10 @@ def _instead(text: str) -> str:
 
 
 INSTEAD: dict[Any, str] = {
-    np.cbrt: "Use tapegrad.sign(x) * tapegrad.abs(x) ** (1 / 3).",
-    np.heaviside: "Use tapegrad.where(x > 0, 1.0, tapegrad.where(x == 0, value, 0.0)).",
-    np.divmod: "Use tapegrad.floor_divide(x, y) and tapegrad.remainder(x, y).",
-    np.modf: "Use tapegrad.fmod(x, 1) and tapegrad.trunc(x).",
-    np.copysign: "Use tapegrad.abs(x) * tapegrad.where(y < 0, -1.0, 1.0).",
-    np.logaddexp2: "Use tapegrad.logaddexp(x * log(2), y * log(2)) / log(2).",
-    np.fmax: "Use tapegrad.maximum(x, y).", np.fmin: "Use tapegrad.minimum(x, y).",
-    np.deg2rad: "Use x * (math.pi / 180).", np.radians: "Use x * (math.pi / 180).",
-    np.rad2deg: "Use x * (180 / math.pi).", np.degrees: "Use x * (180 / math.pi).",
-    np.signbit: "Use x < 0.",
-    (np.add, "at"): "Use tapegrad.index_add, tapegrad.scatter_add, or x.index_put_(indices, values, accumulate=True).",
-    (np.logaddexp, "reduce"): "Use tapegrad.logsumexp(x, dim).",
-    (np.add, "reduceat"): "Use tapegrad.cumsum or tapegrad.index_add.",
+    (np.add, "at"): "Use x.index_put_(indices, values, accumulate=True).",
     "at": "Use x[indices] = values, tapegrad.scatter or tapegrad.index_put.",
-    np.dstack: _instead("numpy.stack or tapegrad.cat"), np.pad: _instead("numpy.concatenate or tapegrad.cat"),
-    np.insert: _instead("numpy.concatenate or tapegrad.cat"), np.delete: _instead("x[kept] with the indices to keep"),
-    np.nansum: _instead("numpy.nan_to_num(x).sum()"),
-    np.nanmean: _instead("numpy.mean(x, where=~numpy.isnan(x))"),
-    np.nanmax: _instead("numpy.max(x, where=~numpy.isnan(x), initial=-inf)"),
-    np.nanmin: _instead("numpy.min(x, where=~numpy.isnan(x), initial=inf)"),
-    np.quantile: _instead("numpy.sort or tapegrad.topk"), np.percentile: _instead("numpy.sort or tapegrad.topk"),
-    np.partition: _instead("numpy.sort or tapegrad.topk"), np.argpartition: _instead("numpy.argsort or tapegrad.topk"),
-    np.fliplr: _instead("numpy.flip(x, 1)"), np.flipud: _instead("numpy.flip(x, 0)"), np.rot90: _instead("numpy.flip"),
-    np.vdot: _instead("numpy.dot on flat tensors"), np.select: _instead("numpy.where"), np.choose: _instead("numpy.where"),
-    np.gradient: _instead("numpy.diff"), np.ediff1d: _instead("numpy.diff"), np.rollaxis: _instead("numpy.moveaxis"),
-    np.compress: _instead("x[condition]"), np.extract: _instead("x[condition]"), np.put: _instead("x[indices] = values"),
-    np.copyto: _instead("x.copy_(source) or x[...] = source"), np.putmask: _instead("x[mask] = values"),
-    np.hsplit: _instead("numpy.split(x, n, axis=1)"), np.vsplit: _instead("numpy.split(x, n, axis=0)"),
-    np.broadcast_arrays: _instead("tapegrad.broadcast_tensors"), np.resize: _instead("numpy.tile or numpy.reshape"),
-    np.linalg.multi_dot: _instead("tapegrad.matmul or numpy.einsum"),
-    np.linalg.matrix_power: _instead("tapegrad.matmul repeatedly"), np.convolve: _instead("numpy.einsum on shifted slices"),
-    np.cov: _instead("x - numpy.mean(x) and tapegrad.matmul"), np.interp: _instead("numpy.where and numpy.take"),
+    np.histogram: _instead("numpy.searchsorted and numpy.bincount"), np.piecewise: _instead("numpy.where"),
+    np.apply_along_axis: _instead("numpy.stack of the function's results"),
 }  # fmt: skip
 
 

@@ -1,0 +1,43 @@
+"""Linear algebra under the names of torch.linalg."""
+
+from __future__ import annotations
+
+from .errors import LinAlgError as LinAlgError
+from .ops.decompose import linalg_cholesky as cholesky
+from .ops.decompose import linalg_cholesky_ex as cholesky_ex
+from .ops.decompose import linalg_eig as eig
+from .ops.decompose import linalg_eigh as eigh
+from .ops.decompose import linalg_eigvals as eigvals
+from .ops.decompose import linalg_eigvalsh as eigvalsh
+from .ops.decompose import linalg_lu as lu
+from .ops.decompose import linalg_lu_factor as lu_factor
+from .ops.decompose import linalg_lu_factor_ex as lu_factor_ex
+from .ops.decompose import linalg_qr as qr
+from .ops.decompose import linalg_svd as svd
+from .ops.decompose import linalg_svdvals as svdvals
+from .ops.linalg import linalg_cross as cross
+from .ops.linalg import linalg_diagonal as diagonal
+from .ops.linalg import linalg_matmul as matmul
+from .ops.linalg import linalg_multi_dot as multi_dot
+from .ops.linalg import linalg_vander as vander
+from .ops.linalg import linalg_vecdot as vecdot
+from .ops.matrix import linalg_cond as cond
+from .ops.matrix import linalg_det as det
+from .ops.matrix import linalg_householder_product as householder_product
+from .ops.matrix import linalg_inv as inv
+from .ops.matrix import linalg_inv_ex as inv_ex
+from .ops.matrix import linalg_lstsq as lstsq
+from .ops.matrix import linalg_lu_solve as lu_solve
+from .ops.matrix import linalg_matrix_exp as matrix_exp
+from .ops.matrix import linalg_matrix_norm as matrix_norm
+from .ops.matrix import linalg_matrix_power as matrix_power
+from .ops.matrix import linalg_matrix_rank as matrix_rank
+from .ops.matrix import linalg_norm as norm
+from .ops.matrix import linalg_pinv as pinv
+from .ops.matrix import linalg_slogdet as slogdet
+from .ops.matrix import linalg_solve as solve
+from .ops.matrix import linalg_solve_ex as solve_ex
+from .ops.matrix import linalg_solve_triangular as solve_triangular
+from .ops.matrix import linalg_tensorinv as tensorinv
+from .ops.matrix import linalg_tensorsolve as tensorsolve
+from .ops.matrix import linalg_vector_norm as vector_norm

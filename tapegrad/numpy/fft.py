@@ -1,0 +1,88 @@
+"""NumPy's discrete Fourier transforms on tensors (numpy.fft): NumPy's signatures, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import fft as transforms
+from ..ops import create, shape
+from .rows import _axes, _floating, _into, _tensor, row
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+    "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+Transform = Callable[..., Any]
+
+
+def _line(name: str) -> Transform:
+    """A transform along one axis."""
+    transform = getattr(transforms, name)
+
+    def along(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
+        x = _floating(_tensor(a))
+        return _into(f"fft.{name}", out, transform(x, n, axis, norm))
+
+    return _public(name, along)
+
+
+def _grid(name: str, two: bool) -> Transform:
+    """A transform over several axes."""
+    transform = getattr(transforms, name)
+
+    def over(a: Any, s: Any = None, axes: Any = (-2, -1) if two else None, norm: str | None = None, out: Any = None) -> Any:
+        x = _floating(_tensor(a))
+        s = None if s is None else tuple([int(n) for n in s])
+        return _into(f"fft.{name}", out, transform(x, s, axes, norm))
+
+    return _public(name, over)
+
+
+def _public(name: str, function: Transform) -> Transform:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"numpy.fft.{name}, recorded."
+    return row(getattr(np.fft, name))(function)
+
+
+fft, ifft, rfft, irfft, hfft, ihfft = (_line(name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
+fft2, ifft2, rfft2, irfft2 = (_grid(name, True) for name in ("fft2", "ifft2", "rfft2", "irfft2"))
+fftn, ifftn, rfftn, irfftn = (_grid(name, False) for name in ("fftn", "ifftn", "rfftn", "irfftn"))
+
+
+def _shift(x: Any, axes: Any, forward: bool) -> Any:
+    t = _tensor(x)
+    places = _axes(axes, t.dim())
+    steps = tuple([t.shape[d] // 2 if forward else -(t.shape[d] // 2) for d in places])
+    return shape.roll(t, steps, places) if places else t
+
+
+@row(np.fft.fftshift)
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """The zero frequency moved to the middle of each axis."""
+    return _shift(x, axes, True)
+
+
+@row(np.fft.ifftshift)
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """The inverse of fftshift."""
+    return _shift(x, axes, False)
+
+
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """Frequencies of the places of a transform of n values d apart."""
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """Frequencies of the places of a transform of n real values d apart."""
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(function: Any, n: int, d: float, dtype: Any, device: Any) -> Any:
+    create.check_device(device)
+    result = create.as_tensor(np.asarray(function(n, d)))
+    return result if dtype is None else result.to(dtype)

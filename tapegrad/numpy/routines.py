@@ -1,0 +1,872 @@
+"""NumPy's further functions on tensors, composed of recorded operations: see `rows`, whose rules they share."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.op import TABLE
+from ..core.record import wrap
+from ..ops import create, elementwise, index, linalg, operands, parts, reduce, scatter, shape, sort, special, statistics
+from ..tensor import Tensor, raw
+from .rows import (
+    FUNCTIONS,
+    METHODS,
+    NO,
+    REDUCTIONS,
+    SCANS,
+    UFUNCS,
+    _at_least,
+    _axes,
+    _cumprod,
+    _cumsum,
+    _flag,
+    _floating,
+    _into,
+    _kept,
+    _max,
+    _mean,
+    _merged,
+    _min,
+    _prod,
+    _raw_index,
+    _refuse,
+    _split,
+    _sum,
+    _take,
+    _tensor,
+    _tensors,
+    _to,
+    all_of,
+    max_of,
+    row,
+)
+
+Function = Callable[..., Any]
+
+# ------------------------------------------------------------------------------------------------------------- ufuncs
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    x, y = (_floating(v) * math.log(2.0) for v in _tensors((x, y)))
+    return elementwise.logaddexp(x, y) * (1.0 / math.log(2.0))
+
+
+def _heaviside(x: Any, value: Any) -> Any:
+    return parts.heaviside(*[_floating(v) for v in operands.promoted(_tensors((x, value)))])
+
+
+def _divmod(x: Any, y: Any) -> Any:
+    return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
+
+
+def _modf(x: Any) -> Any:
+    x = _floating(_tensor(x))
+    return elementwise.fmod(x, 1.0), elementwise.trunc(x)
+
+
+def _vecdot(x: Any, y: Any, axis: int = -1) -> Any:
+    x, y = operands.promoted(_tensors((x, y)))
+    if not raw(x).ndim or not raw(y).ndim or raw(x).shape[axis] != raw(y).shape[axis]:
+        raise ValueError(f"numpy.vecdot: shapes {raw(x).shape} and {raw(y).shape} do not match along axis {axis}")
+    if raw(x).dtype.kind in "biu":
+        return _to(reduce.sum(x * y, axis), raw(x).dtype)
+    return linalg.linalg_vecdot(x, y, dim=axis)
+
+
+def _matvec(x: Any, y: Any) -> Any:
+    x, y = operands.promoted(_tensors((x, y)))
+    return shape.squeeze(linalg.matmul(x, shape.unsqueeze(y, -1)), -1)
+
+
+def _vecmat(x: Any, y: Any) -> Any:
+    x, y = operands.promoted(_tensors((x, y)))
+    return shape.squeeze(linalg.matmul(shape.unsqueeze(TABLE["conj"].call(x), -2), y), -2)
+
+
+UFUNCS |= {
+    np.cbrt: TABLE["cbrt"].call, np.heaviside: _heaviside, np.copysign: parts.copysign, np.fmax: parts.fmax,
+    np.fmin: parts.fmin, np.deg2rad: parts.deg2rad, np.radians: parts.deg2rad, np.rad2deg: parts.rad2deg,
+    np.degrees: parts.rad2deg, np.signbit: parts.signbit, np.logaddexp2: _logaddexp2, np.nextafter: parts.nextafter,
+    np.ldexp: parts.ldexp, np.frexp: parts.frexp, np.gcd: parts.gcd, np.lcm: parts.lcm,
+    np.left_shift: parts.bitwise_left_shift, np.right_shift: parts.bitwise_right_shift, np.divmod: _divmod, np.modf: _modf,
+    np.vecdot: _vecdot,
+}  # fmt: skip
+for _name, _function in (("matvec", _matvec), ("vecmat", _vecmat)):
+    if hasattr(np, _name):  # NumPy 2.2
+        UFUNCS[getattr(np, _name)] = _function
+
+
+def _log_sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO) -> Any:
+    x = _floating(_to(_tensor(a), dtype))
+    return _into("logaddexp.reduce", out, reduce.logsumexp(x, _axes(axis, raw(x).ndim), _flag(keepdims)))
+
+
+def _log_sums(a: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    return _into("logaddexp.accumulate", out, reduce.logcumsumexp(_floating(_to(_tensor(a), dtype)), axis))
+
+
+REDUCTIONS[np.logaddexp] = _log_sum
+SCANS[np.logaddexp] = _log_sums
+
+# What `at` and `reduceat` do for a ufunc that has a reduction.
+PLACED = {np.multiply: "prod", np.maximum: "amax", np.minimum: "amin"}
+
+
+def at(ufunc: Any, x: Any, indices: Any, values: Any) -> None:
+    """x[indices] = ufunc(x[indices], values) in place, where each of a repeated index counts."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"numpy.{ufunc.__name__}.at: what is written into must be a tensor where the values are one")
+    places = np.arange(raw(x).size).reshape(raw(x).shape)[_raw_index(indices)]
+    source = shape.expand(_to(_tensors([values, x])[0], raw(x).dtype, "same_kind", f"{ufunc.__name__}.at"), places.shape)
+    line, where, source = shape.reshape(x, -1), wrap(places.reshape(-1)), shape.reshape(source, -1)
+    if ufunc in PLACED:
+        result = scatter.scatter_reduce(line, 0, where, source, PLACED[ufunc])
+    else:
+        result = index.index_add(line, 0, where, source, alpha=1 if ufunc is np.add else -1)
+    x.copy_(shape.reshape(result, raw(x).shape))
+
+
+def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    """The reductions of the pieces of an axis between neighbouring indices."""
+    x = _tensor(a)
+    starts = [int(i) for i in np.asarray(_raw_index(indices))]
+    d = shape.dim_of(axis, raw(x).ndim)
+    stops = [*starts[1:], raw(x).shape[d]]
+    before = (slice(None),) * d
+    pieces = [
+        REDUCTIONS[ufunc](x[(*before, slice(i, max_of(j, i + 1)))], d, dtype) for i, j in zip(starts, stops, strict=True)
+    ]
+    return _into(f"{ufunc.__name__}.reduceat", out, shape.stack(pieces, d))
+
+
+METHODS["at"] = (np.add, np.subtract, *PLACED), at
+METHODS["reduceat"] = REDUCTIONS, reduceat
+
+
+# --------------------------------------------------------------------------------------------- splitting and arranging
+
+
+@row(np.vsplit)
+def _vsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 0)
+
+
+@row(np.hsplit)
+def _hsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 1 if raw(_tensor(ary)).ndim > 1 else 0)
+
+
+@row(np.dsplit)
+def _dsplit(ary: Any, indices_or_sections: Any) -> Any:
+    return _split(ary, indices_or_sections, 2)
+
+
+@row("unstack")
+def _unstack(x: Any, /, *, axis: int = 0) -> Any:
+    return shape.unbind(x, axis)
+
+
+@row(np.atleast_3d)
+def _atleast_3d(*arys: Any) -> Any:
+    results = [shape.atleast_3d(x) for x in _tensors(arys)]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@row(np.dstack)
+def _dstack(tup: Any) -> Any:
+    return shape.cat([shape.atleast_3d(x) for x in _tensors(tup)], 2)
+
+
+@row(np.block)
+def _block(arrays: Any) -> Any:
+    def depth(value: Any) -> int:
+        return 1 + max_of(*(2 * [depth(value[0])])) if isinstance(value, list) else 0
+
+    def joined(value: Any, level: int) -> Any:
+        if not isinstance(value, list):
+            return _at_least(_tensor(value), rank)
+        xs = [joined(v, level + 1) for v in value]
+        return shape.cat(xs, level - levels)
+
+    def ranks(value: Any) -> int:
+        return (
+            next(iter(sorted((ranks(v) for v in value), reverse=True)))
+            if isinstance(value, list)
+            else np.ndim(_raw_index(value))
+        )
+
+    levels = depth(arrays)
+    rank = max_of(levels, ranks(arrays))
+    return joined(arrays, 0)
+
+
+@row(np.fliplr)
+def _fliplr(m: Any) -> Any:
+    return shape.fliplr(m)
+
+
+@row(np.flipud)
+def _flipud(m: Any) -> Any:
+    return shape.flipud(m)
+
+
+@row(np.rot90)
+def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    return shape.rot90(m, k, tuple(axes))
+
+
+@row(np.rollaxis)
+def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    rank = raw(a).ndim
+    axis = shape.dim_of(axis, rank)
+    start = start + rank if start < 0 else start
+    if not 0 <= start <= rank:
+        raise ValueError(f"'start' arg requires {-rank} <= start < {rank + 1}, but {start} was passed in")
+    return shape.movedim(a, axis, start - 1 if axis < start else start)
+
+
+@row(np.matrix_transpose)
+def _matrix_transpose(x: Any, /) -> Any:
+    if raw(x).ndim < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {raw(x).ndim}")
+    return shape.transpose(x, -2, -1)
+
+
+@row(np.broadcast_arrays)
+def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    _refuse("broadcast_arrays", subok=(subok, False))
+    return tuple(shape.broadcast_tensors(*_tensors(args)))
+
+
+@row(np.resize)
+def _resize(a: Any, new_shape: Any) -> Any:
+    x, target = shape.reshape(_tensor(a), -1), shape.sizes((new_shape,))
+    places = np.resize(np.arange(raw(x).size), target)
+    return _take(x, places) if raw(x).size else create.zeros(target, dtype=x.dtype)
+
+
+@row(np.diagflat)
+def _diagflat(v: Any, k: int = 0) -> Any:
+    return shape.diagflat(v, k)
+
+
+@row(np.vander)
+def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    return linalg.vander(_tensor(x), N, increasing)
+
+
+@row(np.insert)
+def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    x = _tensor(arr)
+    if axis is None:
+        x, axis = shape.reshape(x, -1), 0
+    d, v = shape.dim_of(axis, raw(x).ndim), _to(_tensors([values, x])[0], raw(x).dtype)
+    n = raw(x).shape[d]
+    new: Any = -1  # marks a new place
+    if not isinstance(obj, slice) and np.ndim(_raw_index(obj)) == 0:
+        v = shape.movedim(_at_least(v, raw(x).ndim), 0, d)
+        new = [-1] * raw(v).shape[d]
+    order = np.insert(np.arange(n), _raw_index(obj), new)
+    count = len(order) - n
+    sizes = tuple([count if k == d else m for k, m in enumerate(raw(x).shape)])
+    both = shape.cat([x, shape.expand(v, sizes)], d)
+    order = np.where(order < 0, n + np.cumsum(order < 0) - 1, order)
+    return index.index_select(both, d, _new_places(order, _raw_index(obj), n))
+
+
+def _new_places(order: Any, obj: Any, n: int) -> Any:
+    """Values go to the places of `obj` in its own order, not in ascending order."""
+    if isinstance(obj, slice) or np.ndim(obj) == 0 or len(np.asarray(obj)) < 2 or np.asarray(obj).dtype == bool:
+        return order
+    places = np.asarray(obj)
+    ranks = np.argsort(np.where(places < 0, places + n, places), kind="stable")
+    return np.where(order >= n, n + ranks[np.maximum(order - n, 0)], order)
+
+
+@row(np.delete)
+def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    x = _tensor(arr)
+    if axis is None:
+        x, axis = shape.reshape(x, -1), 0
+    d = shape.dim_of(axis, raw(x).ndim)
+    return index.index_select(x, d, np.delete(np.arange(raw(x).shape[d]), _raw_index(obj)))
+
+
+PICKING = {"edge", "reflect", "symmetric", "wrap"}
+
+
+@row(np.pad)
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    x = _tensor(array)
+    rank = raw(x).ndim
+    if isinstance(pad_width, dict):
+        pad_width = [pad_width.get(d, pad_width.get(d - rank, 0)) for d in range(rank)]
+        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
+    widths = np.broadcast_to(np.asarray(pad_width), (rank, 2)).tolist()
+    if not all_of(w >= 0 for pair in widths for w in pair):
+        raise ValueError("index can't contain negative values")
+    if mode == "constant":
+        fills = np.broadcast_to(np.asarray(_raw_index(kwargs.pop("constant_values", 0))), (rank, 2)).tolist()
+        _refuse("pad", **{k: (v, NO) for k, v in kwargs.items()})
+        for d, ((low, high), (first, last)) in enumerate(zip(widths, fills, strict=True)):
+            ends = [(low, first), (high, last)]
+            left, right = (
+                [wrap(np.full([w if k == d else m for k, m in enumerate(raw(x).shape)], v, raw(x).dtype))] if w else []
+                for w, v in ends
+            )
+            x = shape.cat([*left, x, *right], d) if left or right else x
+        return x
+    if mode not in PICKING or kwargs.get("reflect_type", "even") != "even":
+        if x.requires_grad:
+            raise TypeError(
+                f"numpy.pad does not support mode={mode!r} with {kwargs} for tensors: its gradient would be lost"
+            )
+        return create.as_tensor(np.pad(raw(x), widths, mode, **kwargs))
+    for d, pair in enumerate(widths):
+        x = index.index_select(x, d, np.pad(np.arange(raw(x).shape[d]), pair, mode)) if pair != [0, 0] else x
+    return x
+
+
+@row(np.trim_zeros)
+def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    x = _tensor(filt)
+    places = np.nonzero(raw(x))
+    for d in _axes(axis, raw(x).ndim):
+        if not places[d].size:
+            return x[(*(slice(None),) * d, slice(0, 0))]
+        start = int(places[d].min()) if "f" in trim.lower() else 0
+        stop = int(places[d].max()) + 1 if "b" in trim.lower() else raw(x).shape[d]
+        x = x[(*(slice(None),) * d, slice(start, stop))]
+    return x
+
+
+# --------------------------------------------------------------------------------------------------- choosing elements
+
+
+@row(np.select)
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    result = default
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        if raw(_tensor(condition)).dtype != bool:
+            raise TypeError("invalid entry in condlist: should be boolean ndarray")
+        result = elementwise.where(_tensor(condition), *_tensors((choice, result)))
+    return result
+
+
+@row(np.choose)
+def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    xs = list(shape.broadcast_tensors(_tensor(a), *operands.promoted(_tensors(list(choices)))))
+    places = np.asarray(raw(xs[0]))
+    n = len(xs) - 1
+    if mode == "raise" and ((places < 0) | (places >= n)).any():
+        raise ValueError("invalid entry in choice array")
+    places = places % n if mode == "wrap" else np.clip(places, 0, n - 1)
+    stacked = shape.stack(xs[1:])
+    picked = index.take_along_dim(stacked, wrap(places[None].astype(np.int64)), 0)
+    return _into("choose", out, shape.squeeze(picked, 0))
+
+
+@row(np.compress)
+def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    return _take(a, np.flatnonzero(_raw_index(_tensor(condition))), axis, out)
+
+
+@row(np.extract)
+def _extract(condition: Any, arr: Any) -> Any:
+    return _take(arr, np.flatnonzero(_raw_index(_tensor(condition))))
+
+
+@row(np.argwhere)
+def _argwhere(a: Any) -> Any:
+    return wrap(np.argwhere(raw(a)))
+
+
+@row(np.flatnonzero)
+def _flatnonzero(a: Any) -> Any:
+    return wrap(np.flatnonzero(raw(a)))
+
+
+@row(np.partition)
+def _partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
+    _refuse("partition", kind=(kind, "introselect"), order=(order, None))
+    x = shape.reshape(_tensor(a), -1) if axis is None else _tensor(a)
+    axis = -1 if axis is None else axis
+    return index.take_along_dim(x, wrap(np.argpartition(raw(x), kth, axis)), axis)
+
+
+@row(np.argpartition)
+def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
+    _refuse("argpartition", kind=(kind, "introselect"), order=(order, None))
+    return wrap(np.argpartition(raw(a), kth, axis))
+
+
+@row(np.searchsorted)
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    x, y = (raw(t) for t in _tensors((a, v)))
+    return wrap(np.asarray(np.searchsorted(x, y, side, _raw_index(sorter))))  # type: ignore[call-overload]
+
+
+@row(np.digitize)
+def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    v, edges = (raw(t) for t in _tensors((x, bins)))
+    return wrap(np.asarray(np.digitize(v, edges, right)))
+
+
+@row(np.isin)
+def _isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
+    x, y = (raw(v) for v in _tensors((element, test_elements)))
+    return wrap(np.asarray(np.isin(x, y, assume_unique, invert, kind=kind)))
+
+
+@row(np.bincount)
+def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    return index.bincount(_tensor(x), None if weights is None else _tensors([weights])[0], minlength)
+
+
+@row(np.unique)
+def _unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None, *,
+    equal_nan: bool = True, sorted: bool = True,
+) -> Any:  # fmt: skip
+    x = _tensor(ar) if axis is not None else shape.reshape(_tensor(ar), -1)
+    _refuse("unique", sorted=(sorted, True))
+    _, first, inverse, counts = np.unique(raw(x), True, True, True, axis, equal_nan=equal_nan)
+    inverse = inverse if axis is not None else inverse.reshape(raw(_tensor(ar)).shape)
+    values = index.index_select(x, 0 if axis is None else axis, first)
+    wanted = [(return_index, first), (return_inverse, inverse), (return_counts, counts)]
+    results = tuple([values, *[wrap(np.asarray(v)) for want, v in wanted if want]])
+    return results if len(results) > 1 else values
+
+
+@row(np.unique_values)
+def _unique_values(x: Any) -> Any:
+    return _unique(x, equal_nan=False)
+
+
+def _named_unique(function: Any, **wanted: bool) -> None:
+    kind = type(function(np.zeros(1)))
+
+    def unique(x: Any) -> Any:
+        return kind(*_unique(x, equal_nan=False, **wanted))
+
+    row(function)(unique)
+
+
+_named_unique(np.unique_counts, return_counts=True)
+_named_unique(np.unique_inverse, return_inverse=True)
+_named_unique(np.unique_all, return_index=True, return_inverse=True, return_counts=True)
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+@row(np.copyto)
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    if not isinstance(dst, Tensor):
+        raise TypeError("numpy.copyto: the destination must be a tensor where the source is one")
+    source = _to(_tensors([src, dst])[0], raw(dst).dtype, casting, "copyto")
+    dst.copy_(source if where is True else elementwise.where(_tensor(where), source, dst))
+
+
+@row(np.putmask)
+def _putmask(a: Any, /, mask: Any, values: Any) -> None:
+    source = _resize(_to(_tensors([values, a])[0], raw(a).dtype), raw(a).shape)
+    a.copy_(elementwise.where(_tensor(mask), source, a))
+
+
+@row(np.place)
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    places = np.flatnonzero(_raw_index(_tensor(mask)))
+    _put(arr, places, vals)
+
+
+@row(np.put)
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    n = raw(a).size
+    places = np.asarray(_raw_index(ind)).reshape(-1)
+    places = places % n if mode == "wrap" else np.clip(places, 0, n - 1) if mode == "clip" else places
+    if places.size:
+        source = _resize(_to(_tensors([v, a])[0], raw(a).dtype), places.size)
+        a.copy_(index.put(a, wrap(places.astype(np.int64)), source))
+
+
+@row(np.fill_diagonal)
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    places = np.zeros(raw(a).shape, bool)
+    np.fill_diagonal(places, True, wrap)
+    _put(a, np.flatnonzero(places), val)
+
+
+# ---------------------------------------------------------------------------------------------- elements, one by one
+
+
+@row(np.angle)
+def _angle(z: Any, deg: bool = False) -> Any:
+    result = parts.angle(_floating(_tensor(z)))
+    return result * (180.0 / math.pi) if deg else result
+
+
+@row(np.real_if_close)
+def _real_if_close(a: Any, tol: float = 100) -> Any:
+    x = _tensor(a)
+    if not x.is_complex():
+        return x
+    limit = tol * np.finfo(raw(x).dtype).eps if tol > 1 else tol
+    return x.real if all_of(abs(v) < limit for v in raw(x).imag.reshape(-1)) else x
+
+
+@row(np.sinc)
+def _sinc(x: Any) -> Any:
+    return special.sinc(_floating(_tensor(x)))
+
+
+@row(np.i0)
+def _i0(x: Any) -> Any:
+    return special.i0(_floating(_tensor(x)))
+
+
+@row(np.fix)
+def _fix(x: Any, out: Any = None) -> Any:
+    return _into("fix", out, elementwise.trunc(_tensor(x)))
+
+
+@row(np.unwrap)
+def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
+    x = _floating(_tensor(p))
+    turns = np.rint((np.unwrap(raw(x), discont, axis, period=period) - raw(x)) / period)
+    return x + wrap((turns * period).astype(raw(x).dtype))
+
+
+@row("astype")
+def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    create.check_device(device)
+    result = _to(_tensor(x), dtype)
+    return result.clone() if copy and result is x else result
+
+
+@row(np.interp)
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    if period is not None:
+        _refuse("interp", period=(period, None))
+    at_, nodes, values = (_floating(v) for v in _tensors((x, xp, fp)))
+    last = raw(nodes).size - 1
+    k = np.clip(np.searchsorted(raw(nodes), raw(at_), side="right") - 1, 0, max_of(last - 1, 0))
+    low, high = (_take(nodes, j) for j in (k, np.minimum(k + 1, last)))
+    first, second = (_take(values, j) for j in (k, np.minimum(k + 1, last)))
+    weight = (at_ - low) / (high - low) if last else at_ * 0.0
+    result = first + weight * (second - first)
+    result = elementwise.where(wrap(raw(at_) < raw(nodes)[0]), _take(values, 0) if left is None else left, result)
+    result = elementwise.where(wrap(raw(at_) > raw(nodes)[-1]), _take(values, last) if right is None else right, result)
+    return elementwise.where(elementwise.isnan(at_), at_, result)
+
+
+@row(np.polyval)
+def _polyval(p: Any, x: Any) -> Any:
+    coefficients, x = _tensors((p, x))
+    result = x * 0
+    for c in shape.unbind(coefficients):
+        result = result * x + c
+    return result
+
+
+# ------------------------------------------------------------------------------------------------- ranges and products
+
+
+def _spaced(start: Any, stop: Any, num: Any, endpoint: bool) -> Any:
+    """Numbers from start to stop along a new first axis."""
+    a, b = shape.broadcast_tensors(start, stop)
+    weights = np.linspace(0.0, 1.0, operator.index(num), endpoint).astype(raw(a).real.dtype)
+    w = wrap(weights.reshape(-1, *[1] * raw(a).ndim))
+    return elementwise.where(w == 1, b, a + w * (b - a))
+
+
+def _ends(start: Any, stop: Any) -> tuple[Any, Any]:
+    a, b = operands.promoted([_floating(v) for v in _tensors((start, stop))])
+    return a, b
+
+
+@row(np.linspace)
+def _linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    create.check_device(device)
+    a, b = _ends(start, stop)
+    result = _to(shape.movedim(_spaced(a, b, num, endpoint), 0, axis), dtype)
+    return (result, (b - a) * (1.0 / max_of(num - 1 if endpoint else num, 1))) if retstep else result
+
+
+@row(np.logspace)
+def _logspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    exponents = _spaced(*_ends(start, stop), num, endpoint)
+    return _to(shape.movedim(elementwise.pow(base, exponents), 0, axis), dtype)
+
+
+@row(np.geomspace)
+def _geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    a, b = _ends(start, stop)
+    result = elementwise.exp(_spaced(elementwise.log(a), elementwise.log(b), num, endpoint))
+    return _to(shape.movedim(result, 0, axis), dtype)
+
+
+@row(np.vdot)
+def _vdot(a: Any, b: Any, /) -> Any:
+    x, y = operands.promoted([shape.reshape(v, -1) for v in _tensors((a, b))])
+    return linalg.vdot(x, y)
+
+
+@row(np.convolve)
+def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    x, y = (_at_least(t, 1) for t in operands.promoted(_tensors((a, v))))
+    n, m = raw(x).size, raw(y).size
+    if not n or not m:
+        raise ValueError(f"{'a' if not n else 'v'} cannot be empty")
+    if n < m:
+        x, y, n, m = y, x, m, n
+    full = shape.unfold(_pad(x, (m - 1, m - 1)), 0, m, 1)
+    result = linalg.matmul(full, shape.flip(y, (0,)))
+    start, stop = {"full": (0, n + m - 1), "same": ((m - 1) // 2, (m - 1) // 2 + n), "valid": (m - 1, n)}[mode]
+    return result[start:stop]
+
+
+@row(np.correlate)
+def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    y = _at_least(_tensors((v, a))[0], 1)
+    result = _convolve(a, TABLE["conj"].call(shape.flip(y, (0,))), mode)
+    swapped = raw(_tensor(a)).size < raw(y).size and mode == "same"
+    return _convolve(a, TABLE["conj"].call(shape.flip(y, (0,))), "full")[_same(a, y)] if swapped else result
+
+
+def _same(a: Any, v: Any) -> slice:
+    n, m = raw(_tensor(a)).size, raw(v).size
+    start = n // 2
+    return slice(start, start + m)
+
+
+# ---------------------------------------------------------------------------------------------------------- statistics
+
+
+def _without_nan(x: Any, value: Any) -> Any:
+    return elementwise.where(elementwise.isnan(x), value, x)
+
+
+def _nan_reduction(function: Any, reduction: Function, neutral: Any) -> None:
+    name = function.__name__
+
+    def reduce_(a: Any, axis: Any = None, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        return _into(name, out, reduction(_without_nan(_tensor(a), neutral), axis, *args, **kwargs))
+
+    row(function)(reduce_)
+
+
+_nan_reduction(np.nansum, _sum, 0.0)
+_nan_reduction(np.nanprod, _prod, 1.0)
+_nan_reduction(np.nancumsum, _cumsum, 0.0)
+_nan_reduction(np.nancumprod, _cumprod, 1.0)
+
+
+def _nan_extreme(function: Any, reduction: Function, neutral: float) -> None:
+    def extreme(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO, initial: Any = NO, where: Any = NO) -> Any:
+        x = _tensor(a)
+        result = reduction(_without_nan(x, neutral), axis, keepdims=keepdims, initial=initial, where=where)
+        if initial is NO and where is NO:
+            empty = np.isnan(raw(x)).all(axis=axis, keepdims=_flag(keepdims)) if x.is_floating_point() else np.False_
+            result = elementwise.where(wrap(np.asarray(empty)), math.nan, result) if np.any(empty) else result
+        return _into(function.__name__, out, result)
+
+    row(function)(extreme)
+
+
+_nan_extreme(np.nanmax, _max, -math.inf)
+_nan_extreme(np.nanmin, _min, math.inf)
+
+
+def _nan_place(function: Any, neutral: float) -> None:
+    plain = FUNCTIONS[{np.nanargmax: np.argmax, np.nanargmin: np.argmin}[function]]
+
+    def place(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
+        x = _tensor(a)
+        if np.isnan(raw(x)).all(axis=axis).any():
+            raise ValueError("All-NaN slice encountered")
+        return plain(_without_nan(x, neutral), axis, out, keepdims=keepdims)
+
+    row(function)(place)
+
+
+_nan_place(np.nanargmax, -math.inf)
+_nan_place(np.nanargmin, math.inf)
+
+
+def _nan_moment(function: Any, plain: Function) -> None:
+    def moment(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *args: Any, where: Any = NO, **kwargs: Any
+    ) -> Any:
+        x = _floating(_to(_tensor(a), dtype))
+        mask = wrap(~np.isnan(raw(x)))
+        mask = mask if where is NO or where is True else elementwise.logical_and(mask, _tensor(where))
+        if function is np.nanmean and args:
+            kwargs["keepdims"], args = args[0], ()
+        return _into(function.__name__, out, plain(_without_nan(x, 0.0), axis, None, None, *args, where=mask, **kwargs))
+
+    row(function)(moment)
+
+
+_nan_moment(np.nanmean, _mean)
+_nan_moment(np.nanvar, FUNCTIONS[np.var])
+_nan_moment(np.nanstd, FUNCTIONS[np.std])
+
+LINEAR = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile_of(function: Any, scale: float, ignores_nan: bool) -> None:
+    name = function.__name__
+    compute = sort.nanquantile if ignores_nan else sort.quantile
+
+    def quantile(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+        keepdims: Any = False, *, weights: Any = None,
+    ) -> Any:  # fmt: skip
+        _refuse(name, weights=(weights, None))
+        if method not in LINEAR:
+            _refuse(name, method=(method, "linear"))
+        x = _floating(_tensor(a))
+        axes = _axes(axis, raw(x).ndim)
+        places = _to(_tensors([q, x])[0] * scale, raw(x).dtype)
+        flat = compute(_merged(x, axes), shape.reshape(places, -1), -1, interpolation=method)
+        rest = _kept(x, axes) if keepdims else tuple([m for d, m in enumerate(raw(x).shape) if d not in axes])
+        return _into(name, out, shape.reshape(flat, (*raw(places).shape, *rest)))
+
+    row(function)(quantile)
+
+
+_quantile_of(np.quantile, 1.0, False)
+_quantile_of(np.percentile, 0.01, False)
+_quantile_of(np.nanquantile, 1.0, True)
+_quantile_of(np.nanpercentile, 0.01, True)
+
+
+@row(np.nanmedian)
+def _nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+    return FUNCTIONS[np.nanquantile](a, 0.5, axis, out, overwrite_input, keepdims=bool(_flag(keepdims)))
+
+
+@row(np.cov)
+def _cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None,
+    aweights: Any = None, *, dtype: Any = None,
+) -> Any:  # fmt: skip
+    x = _observations(m, y, rowvar, dtype)
+    correction = ddof if ddof is not None else int(not bias)
+    weights = [None if w is None else _tensor(w) for w in (fweights, aweights)]
+    return statistics.cov(x, correction=correction, fweights=weights[0], aweights=weights[1])
+
+
+def _observations(m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
+    def rows(v: Any) -> Any:
+        x = _at_least(_floating(_to(_tensor(v), dtype)), 2)
+        return x if rowvar or raw(x).shape[0] == 1 else shape.transpose(x, 0, 1)
+
+    x = rows(m)
+    x = x if y is None else shape.cat([x, rows(y)], 0)
+    return shape.squeeze(x, 0) if raw(x).shape[0] == 1 else x
+
+
+@row(np.corrcoef)
+def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    return statistics.corrcoef(_observations(x, y, rowvar, dtype))
+
+
+@row(np.trapezoid)
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    values = _floating(_tensor(y))
+    if x is not None:
+        return statistics.trapezoid(values, _to(_tensors([x, values])[0], raw(values).dtype), dim=axis)
+    return statistics.trapezoid(values, dx=dx, dim=axis)
+
+
+@row(np.gradient)
+def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    x = _floating(_tensor(f))
+    axes = _axes(axis, raw(x).ndim)
+    steps = list(varargs) if len(varargs) > 1 else list(varargs or [1.0]) * len(axes)
+    if len(steps) != len(axes):
+        raise TypeError("invalid number of arguments")
+    results = []
+    for d, step in zip(axes, steps, strict=True):
+        spacing = step if np.ndim(_raw_index(step)) == 0 else (_to(_tensors([step, x])[0], raw(x).dtype),)
+        results.append(statistics.gradient(x, spacing=spacing, dim=d, edge_order=edge_order)[0])
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@row(np.ediff1d)
+def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    x = shape.reshape(_tensor(ary), -1)
+    ends = [[] if e is None else [shape.reshape(_to(_tensors([e, x])[0], raw(x).dtype), -1)] for e in (to_begin, to_end)]
+    return shape.cat([*ends[0], x[1:] - x[:-1], *ends[1]])
+
+
+def _cumulative(name: str, scan: Function, first: float) -> None:
+
+    def cumulative(x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False) -> Any:
+        t = _tensor(x)
+        if axis is None:
+            if raw(t).ndim > 1:
+                raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
+            axis = 0
+        t = _at_least(t, 1)
+        result = scan(t, axis, dtype)
+        if include_initial:
+            d = shape.dim_of(axis, raw(t).ndim)
+            sizes = _kept(t, (d,))
+            result = shape.cat([wrap(np.full(sizes, first, raw(result).dtype)), result], d)
+        return _into(name, out, result)
+
+    row(name)(cumulative)
+
+
+_cumulative("cumulative_sum", _cumsum, 0)
+_cumulative("cumulative_prod", _cumprod, 1)
+
+
+@row(np.array_equiv)
+def _array_equiv(a1: Any, a2: Any) -> bool:
+    return np.array_equiv(*[raw(v) for v in _tensors((a1, a2))])
+
+
+@row(np.iscomplex)
+def _iscomplex(x: Any) -> Any:
+    return wrap(np.asarray(np.iscomplex(raw(_tensor(x)))))
+
+
+@row(np.isreal)
+def _isreal(x: Any) -> Any:
+    return wrap(np.asarray(np.isreal(raw(_tensor(x)))))
+
+
+@row(np.iscomplexobj)
+def _iscomplexobj(x: Any) -> bool:
+    return bool(_tensor(x).is_complex())
+
+
+@row(np.isrealobj)
+def _isrealobj(x: Any) -> bool:
+    return not _tensor(x).is_complex()
+
+
+@row(np.isneginf)
+def _isneginf(x: Any, out: Any = None) -> Any:
+    return _into("isneginf", out, parts.isneginf(_tensor(x)))
+
+
+@row(np.isposinf)
+def _isposinf(x: Any, out: Any = None) -> Any:
+    return _into("isposinf", out, parts.isposinf(_tensor(x)))

@@ -1,0 +1,396 @@
+"""Attention, and the bilinear form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.op import TABLE
+from ..core.record import wrap
+from . import create, reduce, shape
+from .activation import softmax
+from .define import define
+from .dropout import dropout
+from .einsum import einsum
+from .index import repeat_interleave
+from .linalg import linear, matmul
+from .operands import floating, tensor
+from .samples import Sample, cases, uniform
+from .shape import shape_of
+from .warning import warn
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+
+# Weights are kept with a row for each key: NumPy is quicker at reductions over rows and at broadcasting along them.
+
+
+def _attention(xs: list[Any]) -> Any:
+    """(weights @ v, weights transposed) for weights softmax(q @ k.T + mask), 0 in rows that are wholly -inf."""
+    q, k, v, mask = xs
+    scores = np.matmul(k, q.swapaxes(-1, -2))
+    if isinstance(mask, np.ndarray):
+        scores = scores + mask.swapaxes(-1, -2)
+    top = np.max(scores, axis=-2, keepdims=True, initial=-np.inf)
+    top[top == -np.inf] = 0
+    scores -= top
+    np.exp(scores, out=scores)
+    total = np.add.reduce(scores, axis=-2, keepdims=True)
+    total[total == 0] = 1
+    scores *= 1.0 / total
+    return np.matmul(scores.swapaxes(-1, -2), v), scores
+
+
+def _d_attention(xp: Any, gs: Any, ans: Any, xs: Any, wanted: list[bool]) -> list[Any]:
+    q, k, v, mask = xs
+    g, g_weights = gs
+    out, weights = ans
+    pull, mean = g_weights, None
+    if g_weights is not None:
+        mean = xp.sum(g_weights * weights, (len(weights.shape) - 2,), True)
+    if g is not None:
+        of_values = xp.matmul(v, xp.mT(g))
+        own = xp.mT(xp.sum(g * out, (len(out.shape) - 1,), True))
+        pull, mean = (of_values, own) if pull is None else (pull + of_values, mean + own)
+    scores = xp.weighted_difference(pull, mean, weights) if wanted[0] or wanted[1] or wanted[3] else None
+    of_value = wanted[2] and g is not None
+    terms = [
+        xp.matmul(xp.mT(scores), k) if wanted[0] else None,
+        xp.matmul(scores, q) if wanted[1] else None,
+        xp.matmul(weights, g) if of_value else None,
+        xp.mT(scores) if wanted[3] else None,
+    ]
+    return [
+        t if t is None or t.shape == x.shape else xp.sum_to(t, x.shape) for t, x in zip(terms, (q, k, v, mask), strict=True)
+    ]
+
+
+def _weighted_difference(x: Any, mean: Any, weight: Any) -> Any:
+    out = x - mean
+    out *= weight
+    return out
+
+
+CLOSED = [[0.0, -math.inf, 0.5], [-math.inf, -math.inf, -math.inf]]
+
+
+def _attended() -> Iterator[Sample]:
+    yield Sample(tuple([uniform(s, seed=i) for i, s in enumerate(((2, 4), (3, 4), (3, 5)))] + [0.0]))
+    yield Sample(tuple([uniform(s, seed=i) for i, s in enumerate(((2, 2, 4), (3, 4), (2, 3, 5), (2, 3)))]))
+    yield Sample((*[uniform(s, seed=i) for i, s in enumerate(((2, 4), (3, 4), (3, 5)))], np.array(CLOSED)), (), False)
+
+
+_attend_to = define(
+    "attention",
+    "general",
+    _attention,
+    (_d_attention,),
+    arity=-1,
+    differentiable=2,
+    outputs=2,
+    absent=True,
+    display="ScaledDotProductAttention",
+    samples=_attended,
+)
+define(
+    "weighted_difference",
+    "general",
+    _weighted_difference,
+    (
+        lambda xp, g, ans, x, mean, weight: g * weight,
+        lambda xp, g, ans, x, mean, weight: -xp.sum_to(g * weight, mean.shape),
+        lambda xp, g, ans, x, mean, weight: g * (x - mean),
+    ),
+    arity=3,
+    samples=cases(((2, 3), (1, 3), (2, 3), ()), ((2, 3, 2), (2, 1, 2), (2, 3, 2), ())),
+)
+
+# --------------------------------------------------------------------------------------------------- public functions
+
+
+def _check_attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None:
+    kinds = [errors.dtype_name(t._d.dtype).lower() for t in (q, k, v)]
+    if len(set(kinds)) > 1:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: "
+            f"{kinds[0]} key.dtype: {kinds[1]} and value.dtype: {kinds[2]} instead."
+        )
+    ranks = [len(shape_of(t)) for t in (q, k, v)]
+    if min(ranks) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+            f"{ranks[0]} key.dim: {ranks[1]} and value.dim: {ranks[2]} instead."
+        )
+    if mask is None:
+        return
+    kind = mask._d.dtype
+    if kind.kind != "b" and kind != q._d.dtype:
+        name = {"int64": "long int"}.get(kind.name, errors.dtype_name(kind).lower())
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{name} and  query.dtype: {kinds[0]} instead."
+        )
+    if is_causal:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+
+
+def _repeated(q: Any, x: Any) -> Any:
+    """Heads of a key or value shared by several heads of the query."""
+    return repeat_interleave(x, shape_of(q)[-3] // shape_of(x)[-3], -3)
+
+
+def scaled_dot_product_attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """softmax(query @ key.T * scale + mask) @ value.
+
+    Rows that the mask closes wholly give 0, and get gradient 0.
+
+    Args:
+        query: (..., H, L, E).
+        key: (..., H, S, E).
+        value: (..., H, S, V).
+        attn_mask: bool (true: attend) or of query's dtype (added), broadcast to (..., L, S).
+        dropout_p: probability with which weights are dropped (whether training or not).
+        is_causal: position i attends to the positions up to i.
+        scale: 1 / sqrt(E) by default.
+        enable_gqa: key and value may have fewer heads, of which several of the query's share one.
+
+    Raises:
+        RuntimeError: for dtypes or shapes that do not fit, or a mask together with is_causal.
+    """
+    q, k, v = floating(query, "softmax_lastdim_kernel_impl"), tensor(key), tensor(value)
+    mask = None if attn_mask is None else tensor(attn_mask)
+    _check_attention(q, k, v, mask, is_causal)
+    if enable_gqa:
+        if shape_of(q)[-3] % shape_of(k)[-3] or shape_of(q)[-3] % shape_of(v)[-3]:
+            raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
+        k, v = _repeated(q, k), _repeated(q, v)
+    size = shape_of(q)[-1]
+    factor = (1.0 / math.sqrt(size) if size else 1.0) if scale is None else scale
+    if is_causal:
+        mask = wrap(np.tri(shape_of(q)[-2], shape_of(k)[-2], dtype=bool))
+    if mask is not None and mask._d.dtype.kind == "b":
+        mask = wrap(np.where(mask._d, 0.0, -np.inf).astype(q._d.dtype))
+    out, weights = _attend_to([q * factor, k, v, 0.0 if mask is None else mask])
+    if not dropout_p:
+        return out
+    return matmul(dropout(TABLE["contiguous"].call(TABLE["mT"].call(weights)), dropout_p), v)
+
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K).
+
+    Raises:
+        RuntimeError: for shapes that do not fit.
+    """
+    a, b, w = tensor(input1), tensor(input2), tensor(weight)
+    x, y, sizes = shape_of(a), shape_of(b), shape_of(w)
+    if len(x) != len(y):
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {len(x)} and {len(y)}")
+    for d, (m, n) in enumerate(zip(x[:-1], y[:-1], strict=True)):
+        if m != n:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {d}: got {m} and {n}")
+    for i, (given, n) in enumerate(zip((x[-1], y[-1]), sizes[1:], strict=True)):
+        if given != n:
+            raise RuntimeError(f"bilinear(): input{i + 1} size does not match weight size: got {given} but expected {n}")
+    if bias is not None and shape_of(tensor(bias))[0] != sizes[0]:
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {shape_of(tensor(bias))[0]} but expected {sizes[0]}"
+        )
+    result = einsum("...i,kij,...j->...k", a, w, b)
+    return result if bias is None else result + bias
+
+
+# -------------------------------------------------------------------------------------------------- multi-head attention
+
+
+def _check_heads(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> bool:
+    """Whether the inputs have a batch dimension."""
+    rank = len(shape_of(query))
+    if rank not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {rank}-D query tensor")
+    kind = "batched (3-D)" if rank == 3 else "unbatched (2-D)"
+    ranks = [len(shape_of(key)), len(shape_of(value))]
+    if ranks != [rank, rank]:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found {ranks[0]}-D and {ranks[1]}-D tensors "
+            "respectively"
+        )
+    if padding is not None and len(shape_of(padding)) != rank - 1:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but found "
+            f"{len(shape_of(padding))}-D tensor instead"
+        )
+    if mask is not None:
+        sizes = shape_of(mask)
+        if len(sizes) not in (2, 3):
+            raise AssertionError(
+                f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {len(sizes)}-D tensor instead"
+            )
+        expected = (heads, shape_of(query)[0], shape_of(key)[0])
+        if rank == 2 and len(sizes) == 3 and sizes != expected:
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {errors.size(sizes)}")
+    return rank == 3
+
+
+def _added_mask(mask: Any, name: str, dtype: Any) -> Any:
+    """A mask to add: -inf where a bool one is true."""
+    if mask is None:
+        return None
+    kind = mask._d.dtype.kind
+    if kind not in "bfV":
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return mask if kind != "b" else wrap(np.where(mask._d, -np.inf, 0.0).astype(dtype))
+
+
+def _projected(
+    query: Any, key: Any, value: Any, weight: Any, weights: tuple[Any, Any, Any], bias: Any, separate: bool
+) -> list[Any]:
+    """Query, key and value through their linear maps, given as one weight or as three."""
+    if separate:
+        for name, w in zip(("q", "k", "v"), weights, strict=True):
+            if w is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+    elif weight is None:
+        raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+    parts = weights if separate else shape.chunk(weight, 3, 0)
+    biases = (None,) * 3 if bias is None else shape.chunk(bias, 3, 0)
+    return [linear(x, w, b) for x, w, b in zip((query, key, value), parts, biases, strict=True)]
+
+
+def _more_positions(mask: Any) -> Any:
+    """A mask for one position more, which is open."""
+    if mask is None:
+        return None
+    return shape.cat([mask, create.zeros(*shape_of(mask)[:-1], 1, dtype=mask.dtype)], -1)
+
+
+def _static(given: Any, name: str, heads: int, size: int) -> Any:
+    x = tensor(given)
+    for at, expected in ((0, heads), (2, size)):
+        if shape_of(x)[at] != expected:
+            raise AssertionError(f"expecting {name}.size({at}) of {expected}, but got {shape_of(x)[at]}")
+    return x
+
+
+def multi_head_attention_forward(
+    query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
+    bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any, out_proj_bias: Any,
+    training: bool = True, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
+    use_separate_proj_weight: bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None,
+    v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Attention by num_heads heads between linear maps (Vaswani et al. 2017): (output, weights or None).
+
+    Args:
+        query: (L, N, E) or (L, E); the output has its shape.
+        key, value: (S, N, ..) or (S, ..).
+        embed_dim_to_check: E.
+        in_proj_weight, in_proj_bias: (3 E, E) and (3 E,): the maps of query, key and value.
+        bias_k, bias_v: (1, 1, E): a position more for key and value.
+        add_zero_attn: one more position, of zeros.
+        key_padding_mask: (N, S), positions that are closed (bool), or what is added.
+        attn_mask: (L, S) or (N * num_heads, L, S), likewise.
+        need_weights: return the weights, (N, L, S) averaged over the heads, or (N, num_heads, L, S).
+        use_separate_proj_weight: take q_proj_weight, k_proj_weight and v_proj_weight.
+        static_k, static_v: keys and values of (N * num_heads, S, E / num_heads) in place of the mapped ones.
+        is_causal: a hint that attn_mask is causal.
+
+    Raises:
+        AssertionError, RuntimeError: for shapes that do not fit.
+    """
+    query, key, value = (tensor(t) for t in (query, key, value))
+    padding, mask = (None if t is None else tensor(t) for t in (key_padding_mask, attn_mask))
+    batched = _check_heads(query, key, value, padding, mask, num_heads)
+    if not batched:
+        query, key, value = (shape.unsqueeze(t, 1) for t in (query, key, value))
+        padding = None if padding is None else shape.unsqueeze(padding, 0)
+    length, batch, width = shape_of(query)
+    size, heads = width // num_heads, batch * num_heads
+    if padding is not None and mask is not None and padding._d.dtype != mask._d.dtype:
+        warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.")
+    if is_causal and mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    causal = is_causal and padding is None and not need_weights  # the hint is taken at its word
+    mask = None if causal else mask
+    padding = _added_mask(padding, "key_padding_mask", query._d.dtype)
+    mask = _added_mask(mask, "attn_mask", query._d.dtype)
+    if width != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    if size * num_heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight and shape_of(key)[:2] != shape_of(value)[:2]:
+        raise AssertionError(
+            f"key's sequence and batch dims {errors.size(shape_of(key)[:2])} do not match value's "
+            f"{errors.size(shape_of(value)[:2])}"
+        )
+    if not use_separate_proj_weight and shape_of(key) != shape_of(value):
+        raise AssertionError(
+            f"key shape {errors.size(shape_of(key))} does not match value shape {errors.size(shape_of(value))}"
+        )
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+    q, k, v = _projected(query, key, value, in_proj_weight, weights, in_proj_bias, use_separate_proj_weight)
+    if mask is not None:
+        sizes = shape_of(mask)
+        expected = (length, shape_of(key)[0]) if len(sizes) == 2 else (heads, length, shape_of(key)[0])
+        if sizes != expected:
+            raise RuntimeError(
+                f"The shape of the {len(sizes)}D attn_mask is {errors.size(sizes)}, but should be {expected}."
+            )
+        mask = shape.unsqueeze(mask, 0) if len(sizes) == 2 else mask
+    if (bias_k is None) != (bias_v is None):
+        given, missing = ("bias_v", "bias_k") if bias_k is None else ("bias_k", "bias_v")
+        raise AssertionError(f"{given} is set but {missing} is None")
+    if bias_k is not None:
+        for name, fixed in (("key", static_k), ("value", static_v)):
+            if fixed is not None:
+                raise AssertionError(f"bias cannot be added to static {name}.")
+        k, v = (shape.cat([t, shape.broadcast_to(tensor(b), (1, batch, width))], 0) for t, b in ((k, bias_k), (v, bias_v)))
+        mask, padding = _more_positions(mask), _more_positions(padding)
+
+    def by_head(x: Any) -> Any:
+        return shape.transpose(shape.reshape(x, (shape_of(x)[0], heads, size)), 0, 1)
+
+    q = by_head(q)
+    k = by_head(k) if static_k is None else _static(static_k, "static_k", heads, size)
+    v = by_head(v) if static_v is None else _static(static_v, "static_v", heads, size)
+    if add_zero_attn:
+        k, v = (shape.cat([t, create.zeros(heads, 1, size, dtype=t.dtype)], 1) for t in (k, v))
+        mask, padding = _more_positions(mask), _more_positions(padding)
+    positions = shape_of(k)[1]
+    if padding is not None:
+        if shape_of(padding) != (batch, positions):
+            raise AssertionError(
+                f"expecting key_padding_mask shape of {(batch, positions)}, but got {errors.size(shape_of(padding))}"
+            )
+        closed = repeat_interleave(shape.reshape(padding, (batch, 1, positions)), num_heads, 0)
+        mask = closed if mask is None else mask + closed
+    attended, used = _attend(q, k, v, mask, dropout_p if training else 0.0, causal, need_weights)
+    output = shape.reshape(shape.transpose(attended, 0, 1), (length * batch, width))
+    output = shape.reshape(linear(output, out_proj_weight, out_proj_bias), (length, batch, -1))
+    if need_weights:
+        used = shape.reshape(used, (batch, num_heads, length, positions))
+        used = reduce.mean(used, 1) if average_attn_weights else used
+    if not batched:
+        output = shape.squeeze(output, 1)
+        used = shape.squeeze(used, 0) if need_weights else None
+    return output, used
+
+
+def _attend(q: Any, k: Any, v: Any, mask: Any, dropout_p: float, causal: bool, need_weights: bool) -> tuple[Any, Any]:
+    """Attended values of (heads, L, E), and the weights where they are needed."""
+    if not need_weights:
+        return scaled_dot_product_attention(q, k, v, mask, dropout_p, causal), None
+    scores = matmul(q * math.sqrt(1.0 / shape_of(q)[-1]), TABLE["mT"].call(k))
+    weights = dropout(softmax(scores if mask is None else scores + mask, -1), dropout_p)
+    return matmul(weights, v), weights

@@ -1,0 +1,269 @@
+"""Tables of vectors looked up by index, sums of these over bags, one-hot vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..arrays import kernels
+from ..core.modes import no_grad
+from ..core.record import wrap
+from . import create, elementwise, reduce, shape
+from .define import define
+from .operands import tensor
+from .samples import Sample, uniform
+from .shape import shape_of
+from .warning import warn
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+
+def _add_rows(g: Any, index: Any, rows: int, padding: int | None) -> Any:
+    """The rows of g added up by index, those of the padding index left out."""
+    flat = np.ascontiguousarray(g).reshape(-1, g.shape[-1])
+    total = kernels.add_at_rows(rows, index.reshape(-1), flat)
+    if padding is not None:
+        total[padding] = 0
+    return total
+
+
+def _d_add_rows(xp: Any, g: Any, ans: Any, x: Any, index: Any, rows: int, padding: int | None) -> Any:
+    return xp.embedding(g if padding is None else xp.zero_at(g, (padding,)), index, None)
+
+
+def _looked_up(paddings: tuple[int | None, ...] = (None, 2)) -> Iterator[Sample]:
+    for padding in paddings:  # the padding row counts as constant, which finite differences do not see
+        yield Sample((uniform((4, 3)),), (np.array([[0, 2], [2, 3]]), padding), padding is None)
+        yield Sample((uniform((4, 3)),), (np.zeros((0,), np.int64), padding), padding is None)
+
+
+def _added_up() -> Iterator[Sample]:
+    for _, (index, padding), _ in _looked_up():
+        yield Sample((uniform((*index.shape, 3)),), (index, 4, padding))
+
+
+_embedding = define(
+    "embedding",
+    "linear",
+    lambda w, index, padding: w.take(index, axis=0),
+    (lambda xp, g, ans, w, index, padding: xp.add_rows(g, index, w.shape[0], padding),),
+    params=("indices", "padding_idx"),
+    samples=_looked_up,
+)
+add_rows = define(
+    "add_rows",
+    "linear",
+    _add_rows,
+    (_d_add_rows,),
+    params=("index", "rows", "padding_idx"),
+    wide=True,
+    display="EmbeddingDenseBackward",
+    samples=_added_up,
+)
+
+# --------------------------------------------------------------------------------------------------- public functions
+
+
+def _indices(name: str, indices: Any, rows: int) -> Any:
+    values = tensor(indices)._d
+    if values.dtype.kind not in "iu":
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{errors.dtype_name(values.dtype)}Tensor instead (while checking arguments for {name})"
+        )
+    if values.size and not 0 <= values.min() <= values.max() < rows:
+        raise IndexError("index out of range in self")
+    return values.astype(np.int64)
+
+
+def _padding(padding_idx: int | None, rows: int) -> int | None:
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % rows
+
+
+@no_grad()
+def _limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that are used down to a norm of max_norm, in place."""
+    used = create.as_tensor(np.unique(index))
+    rows = weight[used]
+    norms = reduce.norm(rows, norm_type, -1, True)
+    weight[used] = elementwise.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
+
+
+def _by_frequency(rows: Any, index: Any, count: int) -> Any:
+    """The rows themselves, with gradients divided by how often the row's index occurs: no derivative, but PyTorch's."""
+    share = (1.0 / np.maximum(np.bincount(index.reshape(-1), minlength=count), 1)).astype(rows._d.dtype)
+    fixed = rows.detach()
+    return fixed + (rows - fixed) * wrap(share[index][..., None])
+
+
+def embedding(
+    input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Any:  # fmt: skip
+    """Rows of weight at the indices input: (...) and (V, D) give (..., D).
+
+    Args:
+        input: integers in [0, V).
+        weight: (V, D).
+        padding_idx: the row that gets no gradient.
+        max_norm: rows of a larger norm_type-norm are first scaled down, in place.
+        scale_grad_by_freq: divide gradients by how often an index occurs in input.
+        sparse: of no effect: gradients are dense.
+
+    Raises:
+        IndexError: for an index out of range.
+        RuntimeError: for a weight that is not 2-D, or an input not of integers.
+    """
+    w = tensor(weight)
+    if len(shape_of(w)) != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    rows = shape_of(w)[0]
+    padding, index = _padding(padding_idx, rows), _indices("embedding", input, rows)
+    if max_norm is not None:
+        _limit_norms(w, index, max_norm, norm_type)
+    result = _embedding(w, index, padding)
+    return _by_frequency(result, index, rows) if scale_grad_by_freq else result
+
+
+def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
+    """The bag of each index, and the number of bags."""
+    sizes = shape_of(input)
+    if len(sizes) == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                f"sequences. However, found offsets of type {type(offsets)}"
+            )
+        return np.repeat(np.arange(sizes[0]), sizes[1]), sizes[0]
+    if len(sizes) != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {len(sizes)}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    starts = tensor(offsets)._d.astype(np.int64)
+    if starts.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    if include_last_offset and not starts.size:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
+    if starts.size and starts[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0."
+        )
+    if starts.size and starts[-1] > sizes[0]:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length({sizes[0]}), but got offsets[-1] of {starts[-1]}"
+        )
+    bags = np.searchsorted(starts, np.arange(sizes[0]), side="right") - 1
+    return bags, len(starts) - include_last_offset
+
+
+def _largest(rows: Any, bags: Any, count: int) -> Any:
+    """Largest value of each column within each bag; 0 for an empty one. The gradient follows the first."""
+    values = rows._d
+    best = np.full((count, values.shape[1]), -1)
+    for place in range(len(values)):
+        bag = bags[place]
+        better = (best[bag] < 0) | (values[place] > values[best[bag], np.arange(values.shape[1])])
+        best[bag] = np.where(better, place, best[bag])
+    if not len(values):
+        return create.zeros(count, values.shape[1], dtype=rows.dtype)
+    found = rows[create.as_tensor(np.maximum(best, 0)), create.as_tensor(np.arange(values.shape[1]))]
+    return elementwise.where(create.as_tensor(best >= 0), found, 0.0)
+
+
+def embedding_bag(
+    input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Any:  # fmt: skip
+    """Sums, means or maxima of rows of weight over bags of indices: (B, n) and (V, D) give (B, D).
+
+    Args:
+        input: (B, n) of indices, or (N,) with `offsets`.
+        weight: (V, D).
+        offsets: (B,), where each bag starts in a 1-D input.
+        max_norm: rows of a larger norm_type-norm are first scaled down, in place.
+        scale_grad_by_freq: divide gradients by how often an index occurs in input.
+        mode: "sum", "mean" or "max".
+        sparse: of no effect: gradients are dense.
+        per_sample_weights: factor of each row, of input's shape; for "sum" alone.
+        include_last_offset: offsets ends with the length of input.
+        padding_idx: the index that does not count.
+
+    Raises:
+        ValueError: for shapes or a mode that do not fit.
+        RuntimeError: for offsets out of range.
+    """
+    w, x = tensor(weight), tensor(input)
+    if w._d.dtype.kind in "iu" and x.is_floating_point():
+        warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`."
+        )
+        w, x = x, w
+    factors = None if per_sample_weights is None else tensor(per_sample_weights)
+    if factors is not None and shape_of(factors) != shape_of(x):
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({errors.size(shape_of(factors))}) is not None, then it must have the "
+            f"same shape as the input ({errors.size(shape_of(x))})"
+        )
+    if len(shape_of(w)) != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(shape_of(w))}")
+    bags, count = _bag_offsets(x, offsets, include_last_offset)
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    table = shape_of(w)[0]
+    index = _indices("embedding_bag", x, table).reshape(-1)
+    if max_norm is not None:
+        _limit_norms(w, index, max_norm, norm_type)
+    if factors is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+            f"mode='{mode}'). Please open a feature request on GitHub."
+        )
+    counted = np.ones(index.shape, bool) if padding_idx is None else index != _padding(padding_idx, table)
+    index, bags = index[counted], bags[counted]
+    rows = _embedding(w, index, None)
+    if scale_grad_by_freq:
+        rows = _by_frequency(rows, index, table)
+    if mode == "max":
+        return _largest(rows, bags, count)
+    if factors is not None:
+        rows = rows * shape.unsqueeze(shape.reshape(factors, (-1,))[create.as_tensor(counted)], 1)
+    total = add_rows(rows, bags, count, None)
+    if mode == "sum":
+        return total
+    sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(total._d.dtype)
+    return total / wrap(sizes[:, None])
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """int64 tensor of shape (..., num_classes) with 1 at each class index; num_classes -1: largest index + 1.
+
+    Raises:
+        RuntimeError: for an index that is negative or not below num_classes, or a tensor that is not of integers.
+    """
+    labels = create.as_tensor(tensor)
+    shape_of(labels)
+    values = labels._d
+    if values.dtype.kind not in "iu":
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if values.size and values.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        if not values.size:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = int(values.max()) + 1
+    elif values.size and values.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return wrap((values[..., None] == np.arange(num_classes)).astype(np.int64))

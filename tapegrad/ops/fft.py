@@ -1,0 +1,334 @@
+"""Discrete Fourier transforms: three linear records, one of complex arrays and two between real arrays and half spectra.
+
+With scale s of the norm, y_k = s sum_j x_j exp(-2 pi i j k / n); the inverse has the other sign of the exponent. The
+transpose of a transform is the one of the other sign with the same scale, that is, with the opposite norm.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..arrays import dtypes
+from ..core.op import TABLE
+from .create import finish
+from .define import define
+from .operands import promoted, tensor
+from .samples import Sample, complex_uniform, uniform
+from .shape import dim_of, narrow, roll
+
+Sizes = int | list[int] | tuple[int, ...] | None
+OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _c2c(x: Any, dims: tuple[int, ...], inverse: bool, norm: Any) -> Any:
+    return (np.fft.ifftn if inverse else np.fft.fftn)(x, axes=dims, norm=norm)
+
+
+def _weigh_inner(x: Any, dim: int, n: int, factor: float) -> Any:
+    """The half spectrum of n values along dim, with all but the frequencies 0 and n / 2 multiplied by a factor."""
+    out = x.copy()
+    np.moveaxis(out, dim, 0)[1 : (n + 1) // 2] *= factor
+    return out
+
+
+def _spectra() -> Iterator[Sample]:
+    yield Sample((complex_uniform((2, 3)),), ((1,), False, "backward"))
+    yield Sample((complex_uniform((4, 3)),), ((0, 1), True, "ortho"))
+
+
+def _signals() -> Iterator[Sample]:
+    yield Sample((uniform((2, 4)),), (1, "backward"))
+    yield Sample((uniform((5, 2)),), (0, "ortho"))
+    yield Sample((uniform((2, 1)),), (1, "forward"))
+
+
+def _halves() -> Iterator[Sample]:
+    yield Sample((complex_uniform((2, 3)),), (1, 4, "backward"))
+    yield Sample((complex_uniform((3, 2)),), (0, 5, "ortho"))
+    yield Sample((complex_uniform((2, 1)),), (1, 1, "forward"))
+
+
+def _weighed() -> Iterator[Sample]:
+    yield Sample((complex_uniform((2, 3)),), (1, 4, 2.0))
+    yield Sample((complex_uniform((3, 2)),), (0, 5, 0.5))
+
+
+_fft_c2c = define(
+    "fft_c2c", "linear", _c2c,
+    (lambda xp, g, ans, x, dims, inverse, norm: xp.fft_c2c(g, dims, not inverse, OPPOSITE[norm]),),
+    params=("dims", "inverse", "norm"), samples=_spectra,
+)  # fmt: skip
+_fft_r2c = define(
+    "fft_r2c", "linear", lambda x, dim, norm: np.fft.rfft(x, axis=dim, norm=norm),
+    (lambda xp, g, ans, x, dim, norm:
+        xp.fft_c2r(xp.weigh_inner(g, dim, x.shape[dim], 0.5), dim, x.shape[dim], OPPOSITE[norm]),),
+    params=("dim", "norm"), wide=True, samples=_signals,
+)  # fmt: skip
+_fft_c2r = define(
+    "fft_c2r", "linear", lambda x, dim, n, norm: np.fft.irfft(x, n, axis=dim, norm=norm),
+    (lambda xp, g, ans, x, dim, n, norm: xp.weigh_inner(xp.fft_r2c(g, dim, OPPOSITE[norm]), dim, n, 2.0),),
+    params=("dim", "n", "norm"), samples=_halves,
+)  # fmt: skip
+define(
+    "weigh_inner", "linear", _weigh_inner,
+    (lambda xp, g, ans, x, dim, n, factor: xp.weigh_inner(g, dim, n, factor),), params=("dim", "n", "factor"),
+    samples=_weighed,
+)  # fmt: skip
+
+# ------------------------------------------------------------------------------------------------------- arguments
+
+
+def _norm(norm: str | None) -> str:
+    if norm is None:
+        return "backward"
+    if norm not in OPPOSITE:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return norm
+
+
+def _floating(input: Any) -> Any:
+    """The input as a tensor of a dtype that can be transformed; integers in the default dtype."""
+    x = promoted([tensor(input)], integers_to_float=True)[0]
+    if x._d.dtype.itemsize == 2:
+        raise RuntimeError(f"Unsupported dtype {errors.dtype_name(x._d.dtype)}")
+    return x
+
+
+def _complex(input: Any) -> Any:
+    x = _floating(input)
+    return x if x._d.dtype.kind == "c" else TABLE["to_complex"].call(x)
+
+
+def _real(name: str, input: Any, what: str = "a real input tensor") -> Any:
+    x = _floating(input)
+    if x._d.dtype.kind == "c":
+        raise RuntimeError(f"{name} expects {what}, but got {errors.dtype_name(x._d.dtype)}")
+    return x
+
+
+def _dim(x: Any, dim: int) -> int:
+    if not x._d.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return dim_of(dim, x._d.ndim)
+
+
+def _dims(x: Any, s: Sizes, dim: Sizes) -> tuple[tuple[int, ...], list[int]]:
+    """Dimensions to transform, and the size of each (-1: as it is)."""
+    rank = x._d.ndim
+    sizes = None if s is None else [operator.index(n) for n in ([s] if isinstance(s, int) else s)]
+    if dim is not None:
+        dims = tuple([dim_of(d, rank) for d in ([dim] if isinstance(dim, int) else dim)])
+        if len(set(dims)) < len(dims):
+            raise RuntimeError("FFT dims must be unique")
+        if sizes is not None and len(sizes) != len(dims):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif sizes is None:
+        dims = tuple(range(rank))
+    elif len(sizes) > rank:
+        raise RuntimeError(f"Got shape with {len(sizes)} values but input tensor only has {rank} dimensions.")
+    else:
+        dims = tuple(range(rank - len(sizes), rank))
+    return dims, [-1] * len(dims) if sizes is None else sizes
+
+
+def resized(x: Any, dim: int, n: int) -> Any:
+    """The first n elements along dim, with zeros where there are fewer."""
+    size = x._d.shape[dim]
+    if n <= size:
+        return x if n == size else narrow(x, dim, 0, n)
+    shape = (*x._d.shape[:dim], n, *x._d.shape[dim + 1 :])
+    return TABLE["index_zeros"].call(x, shape, (*[slice(None)] * dim, slice(0, size)))
+
+
+def _sized(x: Any, dim: int, n: int | None) -> Any:
+    """The operand with n elements along dim; None and -1 leave it."""
+    if n is not None and n != -1:
+        if n < 1:
+            raise RuntimeError(f"Invalid number of data points ({n}) specified")
+        return resized(x, dim, operator.index(n))
+    if not x._d.shape[dim]:
+        raise RuntimeError("Invalid number of data points (0) specified")
+    return x
+
+
+def _put(result: Any, out: Any) -> Any:
+    return result if out is None else out.resize_as_result_(result)
+
+
+# --------------------------------------------------------------------------------------------- transforms, by what they map
+
+
+def _to_spectrum(input: Any, dims_and_sizes: Any, inverse: bool, norm: str) -> Any:
+    """Complex to complex over several dimensions."""
+    dims, ns = dims_and_sizes
+    x = _complex(input)
+    for d, n in zip(dims, ns, strict=True):
+        x = _sized(x, d, n)
+    return _fft_c2c(x, dims, inverse, norm) if dims else x
+
+
+def _to_half(x: Any, dims_and_sizes: Any, inverse: bool, norm: str) -> Any:
+    """Real to the half spectrum along the last of the dimensions, then complex to complex over the others."""
+    dims, ns = dims_and_sizes
+    last, n = dims[-1], ns[-1]
+    x = _sized(x, last, n)
+    y = TABLE["conj"].call(_fft_r2c(x, last, OPPOSITE[norm])) if inverse else _fft_r2c(x, last, norm)
+    return _to_spectrum(y, (dims[:-1], ns[:-1]), inverse, norm)
+
+
+def _from_half(input: Any, dims_and_sizes: Any, inverse: bool, norm: str) -> Any:
+    """Complex to complex over all but the last of the dimensions, then from the half spectrum along it to real."""
+    dims, ns = dims_and_sizes
+    x = _to_spectrum(input, (dims[:-1], ns[:-1]), inverse, norm)
+    last, n = dims[-1], ns[-1]
+    if n is None or n == -1:
+        n = 2 * (x._d.shape[last] - 1)
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    x = resized(x, last, n // 2 + 1)
+    return _fft_c2r(x, last, n, norm) if inverse else _fft_c2r(TABLE["conj"].call(x), last, n, OPPOSITE[norm])
+
+
+def _along(input: Any, n: int | None, dim: int) -> tuple[tuple[int], list[int | None]]:
+    return (_dim(tensor(input), dim),), [n]
+
+
+def _over(name: str, input: Any, s: Sizes, dim: Sizes) -> tuple[tuple[int, ...], list[int]]:
+    dims, sizes = _dims(tensor(input), s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    return dims, sizes
+
+
+# --------------------------------------------------------------------------------------------------- public functions
+
+LAST_TWO = (-2, -1)
+REAL_VALUED = "a real-valued input tensor"
+
+
+def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+    """Discrete Fourier transform along `dim`, of n values (cut or filled with zeros)."""
+    return _put(_to_spectrum(input, _along(input, n, dim), False, _norm(norm)), out)
+
+
+def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+    """Inverse of `fft`."""
+    return _put(_to_spectrum(input, _along(input, n, dim), True, _norm(norm)), out)
+
+
+def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+    """The n // 2 + 1 frequencies of a real signal that are not negative."""
+    return _put(_to_half(_real("rfft", input), _along(input, n, dim), False, _norm(norm)), out)
+
+
+def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+    """The real signal of n values whose `rfft` is the input; n is 2 (size - 1) unless given."""
+    return _put(_from_half(input, _along(input, n, dim), True, _norm(norm)), out)
+
+
+def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+    """The real spectrum of n values of a Hermitian signal, given by its first half."""
+    return _put(_from_half(input, _along(input, n, dim), False, _norm(norm)), out)
+
+
+def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
+    """Inverse of `hfft`: the first half of the Hermitian signal."""
+    return _put(_to_half(_real("ihfft", input), _along(input, n, dim), True, _norm(norm)), out)
+
+
+def fftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Any = None) -> Any:
+    """`fft` over several dimensions (all, or the last len(s)), of sizes s (-1: as it is)."""
+    return _put(_to_spectrum(input, _dims(tensor(input), s, dim), False, _norm(norm)), out)
+
+
+def ifftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Any = None) -> Any:
+    """Inverse of `fftn`."""
+    return _put(_to_spectrum(input, _dims(tensor(input), s, dim), True, _norm(norm)), out)
+
+
+def rfftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Any = None) -> Any:
+    """`fftn` of a real signal, with the half spectrum along the last of the dimensions."""
+    x = _real("rfftn", input, REAL_VALUED)
+    return _put(_to_half(x, _over("rfftn", input, s, dim), False, _norm(norm)), out)
+
+
+def irfftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Any = None) -> Any:
+    """The real signal whose `rfftn` is the input."""
+    return _put(_from_half(input, _over("irfftn", input, s, dim), True, _norm(norm)), out)
+
+
+def hfftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Any = None) -> Any:
+    """The real spectrum over several dimensions of a Hermitian signal, given by the first half of its last dimension."""
+    return _put(_from_half(input, _over("hfftn", input, s, dim), False, _norm(norm)), out)
+
+
+def ihfftn(input: Any, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Any = None) -> Any:
+    """Inverse of `hfftn`."""
+    x = _real("ihfftn", input, REAL_VALUED)
+    return _put(_to_half(x, _over("ihfftn", input, s, dim), True, _norm(norm)), out)
+
+
+def fft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None, *, out: Any = None) -> Any:
+    """`fftn` over two dimensions."""
+    return fftn(input, s, dim, norm, out=out)
+
+
+def ifft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None, *, out: Any = None) -> Any:
+    """`ifftn` over two dimensions."""
+    return ifftn(input, s, dim, norm, out=out)
+
+
+def rfft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None, *, out: Any = None) -> Any:
+    """`rfftn` over two dimensions."""
+    return rfftn(input, s, dim, norm, out=out)
+
+
+def irfft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None, *, out: Any = None) -> Any:
+    """`irfftn` over two dimensions."""
+    return irfftn(input, s, dim, norm, out=out)
+
+
+def hfft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None, *, out: Any = None) -> Any:
+    """`hfftn` over two dimensions."""
+    return hfftn(input, s, dim, norm, out=out)
+
+
+def ihfft2(input: Any, s: Sizes = None, dim: Sizes = LAST_TWO, norm: str | None = None, *, out: Any = None) -> Any:
+    """`ihfftn` over two dimensions."""
+    return ihfftn(input, s, dim, norm, out=out)
+
+
+def _shifted(input: Any, dim: Sizes, by: Any) -> Any:
+    x = tensor(input)
+    dims = tuple(range(x._d.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    return roll(x, [by(x._d.shape[dim_of(d, x._d.ndim)]) for d in dims], dims) if dims else TABLE["clone"].call(x)
+
+
+def fftshift(input: Any, dim: Sizes = None) -> Any:
+    """The frequencies in increasing order: those from 0 up move behind the negative ones."""
+    return _shifted(input, dim, lambda n: n // 2)
+
+
+def ifftshift(input: Any, dim: Sizes = None) -> Any:
+    """Inverse of `fftshift`."""
+    return _shifted(input, dim, lambda n: (n + 1) // 2)
+
+
+def _frequencies(places: Any, n: int, d: float, dtype: Any, device: Any, requires_grad: bool) -> Any:
+    wanted = dtypes.get_default_dtype().numpy if dtype is None else dtypes.to_numpy(dtype)
+    return finish(places(n, d).astype(wanted) if n else np.zeros(0, wanted), requires_grad, device)
+
+
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """The frequencies of `fft` of n values at distance d: 0, 1, .., -2, -1 over n d."""
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device, requires_grad)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """The frequencies of `rfft` of n values at distance d: 0, 1, .., n // 2 over n d."""
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device, requires_grad)

@@ -1,0 +1,855 @@
+"""Losses under the names and signatures of torch.nn.functional."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..arrays import kernels
+from ..core.modes import no_grad
+from ..core.op import TABLE
+from . import create, elementwise, index, shape
+from . import reduce as sums
+from .activation import log_softmax, logsigmoid, relu
+from .define import define
+from .linalg import linear
+from .normalize import pairwise_distance
+from .operands import floating, tensor
+from .samples import Sample, uniform
+from .shape import shape_of
+from .warning import warn
+
+# -------------------------------------------------------------------------------------------------------- reductions
+
+
+def legacy_reduction(size_average: Any, reduce: Any) -> str:
+    """The reduction that PyTorch's old arguments stand for, with its warning."""
+    averaged, reduced = (True if v is None else bool(v) for v in (size_average, reduce))
+    name = "none" if not reduced else "mean" if averaged else "sum"
+    warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.")
+    return name
+
+
+def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
+    return reduction if size_average is None and reduce is None else legacy_reduction(size_average, reduce)
+
+
+def reduced(loss: Any, reduction: str, total: Any = None) -> Any:
+    """The loss of each element as it is ("none"), their sum, or their mean (with `total`: the sum over it)."""
+    if reduction == "none":
+        return loss
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if reduction == "sum" or total is not None:
+        loss = sums.sum(loss)
+        return loss if reduction == "sum" else loss / total
+    return sums.mean(loss)
+
+
+# --------------------------------------------------------------------------------------------- of elements: regression
+
+
+def _difference(input: Any, target: Any, kernel: str = "") -> Any:
+    a, b = tensor(input), tensor(target)
+    x, y = shape_of(a), shape_of(b)
+    if x != y:
+        warn(
+            f"Using a target size ({errors.size(y)}) that is different to the input size ({errors.size(x)}). This will "
+            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
+        )
+    difference = a - b
+    return floating(difference, kernel) if kernel else difference
+
+
+def _weighted(losses: Any, reduction: str, weight: Any) -> Any:
+    if weight is None:
+        return reduced(losses, reduction)
+    if shape_of(tensor(weight)) != shape_of(losses):
+        raise ValueError("Weights and input must have the same size.")
+    return reduced(losses * weight, reduction, weight.sum() if reduction == "mean" else None)
+
+
+def l1_loss(
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
+) -> Any:
+    """|input - target|: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+    reduction = _reduction(size_average, reduce, reduction)
+    return _weighted(elementwise.abs(_difference(input, target)), reduction, weight)
+
+
+def mse_loss(
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
+) -> Any:
+    """(input - target)**2: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+    reduction = _reduction(size_average, reduce, reduction)
+    return _weighted(elementwise.square(_difference(input, target, "mse_cpu")), reduction, weight)
+
+
+def smooth_l1_loss(
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
+) -> Any:
+    """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2.
+
+    Raises:
+        RuntimeError: for a negative beta.
+    """
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    difference = _difference(input, target, "smooth_l1_cpu")
+    losses = size = elementwise.abs(difference)
+    if beta:
+        losses = elementwise.where(size < beta, elementwise.square(difference) * (0.5 / beta), size - 0.5 * beta)
+    return reduced(losses, _reduction(size_average, reduce, reduction))
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+    """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2).
+
+    Raises:
+        RuntimeError: for a delta that is not positive.
+    """
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    difference = _difference(input, target, "huber_cpu")
+    size = elementwise.abs(difference)
+    losses = elementwise.where(size < delta, elementwise.square(difference) * 0.5, (size - 0.5 * delta) * delta)
+    return _weighted(losses, reduction, weight)
+
+
+def poisson_nll_loss(
+    input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
+    reduce: Any = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input.
+
+    Args:
+        log_input: whether input is the logarithm of the rate.
+        full: add Stirling's approximation of log(target!), for targets above 1.
+        eps: added to the rate before its logarithm is taken.
+        reduction: "mean", "sum" or "none".
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    x, y = tensor(input), tensor(target)
+    losses = elementwise.exp(x) - y * x if log_input else x - y * elementwise.log(x + eps)
+    if full:
+        stirling = y * elementwise.log(y) - y + elementwise.log(y * (2 * math.pi)) * 0.5
+        losses = losses + elementwise.where(elementwise.le(y, 1), 0.0, stirling)
+    return reduced(losses, reduction)
+
+
+def gaussian_nll_loss(
+    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Any:
+    """Negative log likelihood of target under a normal distribution of mean input and variance var.
+
+    Args:
+        var: a number, or a tensor of input's shape, of that shape without its last dimension, or with one size 1.
+        full: add the constant log(2 pi) / 2.
+        eps: smallest variance that counts; gradients pass it as they are.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: for a negative variance, or one of another shape.
+    """
+    x, y = tensor(input), tensor(target)
+    v = tensor(var) if not isinstance(var, float) else create.full_like(x, var)
+    if (v._d < 0).any():
+        raise ValueError("var has negative entry/entries")
+    a, b = shape_of(x), shape_of(v)
+    if b != a:
+        if a[:-1] == b:
+            v = shape.unsqueeze(v, -1)
+        elif len(a) != len(b) or sum(q for p, q in zip(a, b, strict=True) if p != q) != 1:
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    v = v.clone()
+    with no_grad():
+        v.clamp_(min=eps)
+    losses = (elementwise.log(v) + elementwise.square(x - y) / v) * 0.5
+    return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+
+
+# ------------------------------------------------------------------------------------------ of elements: probabilities
+
+
+def kl_div(
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
+) -> Any:
+    """target * (log(target) - input), for input of log probabilities; 0 where target is 0.
+
+    Args:
+        input, target: tensors of one shape.
+        reduction: "batchmean" (the sum over the first size: the divergence), "mean", "sum" or "none".
+        log_target: whether target holds log probabilities, too.
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    elif reduction == "mean":
+        warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only "
+            "by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
+            "'batchmean' in the next major release."
+        )
+    x, y = tensor(input), tensor(target)
+    for kind, text in (("biu", "Integral"), ("c", "Complex")):
+        if x._d.dtype.kind in kind or y._d.dtype.kind in kind:
+            raise RuntimeError(f"kl_div: {text} inputs not supported.")
+    if log_target:
+        losses = elementwise.exp(y) * (y - x)
+    else:
+        none = elementwise.eq(y, 0)
+        losses = elementwise.where(none, 0.0, y * elementwise.log(elementwise.where(none, 1.0, y))) - y * x
+    if reduction == "batchmean":
+        rows = shape_of(x)[0] if shape_of(x) else 1
+        return reduced(losses, "sum") / rows
+    return reduced(losses, reduction)
+
+
+def binary_cross_entropy(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Any:
+    """Cross entropy of targets in [0, 1] against probabilities; each logarithm is at least -100.
+
+    Args:
+        input, target: tensors of one shape.
+        weight: factor of each element's loss, broadcast.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: if the shapes differ.
+        RuntimeError: for an input outside [0, 1].
+    """
+    x, y = floating(input, "binary_cross_entropy"), tensor(target)
+    if shape_of(x) != shape_of(y):
+        raise ValueError(
+            f"Using a target size ({errors.size(shape_of(y))}) that is different to the input size "
+            f"({errors.size(shape_of(x))}) is deprecated. Please ensure they have the same size."
+        )
+    reduction = _reduction(size_average, reduce, reduction)
+    if ((x._d < 0) | (x._d > 1)).any():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    positive = elementwise.clamp_min(elementwise.log(x), -100.0)
+    negative = elementwise.clamp_min(elementwise.log1p(-x), -100.0)
+    loss = -(y * positive + (1 - y) * negative)
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    pos_weight: Any = None,
+) -> Any:  # fmt: skip
+    """Cross entropy of targets in [0, 1] against sigmoid(input), exact in both tails.
+
+    Args:
+        input, target: tensors of one shape.
+        weight: factor of each element's loss, broadcast.
+        pos_weight: factor of the positive part, broadcast.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: if the shapes differ.
+    """
+    x, y = tensor(input), tensor(target)
+    if shape_of(x) != shape_of(y):
+        got, expected = errors.size(shape_of(y)), errors.size(shape_of(x))
+        raise ValueError(f"Target size ({got}) must be the same as input size ({expected})")
+    reduction = _reduction(size_average, reduce, reduction)
+    positive = logsigmoid(x) if pos_weight is None else logsigmoid(x) * ((pos_weight - 1) * y + 1)
+    loss = (1 - y) * x - positive
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+# -------------------------------------------------------------------------------------------------------- of margins
+
+
+def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+    """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
+    return reduced(-logsigmoid(tensor(target) * tensor(input)), _reduction(size_average, reduce, reduction))
+
+
+def margin_ranking_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1.
+
+    Raises:
+        RuntimeError: if the numbers of dimensions differ.
+    """
+    a, b, y = tensor(input1), tensor(input2), tensor(target)
+    sizes = [shape_of(t) for t in (a, b, y)]
+    if len({len(s) for s in sizes}) > 1:
+        got = ", ".join(f"{name}: {errors.size(s)}" for name, s in zip(("input1", "input2", "target"), sizes, strict=True))
+        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: {got} ")
+    losses = elementwise.clamp_min(margin - y * (a - b), 0.0)
+    return reduced(losses, _reduction(size_average, reduce, reduction))
+
+
+def hinge_embedding_loss(
+    input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Any:
+    """input where target is 1, max(0, margin - input) where it is -1."""
+    x, y = tensor(input), tensor(target)
+    far = elementwise.where(elementwise.ne(y, 1), elementwise.clamp_min(margin - x, 0.0), 0.0)
+    near = elementwise.where(elementwise.ne(y, -1), x, 0.0)
+    return reduced(far + near, _reduction(size_average, reduce, reduction))
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """1 - cos of the angle between two vectors where target is 1, max(0, cos - margin) where it is -1.
+
+    Args:
+        input1, input2: (N, D) with target (N,), or (D,) with a 0-dim target.
+
+    Raises:
+        RuntimeError: for other numbers of dimensions.
+    """
+    a, b, y = tensor(input1), tensor(input2), tensor(target)
+    ranks = [len(shape_of(t)) for t in (a, b, y)]
+    if ranks[2] not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if ranks[0] != ranks[2] + 1 or ranks[1] != ranks[2] + 1:
+        raise RuntimeError(
+            f"{ranks[2]}D target tensor expects {ranks[2] + 1}D input tensors, but found inputs with sizes "
+            f"{list(shape_of(a))} and {list(shape_of(b))}."
+        )
+    # added to the squared norms: finite at the zero vector, as in PyTorch
+    squares = [sums.sum(elementwise.square(t), ranks[2]) + 1e-12 for t in (a, b)]
+    cosine = sums.sum(a * b, ranks[2]) / elementwise.sqrt(squares[0] * squares[1])
+    near = elementwise.where(elementwise.eq(y, 1), 1 - cosine, 0.0)
+    far = elementwise.where(elementwise.eq(y, -1), elementwise.clamp_min(cosine - margin, 0.0), 0.0)
+    return reduced(near + far, _reduction(size_average, reduce, reduction))
+
+
+def multilabel_soft_margin_loss(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Any:
+    """Binary cross entropy of targets against sigmoid(input), averaged over the classes (last dimension)."""
+    reduction = _reduction(size_average, reduce, reduction)
+    x, y = tensor(input), tensor(target)
+    losses = -(y * logsigmoid(x) + (1 - y) * logsigmoid(-x))
+    if weight is not None:
+        losses = losses * weight
+    losses = sums.sum(losses, -1) / shape_of(x)[-1]
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    return reduced(losses, reduction)
+
+
+def _rows(name: str, input: Any, target: Any) -> tuple[Any, Any, bool]:
+    """Input as (N, C), target with one row a sample, whether a single sample was given."""
+    x, y = tensor(input), tensor(target)
+    sizes = shape_of(x)
+    if not (len(sizes) == 2 and sizes[1]) and not (len(sizes) == 1 and sizes[0]) and sizes:
+        raise RuntimeError(
+            f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(sizes)}"
+        )
+    single = len(sizes) < 2
+    return (shape.reshape(x, (1, -1)) if single else x), (shape.reshape(y, (1, -1)) if single else y), single
+
+
+def multi_margin_loss(
+    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
+    reduce: Any = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Mean over the other classes i of max(0, margin - input[target] + input[i])**p.
+
+    Args:
+        input: (N, C) or (C,).
+        target: (N,) or () of class indices.
+        p: 1 or 2.
+        weight: (C,), factor of each target class.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: for another p, or a weight that is not 1-D.
+        RuntimeError: for a target of another size or out of range.
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and len(shape_of(tensor(weight))) != 1:
+        raise ValueError("weight must be one-dimensional")
+    x, y, single = _rows("multi_margin_loss", input, target)
+    n, classes = shape_of(x)
+    place = y._d.reshape(-1)
+    if place.size != n:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            f"Expected {n} elements, got shape {list(shape_of(tensor(target)))}."
+        )
+    if ((place < 0) | (place >= classes)).any():
+        raise RuntimeError("target out of range")
+    y = shape.reshape(y, (n, 1))
+    excess = relu(x - index.gather(x, 1, y) + margin)
+    excess = excess if p == 1 else elementwise.square(excess)
+    others = create.as_tensor(np.arange(classes) != place[:, None])
+    losses = sums.sum(elementwise.where(others, excess, 0.0), 1) / classes
+    if weight is not None:
+        losses = losses * tensor(weight)[shape.reshape(y, (n,))]
+    return reduced(shape.reshape(losses, ()) if single else losses, reduction)
+
+
+def multilabel_margin_loss(
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Any:
+    """Sum over target classes j and other classes i of max(0, 1 - input[j] + input[i]), over the number of classes.
+
+    Args:
+        input: (N, C) or (C,).
+        target: of input's shape: class indices up to the first -1 of a row.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        RuntimeError: for a target of another shape or out of range.
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    if shape_of(tensor(target)) != shape_of(tensor(input)):
+        raise RuntimeError(
+            f"inconsistent target size: {list(shape_of(tensor(target)))} for input of size: {list(shape_of(tensor(input)))}"
+        )
+    x, y, single = _rows("multilabel_margin_loss", input, target)
+    n, classes = shape_of(x)
+    places = y._d
+    if ((places < -1) | (places >= classes)).any():
+        raise RuntimeError("argument #2 'target' is out of range")
+    wanted = np.logical_and.accumulate(places >= 0, axis=1)
+    places = np.where(wanted, places, 0)
+    is_target = np.zeros((n, classes), bool)
+    np.logical_or.at(is_target, (np.arange(n)[:, None], places), wanted)
+    pairs = create.as_tensor(wanted[:, :, None] & ~is_target[:, None, :])
+    of_targets = index.gather(x, 1, create.as_tensor(places))
+    excess = relu(shape.unsqueeze(x, 1) - shape.unsqueeze(of_targets, 2) + 1)
+    losses = sums.sum(elementwise.where(pairs, excess, 0.0), (1, 2)) / classes
+    return reduced(shape.reshape(losses, ()) if single else losses, reduction)
+
+
+def _triplet(near: Any, far: Any, between: Any, margin: float, reduction: str) -> Any:
+    if between is not None:
+        far = elementwise.minimum(far, between)
+    return reduced(elementwise.clamp_min(near - far + margin, 0.0), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """max(0, distance(anchor, positive) - distance(anchor, negative) + margin) for the p-norm of the difference.
+
+    Args:
+        swap: take the distance between positive and negative where it is the smaller one.
+
+    Raises:
+        ValueError: for a margin that is not positive.
+        RuntimeError: if the numbers of dimensions differ.
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+
+    def distance(a: Any, b: Any) -> Any:
+        return pairwise_distance(a, b, p, eps)
+
+    return triplet_margin_with_distance_loss(
+        anchor, positive, negative, distance_function=distance, margin=margin, swap=swap, reduction=reduction
+    )
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any, positive: Any, negative: Any, *, distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0, swap: bool = False, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """triplet_margin_loss for any distance_function(a, b); by default pairwise_distance.
+
+    Raises:
+        ValueError: for a margin that is not positive.
+        RuntimeError: if the numbers of dimensions differ.
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    a, b, c = (tensor(t) for t in (anchor, positive, negative))
+    ranks = [len(shape_of(t)) for t in (a, b, c)]
+    if len(set(ranks)) > 1:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor "
+            f"{ranks[0]}D, positive {ranks[1]}D, and negative {ranks[2]}D inputs"
+        )
+    distance = distance_function or pairwise_distance
+    return _triplet(distance(a, b), distance(a, c), distance(b, c) if swap else None, margin, reduction)
+
+
+def pdist(input: Any, p: float = 2) -> Any:
+    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
+
+    Raises:
+        RuntimeError: for a tensor that is no matrix, or a negative p.
+    """
+    x = tensor(input)
+    if len(shape_of(x)) != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape_of(x))}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    i, j = np.triu_indices(shape_of(x)[0], 1)
+    return sums.norm(x[create.as_tensor(i)] - x[create.as_tensor(j)], p, 1)
+
+
+# --------------------------------------------------------------------------------------------------------- of classes
+
+
+def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
+    """-log(softmax(x)) at the labels, the exponentials exp(x - max) and their sums, each with dim kept."""
+    top = np.max(x, axis=dim, keepdims=True)
+    e = x - top
+    np.exp(e, out=e)
+    total = kernels._sum(e, dim)
+    return top - np.take_along_axis(x, label, dim) + np.log(total), e, total
+
+
+def _negative_log_probability_back(g: Any, e: Any, total: Any, label: Any, dim: int) -> Any:
+    out = e * (g / total)
+    kept = np.take_along_axis(out, label, dim)
+    np.put_along_axis(out, label, kept - g, dim)
+    dead = (g == 0) & ~np.isfinite(total)
+    return np.where(dead, np.zeros((), out.dtype), out) if dead.any() else out
+
+
+def _d_negative_log_probability(xp: Any, gs: Any, ans: Any, x: Any, label: Any, dim: int) -> Any:
+    # softmax is e / total whatever was subtracted: the maximum counts as a constant
+    g, g_e, g_total = gs
+    e = ans[1]
+    terms = [] if g is None else [xp.cross_entropy_back(g, e, ans[2], label, dim)]
+    terms += [part * e for part in (g_e, g_total) if part is not None]
+    total = terms[0]
+    for t in terms[1:]:
+        total = total + t
+    return total
+
+
+def _labelled() -> Iterator[Sample]:
+    yield Sample((uniform((3, 4)), np.array([[1], [0], [3]])), (1,))
+    yield Sample((uniform((2, 3, 2)), np.array([[[1, 0]], [[2, 2]]])), (1,))
+    yield Sample((uniform((0, 3)), np.zeros((0, 1), np.int64)), (1,))
+
+
+def _labelled_back() -> Iterator[Sample]:
+    for s in _labelled():
+        x, label = s.arrays
+        e = np.exp(x)
+        yield Sample((uniform(label.shape, seed=4), e, e.sum(1, keepdims=True), label), (1,))
+
+
+_cross_entropy = define(
+    "cross_entropy",
+    "general",
+    _negative_log_probability,
+    (_d_negative_log_probability, None),
+    arity=2,
+    outputs=3,
+    absent=True,
+    keeps=(1, 2),
+    params=("dim",),
+    display="NllLoss",
+    samples=_labelled,
+)
+define(
+    "cross_entropy_back",
+    "general",
+    _negative_log_probability_back,
+    (
+        lambda xp, g, ans, c, e, total, label, dim: xp.sum(g * e, (dim,), True) / total - xp.take_along(g, label, dim),
+        lambda xp, g, ans, c, e, total, label, dim: g * (c / total),
+        lambda xp, g, ans, c, e, total, label, dim: -xp.sum(g * e, (dim,), True) * c / (total * total),
+        None,
+    ),
+    arity=4,
+    params=("dim",),
+    display="NllLossBackward",
+    samples=_labelled_back,
+)
+
+
+def _class_dim(rank: int) -> int:
+    return 0 if rank == 1 else 1
+
+
+def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
+    """Class indices with 0 for those that do not count, and which count: None if all do."""
+    sizes, labels = shape_of(x), tensor(target)
+    classes = sizes[_class_dim(len(sizes))]
+    if len(sizes) > 1 and sizes[:1] != shape_of(labels)[:1]:
+        got = shape_of(labels)[0] if shape_of(labels) else 1
+        raise ValueError(f"Expected input batch_size ({sizes[0]}) to match target batch_size ({got}).")
+    if len(sizes) <= 2 and len(shape_of(labels)) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if labels._d.dtype.kind not in "iu":
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {errors.dtype_name(labels._d.dtype)}. Class indices are "
+            f"integers: .long() makes them. Class probabilities, for cross_entropy, have input's shape {sizes}."
+        )
+    expected = (*sizes[:1], *sizes[2:]) if len(sizes) > 1 else ()
+    if shape_of(labels) != expected:
+        raise RuntimeError(
+            f"size mismatch (got input: {list(sizes)} , target: {list(shape_of(labels))}): the target of an input of this "
+            f"shape has shape {list(expected)}"
+        )
+    values = labels._d.astype(np.int64)
+    counted = values != ignore_index
+    if counted.all():
+        counted = None
+    else:
+        values = np.where(counted, values, 0)
+    outside = (values < 0) | (values >= classes)
+    if outside.any():
+        raise IndexError(f"Target {values[outside].flat[0]} is out of bounds.")
+    return create.as_tensor(values), None if counted is None else create.as_tensor(counted)
+
+
+def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: str) -> Any:
+    """The losses at class indices, each times its class's weight, reduced; the mean is over the sum of the weights."""
+    if weight is not None:
+        factor = tensor(weight)[labels]
+        losses = losses * factor
+    elif counted is not None:
+        factor = TABLE["cast"].call(counted, losses._d.dtype)
+    else:
+        return reduced(losses, reduction)
+    if counted is not None:
+        losses, factor = elementwise.where(counted, losses, 0.0), elementwise.where(counted, factor, 0.0)
+    return reduced(losses, reduction, sums.sum(factor) if reduction == "mean" else None)
+
+
+def nll_loss(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """-input at the target class: input (N, C, ...) or (C,) of log probabilities, target (N, ...) or () of class indices.
+
+    Args:
+        weight: (C,), factor of each class; the mean is over the sum of the factors.
+        ignore_index: targets of this value do not count.
+        reduction: "mean", "sum" or "none".
+
+    Raises:
+        ValueError: if the batch sizes differ.
+        IndexError: for a target that is no class.
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    x = floating(input, "nll_loss_out_frame")
+    dim = _class_dim(len(shape_of(x)))
+    labels, counted = _labels(x, target, ignore_index)
+    picked = shape.squeeze(index.gather(x, dim, shape.unsqueeze(labels, dim)), dim)
+    return _of_labels(-picked, labels, counted, weight, reduction)
+
+
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+    reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """nll_loss of log_softmax(input): target of class indices, or of class probabilities in input's shape.
+
+    Args:
+        input: (N, C, ...) or (C,) of unnormalised log probabilities.
+        target: int64 (N, ...) or (), or floating point of input's shape.
+        weight: (C,), factor of each class.
+        ignore_index: class indices of this value do not count.
+        label_smoothing: share of the uniform distribution mixed into the target, in [0, 1].
+        reduction: "mean", "sum" or "none".
+    """
+    reduction = _reduction(size_average, reduce, reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    x, y = floating(input, "log_softmax_lastdim_kernel_impl"), tensor(target)
+    dim = _class_dim(len(shape_of(x)))
+    if y.is_floating_point() and shape_of(y) == shape_of(x):
+        return _probability_loss(log_softmax(x, dim), y, weight, dim, reduction, label_smoothing)
+    labels, counted = _labels(x, y, ignore_index)
+    losses = shape.squeeze(_cross_entropy(x, shape.unsqueeze(labels, dim), dim)[0], dim)
+    loss = _of_labels(losses, labels, counted, weight, reduction)
+    if not label_smoothing:
+        return loss
+    uniform = _uniform_loss(log_softmax(x, dim), labels, counted, weight, dim, reduction)
+    return loss * (1 - label_smoothing) + uniform * label_smoothing
+
+
+def _per_class(weight: Any, logs: Any, dim: int) -> Any:
+    return logs if weight is None else logs * weight.reshape((-1,) + (1,) * (len(shape_of(logs)) - 1 - dim))
+
+
+def _probability_loss(logs: Any, y: Any, weight: Any, dim: int, reduction: str, smoothing: float) -> Any:
+    classes = shape_of(logs)[dim]
+    if smoothing:
+        y = y * (1 - smoothing) + smoothing / classes
+    losses = -sums.sum(_per_class(weight, logs, dim) * y, dim)
+    return reduced(losses, reduction, max(math.prod(shape_of(losses)), 1) if reduction == "mean" else None)
+
+
+def _uniform_loss(logs: Any, labels: Any, counted: Any, weight: Any, dim: int, reduction: str) -> Any:
+    """Loss against the uniform distribution, over the same elements and with the same mean as that at the labels."""
+    losses = -sums.sum(_per_class(weight, logs, dim), dim) / shape_of(logs)[dim]
+    if counted is not None:
+        losses = elementwise.where(counted, losses, 0.0)
+    total = None
+    if reduction == "mean" and (weight is not None or counted is not None):
+        factor = tensor(weight)[labels] if weight is not None else TABLE["cast"].call(counted, losses._d.dtype)
+        total = sums.sum(factor if counted is None else elementwise.where(counted, factor, 0.0))
+    return reduced(losses, reduction, total)
+
+
+def linear_cross_entropy(
+    input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: str = "mean",
+    ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None,
+) -> Any:  # fmt: skip
+    """cross_entropy of linear(input, linear_weight, linear_bias).
+
+    Args:
+        input: (N, F) or (F,).
+        linear_weight: (C, ..., F): C classes, the sizes between them those of the loss.
+        target: as cross_entropy's.
+        linear_bias: (C, ...) or None.
+        options: how PyTorch splits the work; of no effect.
+
+    Raises:
+        RuntimeError: for shapes that do not fit.
+    """
+    x, w = tensor(input), tensor(linear_weight)
+    sizes, weights = shape_of(x), shape_of(w)
+    if len(sizes) not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {len(sizes)}")
+    if len(weights) < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {len(weights)}")
+    if sizes[-1] != weights[-1]:
+        raise RuntimeError(
+            f"expected equal input and linear_weight last dimensions (in_features), got {sizes[-1]} and {weights[-1]}, "
+            "respectively"
+        )
+    if linear_bias is not None and shape_of(tensor(linear_bias)) != weights[:-1]:
+        raise RuntimeError(f"expected linear_bias shape {weights[:-1]}, got {shape_of(tensor(linear_bias))}")
+    if len(weights) > 2 and len(sizes) == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {weights} requires batched input, (N, {sizes[-1]}), got "
+            f"unbatched input with shape {sizes}"
+        )
+    full = (*sizes[:-1], *weights[:-1])
+    if ignore_index is not None and shape_of(tensor(target)) == full:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else shape.reshape(tensor(linear_bias), (-1,))
+    logits = shape.reshape(linear(x, shape.reshape(w, (-1, weights[-1])), bias), full)
+    return cross_entropy(
+        logits, target, weight, None, -100 if ignore_index is None else ignore_index, None, reduction, label_smoothing
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- of sequences
+
+# log(0) of states that no path reaches: finite, so that no inf - inf arises; its exp is 0
+UNREACHED = -1e30
+
+
+def _flat_targets(targets: Any, lengths: Any, batch: int) -> Any:
+    """Targets as (N, S), padded with 0."""
+    if targets.ndim != 1 or (batch == 1 and targets.size == lengths[0]):
+        return targets.reshape(batch, -1)
+    rows = np.zeros((batch, max(lengths, default=0)), np.int64)
+    ends = np.cumsum(lengths)
+    for row, end, n in zip(rows, ends, lengths, strict=True):
+        row[:n] = targets[end - n : end]
+    return rows
+
+
+def _states(labels: Any, blank: int) -> tuple[Any, Any]:
+    """Targets with blanks around each label, and whether a path may skip the blank before a state."""
+    batch, n = labels.shape
+    states = np.full((batch, 2 * n + 1), blank)
+    states[:, 1::2] = labels
+    skips = np.zeros(states.shape, bool)
+    skips[:, 3::2] = labels[:, 1:] != labels[:, :-1]
+    return states, skips
+
+
+def _ctc(logs: Any, labels: Any, frames: Any, lengths: Any, blank: int) -> Any:
+    """Negative log likelihood of each target: the forward recursion of Graves et al. 2006 in logarithms."""
+    batch = labels.shape[0]
+    states, skips = _states(labels, blank)
+    width = states.shape[1]
+    at = [create.as_tensor(a) for a in (np.arange(batch)[:, None], states)]
+    unreached = create.full((batch, 2), UNREACHED, dtype=logs.dtype)
+    first = create.as_tensor((np.arange(width) < 2) & (np.arange(width) <= 2 * lengths[:, None]))
+    skip = create.as_tensor(skips)
+    alpha = elementwise.where(first, logs[0][at[0], at[1]], UNREACHED)
+    for t in range(1, int(frames.max(initial=0))):
+        padded = shape.cat([unreached, alpha], 1)
+        before, two_before = padded[:, 1 : width + 1], elementwise.where(skip, padded[:, :width], UNREACHED)
+        moved = sums.logsumexp(shape.stack([alpha, before, two_before]), 0) + logs[t][at[0], at[1]]
+        moved = elementwise.clamp_min(moved, UNREACHED)
+        running = create.as_tensor(t < frames[:, None])
+        alpha = elementwise.where(running, moved, alpha)
+    last = np.stack([2 * lengths, np.maximum(2 * lengths - 1, 0)], 1)
+    ends = alpha[at[0], create.as_tensor(last)]
+    single = create.as_tensor((np.arange(2) == 0) | (lengths[:, None] > 0))
+    return -sums.logsumexp(elementwise.where(single, ends, UNREACHED), 1)
+
+
+def ctc_loss(
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """Connectionist temporal classification: negative log likelihood of label sequences (Graves et al. 2006).
+
+    The gradient is PyTorch's: with respect to log_probs as if they came from log_softmax (it includes exp(log_probs)).
+
+    Args:
+        log_probs: (T, N, C) or (T, C) of log probabilities.
+        targets: (N, S), or one after the other in one dimension; no blanks.
+        input_lengths, target_lengths: (N,) or tuples of N integers.
+        blank: index of the blank class.
+        reduction: "mean" (each loss over its target's length, then the mean), "sum" or "none".
+        zero_infinity: losses that are infinite (the target is too long) become 0, and so do their gradients.
+
+    Raises:
+        RuntimeError: for lengths that do not fit, or a blank that is no class.
+    """
+    logs = tensor(log_probs)
+    single = len(shape_of(logs)) == 2
+    if single:
+        logs = shape.unsqueeze(logs, 1)
+    steps, batch, classes = shape_of(logs)
+    frames, lengths = (np.atleast_1d(np.asarray(tensor(n)._d, np.int64)) for n in (input_lengths, target_lengths))
+    _check_ctc(frames, lengths, steps, batch, classes, blank)
+    labels = _flat_targets(np.asarray(tensor(targets)._d, np.int64), lengths, batch)[:, : int(lengths.max(initial=0))]
+    losses = _ctc(logs, labels, frames, lengths, blank)
+    # PyTorch's gradient for log_probs that are not the output of log_softmax: no change of value
+    valid = create.as_tensor(np.arange(steps)[:, None, None] < frames[:, None])
+    mass = sums.sum(elementwise.where(valid, elementwise.exp(logs), 0.0), (0, 2))
+    losses = losses + (mass - mass.detach())
+    infinite = elementwise.gt(losses, -0.5 * UNREACHED)
+    losses = elementwise.where(infinite, 0.0 if zero_infinity else math.inf, losses)
+    if single and reduction == "none":
+        return shape.reshape(losses, ())
+    if reduction == "mean":
+        losses = losses / create.as_tensor(np.maximum(lengths, 1).astype(logs._d.dtype))
+    return reduced(losses, reduction)
+
+
+def _check_ctc(frames: Any, lengths: Any, steps: int, batch: int, classes: int, blank: int) -> None:
+    if not 0 <= blank < classes:
+        raise RuntimeError("blank must be in label range")
+    if frames.size != batch:
+        raise RuntimeError("input_lengths must be of size batch_size")
+    if lengths.size != batch:
+        raise RuntimeError("target_lengths must be of size batch_size")
+    if frames.size and frames.max() > steps:
+        at = int(frames.argmax())
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {frames[at]} (while checking arguments "
+            "for ctc_loss_allocate_outputs)"
+        )

@@ -1,0 +1,602 @@
+"""Normalisation: values shifted and scaled to mean 0 and variance 1 over some dimensions, and its relatives.
+
+One record, `standardize`, serves layers, batches, groups and instances: they differ in the dimensions alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..arrays import dtypes
+from ..core.kinds import HALF
+from ..core.modes import no_grad
+from ..core.op import TABLE
+from . import create, elementwise, reduce, shape
+from .define import define
+from .operands import floating, tensor
+from .samples import Sample, uniform
+from .shape import broadcast_tensors, shape_of
+
+Dims = tuple[int, ...]
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+# Sums along the innermost dimensions are BLAS products, up to the length where pairwise sums are more accurate.
+
+LONG = 1 << 16
+BLOCK = 1 << 16  # elements worked on at once, so that temporaries stay small
+
+
+def _inner(x: Any, dims: Dims) -> tuple[int, int]:
+    """How many of the last dimensions are among dims, and their size."""
+    k = 0
+    while k < x.ndim and x.ndim - 1 - k in dims:
+        k += 1
+    return k, math.prod(x.shape[x.ndim - k :])
+
+
+def _outer(part: Any, x: Any, dims: Dims, k: int) -> Any:
+    """The sums over the last k dimensions summed over the other dims, which are kept."""
+    part = part.reshape(x.shape[: x.ndim - k] + (1,) * k)
+    rest = tuple([d for d in dims if d < x.ndim - k])
+    return np.add.reduce(part, axis=rest, keepdims=True, dtype=np.float64).astype(x.dtype) if rest else part
+
+
+def _sum(x: Any, dims: Dims) -> Any:
+    k, n = _inner(x, dims)
+    if not k or n > LONG:
+        return np.add.reduce(x, axis=dims, keepdims=True)
+    return _outer(x.reshape(-1, n) @ np.ones(n, x.dtype), x, dims, k)
+
+
+def _dot(x: Any, y: Any, dims: Dims) -> Any:
+    """Sums of x * y."""
+    k, n = _inner(x, dims)
+    if not k or n > LONG:
+        return np.add.reduce(x * y, axis=dims, keepdims=True)
+    return _outer(np.vecdot(x.reshape(-1, n), y.reshape(-1, n)), x, dims, k)
+
+
+def _count(sizes: tuple[int, ...], dims: Dims) -> int:
+    return math.prod([sizes[d] for d in dims])
+
+
+def _blocks(x: Any) -> Iterator[slice]:
+    """Slices of the first dimension, of about BLOCK elements each."""
+    rows = x.shape[0] if x.ndim else 0
+    step = max(BLOCK * rows // max(x.size, 1), 1)
+    for start in range(0, rows, step):
+        yield slice(start, start + step)
+
+
+def _part(a: Any, block: slice) -> Any:
+    """The block of an array that broadcasts; numbers and what has one row serve every block."""
+    return a[block] if isinstance(a, np.ndarray) and a.shape[0] > 1 else a
+
+
+def _aligned(a: Any, rank: int) -> Any:
+    """A weight with as many dimensions as the input."""
+    return a.reshape((1,) * (rank - a.ndim) + a.shape) if isinstance(a, np.ndarray) else a
+
+
+def _filled(a: Any, x: Any) -> Any:
+    """What broadcasts to the rows of x, written out over a row where there are several: one inner loop in place of many."""
+    if isinstance(a, np.ndarray) and a.shape[0] == 1 < x.shape[0] and a.size < math.prod(x.shape[1:]) <= BLOCK:
+        return np.ascontiguousarray(np.broadcast_to(a, (1, *x.shape[1:])))
+    return a
+
+
+def _standardize(x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
+    """(centred * w / sqrt(variance + eps) + b, mean, variance, centred)."""
+    x = np.ascontiguousarray(x)
+    n = max(_count(x.shape, dims), 1)
+    w, b = (_filled(_aligned(a, x.ndim), x) for a in (w, b))
+    y, centred = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
+    reduced = tuple([1 if d in dims else size for d, size in enumerate(x.shape)])
+    mean, var = np.zeros(reduced, x.dtype), np.zeros(reduced, np.float64 if 0 in dims else x.dtype)
+    scale: Any = 0.0
+    if 0 in dims:  # w does not vary along dims
+        mean = _sum(x, dims) / n
+        shift = _filled(mean, x)
+        for i in _blocks(x):
+            part = np.subtract(x[i], shift, out=centred[i])
+            var += _dot(part, part, dims)
+        var = (var / n).astype(x.dtype)
+        scale = w * _filled(1.0 / np.sqrt(var + eps), x)
+    for i in _blocks(x):
+        if 0 in dims:
+            part = np.multiply(centred[i], scale, out=y[i])
+        else:
+            mean[i] = _sum(x[i], dims) / n
+            part = np.subtract(x[i], mean[i], out=centred[i])
+            var[i] = _dot(part, part, dims) / n
+            part = np.multiply(part, 1.0 / np.sqrt(var[i] + eps), out=y[i])
+            part *= _part(w, i)
+        if isinstance(b, np.ndarray):
+            part += _part(b, i)
+    return y, mean, var, centred
+
+
+def _standardize_back(g: Any, centred: Any, r: Any, w: Any, dims: Dims) -> Any:
+    """r * (gw - mean(gw) - unit * mean(gw * unit)) for gw = g * w and unit = centred * r."""
+    n = max(_count(centred.shape, dims), 1)
+    g, w = np.ascontiguousarray(g), _filled(_aligned(w, centred.ndim), centred)
+    out = np.empty(centred.shape, centred.dtype)
+    if 0 in dims:
+        shift, tilt = _sum(g, dims) * r * (-1.0 / n), _dot(g, centred, dims) * (r * r * r * (-1.0 / n))
+        shift, tilt, scale = (w * _filled(a, g) for a in (shift, tilt, r))
+    for i in _blocks(centred):
+        if 0 in dims:
+            part = np.multiply(centred[i], tilt, out=out[i])
+            part += shift
+            part += g[i] * scale
+        else:
+            part = np.multiply(g[i], _part(w, i), out=out[i])
+            shift, tilt = _sum(part, dims), _dot(part, centred[i], dims) * (r[i] * r[i])
+            part += centred[i] * (tilt * (-1.0 / n))
+            part += shift * (-1.0 / n)
+            part *= r[i]
+    return out
+
+
+def _product_sum(x: Any, y: Any, r: Any, sizes: tuple[int, ...]) -> Any:
+    """Sums of x * y * r to a shape that broadcasts to theirs; r does not vary along the last dimensions that are summed."""
+    full = (1,) * (x.ndim - len(sizes)) + sizes
+    dims = tuple([d for d in range(x.ndim) if full[d] == 1 and x.shape[d] != 1])
+    k, n = _inner(x, dims)
+    if k:
+        part = np.vecdot(*(np.ascontiguousarray(a).reshape(-1, n) for a in (x, y))).reshape(x.shape[: x.ndim - k] + (1,) * k)
+        rest = tuple([d for d in dims if d < x.ndim - k])
+        part = part * r
+        return (np.add.reduce(part, axis=rest) if rest else part).reshape(sizes)
+    total = np.zeros(full, x.dtype)
+    for i in _blocks(x):
+        part = x[i] * y[i]
+        if dims == tuple(range(len(dims))) and r.size == r.shape[0]:  # rows of r times columns of the product
+            total += (np.broadcast_to(_part(r, i).reshape(-1), len(part)) @ part.reshape(len(part), -1)).reshape(full)
+        elif 0 in dims:
+            total += np.add.reduce(part * _part(r, i), axis=dims, keepdims=True)
+        else:
+            total[i] += np.add.reduce(part * _part(r, i), axis=dims, keepdims=True)
+    return total.reshape(sizes)
+
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+
+def _d_standardize(xp: Any, gs: Any, ans: Any, x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
+    g, g_mean, g_var, g_centred = gs
+    centred = ans[3]
+    n = max(_count(centred.shape, dims), 1)
+    terms = []
+    if g is not None:
+        terms.append(xp.standardize_back(g, centred, xp.rsqrt(ans[2] + eps), w, dims))
+    if g_centred is not None:
+        terms.append(g_centred - xp.mean(g_centred, dims, True))
+    if g_mean is not None:
+        terms.append(xp.spread(g_mean * (1.0 / n), centred.shape, dims, True))
+    if g_var is not None:
+        terms.append(centred * (g_var * (2.0 / n)))
+    total = terms[0]
+    for t in terms[1:]:
+        total = total + t
+    return total
+
+
+def _d_weight(xp: Any, gs: Any, ans: Any, x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
+    return None if gs[0] is None else xp.product_sum(gs[0], ans[3], xp.rsqrt(ans[2] + eps), w.shape)
+
+
+def _back_by_centred(xp: Any, h: Any, ans: Any, g: Any, centred: Any, r: Any, w: Any, dims: Dims) -> Any:
+    gw, rows = g * w, r * r * r
+    return -(h * rows * xp.mean(gw * centred, dims, True) + gw * (rows * xp.mean(h * centred, dims, True)))
+
+
+def _back_by_r(xp: Any, h: Any, ans: Any, g: Any, centred: Any, r: Any, w: Any, dims: Dims) -> Any:
+    # the answer is r * (gw - mean) - r**3 * centred * mean(gw * centred)
+    tilt = xp.mean(g * w * centred, dims, True) * (r * r)
+    return xp.sum(h * (ans / r - centred * (tilt * 2.0)), dims, True)
+
+
+def _standardized() -> Iterator[Sample]:
+    x = uniform((3, 4, 5))
+    yield Sample((x, uniform((5,), seed=1), uniform((5,), seed=2)), ((2,), 0.5))
+    yield Sample((x, uniform((4, 5), seed=1), uniform((4, 5), seed=2)), ((1, 2), 1e-5))
+    yield Sample((x, uniform((1, 4, 1), seed=1), uniform((1, 4, 1), seed=2)), ((0, 2), 1e-5))
+    yield Sample((x, uniform((4, 1), seed=1), 0.0), ((2,), 1e-5))
+    yield Sample((x[:, :, 0].copy(), 1.0, 0.0), ((0,), 1e-5))
+    yield Sample((np.zeros((0, 4)), uniform((4,), seed=1), uniform((4,), seed=2)), ((1,), 1e-5))
+
+
+def _standardized_back() -> Iterator[Sample]:
+    for (x, w, _), (dims, _) in ((s.arrays, s.params) for s in _standardized()):
+        r = uniform(tuple([1 if d in dims else n for d, n in enumerate(x.shape)]), 0.5, 2.0)
+        yield Sample((uniform(x.shape, seed=3), x, r, w), (dims,))
+
+
+def _summed() -> Iterator[Sample]:
+    for sizes, rows in (
+        ((5,), (3, 4, 1)), ((4, 5), (3, 1, 1)), ((1, 4, 1), (1, 4, 1)), ((4, 1), (3, 1, 1)), ((3, 4, 1), (3, 4, 1)),
+        ((3, 1, 5), (3, 1, 1)), ((3, 4, 5), (3, 4, 1)), ((), (1, 1, 1)),
+    ):  # fmt: skip
+        yield Sample((uniform((3, 4, 5)), uniform((3, 4, 5), seed=1), uniform(rows, seed=2)), (sizes,))
+
+
+standardize = define(
+    "standardize",
+    "general",
+    _standardize,
+    (
+        _d_standardize,
+        _d_weight,
+        lambda xp, gs, ans, x, w, b, dims, eps: gs[0],
+    ),
+    arity=3,
+    outputs=4,
+    differentiable=4,
+    absent=True,
+    keeps=(2, 3),
+    params=("dims", "eps"),
+    display="NativeBatchNorm",
+    samples=_standardized,
+)
+define(
+    "standardize_back",
+    "general",
+    _standardize_back,
+    (
+        lambda xp, h, ans, g, centred, r, w, dims: xp.standardize_back(h, centred, r, 1.0, dims) * w,
+        _back_by_centred,
+        _back_by_r,
+        lambda xp, h, ans, g, centred, r, w, dims: xp.sum_to(xp.standardize_back(h, centred, r, 1.0, dims) * g, w.shape),
+    ),
+    arity=4,
+    params=("dims",),
+    display="NativeBatchNormBackward",
+    samples=_standardized_back,
+)
+define(
+    "product_sum",
+    "general",
+    _product_sum,
+    (
+        lambda xp, g, ans, x, y, r, sizes: xp.expand(g, y.shape) * y * r,
+        lambda xp, g, ans, x, y, r, sizes: xp.expand(g, x.shape) * x * r,
+        lambda xp, g, ans, x, y, r, sizes: xp.expand(g, x.shape) * x * y,
+    ),
+    arity=3,
+    params=("sizes",),
+    display="Sum",
+    samples=_summed,
+)
+
+# --------------------------------------------------------------------------------------------------- public functions
+
+
+def _affine(a: Any, sizes: tuple[int, ...], absent: float) -> Any:
+    """A weight or bias in the shape that broadcasts; a number for None."""
+    return absent if a is None else shape.reshape(tensor(a), sizes)
+
+
+def _standardized_by(x: Any, weight: Any, bias: Any, dims: Dims, sizes: tuple[int, ...], eps: float) -> tuple[Any, ...]:
+    """(normalised, mean, variance); weight and bias take the shape `sizes`. 16-bit input is computed in float32."""
+    half = x._d.dtype if x._d.dtype in HALF else None
+    if half is not None:
+        x, weight, bias = (None if a is None else tensor(a).float() for a in (x, weight, bias))
+    y, mean, var, _ = standardize(x, _affine(weight, sizes, 1.0), _affine(bias, sizes, 0.0), dims, eps)
+    return (y if half is None else TABLE["cast"].call(y, half)), mean, var
+
+
+def _channel_dims(sizes: tuple[int, ...]) -> Dims:
+    return (0, *range(2, len(sizes)))
+
+
+def _check_channels(channels: int, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None and math.prod(shape_of(value)) != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {math.prod(shape_of(value))}")
+
+
+@no_grad()
+def _update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
+    """Move the running statistics towards the batch's, the variance unbiased, in place."""
+    if running_mean is not None:
+        running_mean.mul_(1 - momentum).add_(shape.reshape(mean, (-1,)), alpha=momentum)
+    if running_var is not None:
+        running_var.mul_(1 - momentum).add_(shape.reshape(var, (-1,)), alpha=momentum * count / max(count - 1, 1))
+
+
+def _batch(
+    x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool, momentum: float | None, eps: float
+) -> tuple[Any, Any, Any]:
+    """(normalised, mean, variance) of a batch normalisation; statistics of None in evaluation mode."""
+    sizes = shape_of(x)
+    if not sizes:
+        raise IndexError("tuple index out of range")
+    channels = sizes[1] if len(sizes) > 1 else 0
+    given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    if not training:
+        for name in ("running_mean", "running_var"):
+            if given[name] is None:
+                raise RuntimeError(f"{name} must be defined in evaluation mode")
+    _check_channels(channels, **given)
+    if sizes == (0,):
+        return x.clone(), running_mean, running_var
+    if len(sizes) < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    row = (1, channels) + (1,) * (len(sizes) - 2)
+    if training:
+        y, mean, var = _standardized_by(x, weight, bias, _channel_dims(sizes), row, eps)
+        count = math.prod(sizes) // max(channels, 1)
+        _update_running(running_mean, running_var, mean, var, count, 0.0 if momentum is None else momentum)
+        return y, shape.reshape(mean, (-1,)), shape.reshape(var, (-1,))
+    half = x._d.dtype if x._d.dtype in HALF else None
+    if half is not None:
+        x, running_mean, running_var, weight, bias = (
+            None if a is None else tensor(a).float() for a in (x, running_mean, running_var, weight, bias)
+        )
+    scale = elementwise.rsqrt(tensor(running_var) + eps)
+    if weight is not None:
+        scale = scale * weight
+    y = (x - shape.reshape(tensor(running_mean), row)) * shape.reshape(scale, row)
+    y = y if bias is None else y + shape.reshape(tensor(bias), row)
+    return (y if half is None else TABLE["cast"].call(y, half)), None, None
+
+
+def batch_norm(
+    input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
+    momentum: float | None = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """Each channel (dimension 1) of input shifted and scaled to mean 0 and variance 1, then by weight and bias.
+
+    Args:
+        input: (N, C, ...).
+        running_mean, running_var: (C,); used unless training, updated in place if training; may be None then.
+        weight, bias: (C,) or None.
+        training: take mean and variance of the batch.
+        momentum: share of the batch in the updated running statistics.
+        eps: added to the variance.
+
+    Raises:
+        ValueError: if training with a single value a channel, or for an eps that is not positive.
+    """
+    x = floating(input, "batch_norm")
+    sizes = shape_of(x)
+    if training:
+        if len(sizes) > 1:
+            _check_several("channel", sizes, math.prod(sizes[2:]) * sizes[0])
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    return _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)[0]
+
+
+def _check_several(what: str, sizes: Any, count: int) -> None:
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per {what} when training, got input size {errors.size(sizes)}")
+
+
+def native_batch_norm(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
+) -> tuple[Any, Any, Any]:
+    """(batch_norm, mean, 1 / sqrt(variance + eps)); the latter two empty in evaluation mode."""
+    x = floating(input, "batch_norm")
+    y, mean, var = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)
+    if mean is None:
+        return y, create.empty(0, dtype=x.dtype), create.empty(0, dtype=x.dtype)
+    return y, mean.detach(), elementwise.rsqrt(var.detach() + eps)
+
+
+def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any) -> tuple[Any, Any, Any]:
+    """native_batch_norm, in training mode also without running statistics: (.., training, momentum, eps)."""
+    statistics = (None, None) if len(rest) == 3 else ()
+    return native_batch_norm(input, weight, bias, *statistics, *rest)
+
+
+def _batch_norm_with_update(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
+) -> tuple[Any, Any, Any, Any]:
+    """native_batch_norm in training mode, and an empty reserve."""
+    results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return (*results, create.empty(0, dtype=dtypes.uint8))  # type: ignore[return-value]
+
+
+def _ending(name: str, normalized_shape: Any) -> tuple[int, ...]:
+    if isinstance(normalized_shape, int):
+        raise errors.not_sizes(name, "normalized_shape", (normalized_shape,), 2)
+    return tuple(normalized_shape)
+
+
+def _check_ending(sizes: tuple[int, ...], start: str, ending: tuple[int, ...], **given: Any) -> None:
+    """That the input ends in `ending`, and that weight and bias have this shape."""
+    if not ending:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, value in given.items():
+        if value is not None and shape_of(tensor(value)) != ending:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(shape_of(tensor(value)))} and normalized_shape = {list(ending)}"
+            )
+    if len(sizes) < len(ending) or sizes[len(sizes) - len(ending) :] != ending:
+        expected = start + ", ".join(map(str, ending))
+        raise RuntimeError(
+            f"Given normalized_shape={list(ending)}, expected input with shape [{expected}], but got input of "
+            f"size{list(sizes)}"
+        )
+
+
+def _layer(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
+    x, ending = tensor(input), _ending("layer_norm", normalized_shape)
+    sizes = shape_of(x)
+    _check_ending(sizes, "*, ", ending, weight=weight, bias=bias)
+    floating(x, "LayerNormKernelImpl")
+    dims = tuple(range(len(sizes) - len(ending), len(sizes)))
+    if len(dims) == len(sizes):  # the record keeps the first dimension for rows
+        y, mean, var = _standardized_by(shape.unsqueeze(x, 0), weight, bias, tuple(d + 1 for d in dims), ending, eps)
+        return shape.reshape(y, sizes), shape.reshape(mean, (1,) * len(sizes)), shape.reshape(var, (1,) * len(sizes))
+    return _standardized_by(x, weight, bias, dims, ending, eps)
+
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias.
+
+    Raises:
+        RuntimeError: if input does not end in normalized_shape, or weight or bias have another shape.
+    """
+    return _layer(input, normalized_shape, weight, bias, eps)[0]
+
+
+def native_layer_norm(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
+    """(layer_norm, mean, 1 / sqrt(variance + eps)), the latter two without gradient."""
+    y, mean, var = _layer(input, normalized_shape, weight, bias, eps)
+    return y, mean.detach(), elementwise.rsqrt(var.detach() + eps)
+
+
+def _group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
+    sizes = shape_of(x)
+    if groups < 1 or sizes[1] % groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {list(sizes)} and "
+            f"num_groups={groups}"
+        )
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and shape_of(tensor(value)) != (sizes[1],):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
+                f"{list(shape_of(tensor(value)))} and input of shape {list(sizes)}"
+            )
+    split = (sizes[0], groups, sizes[1] // groups, math.prod(sizes[2:]))
+    y, mean, var = _standardized_by(shape.reshape(x, split), weight, bias, (2, 3), (groups, split[2], 1), eps)
+    return shape.reshape(y, sizes), mean, var
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias.
+
+    Args:
+        input: (N, C, ...), C a multiple of num_groups.
+        weight, bias: (C,) or None.
+
+    Raises:
+        RuntimeError: for fewer than two dimensions, or a C that is not divisible.
+        ValueError: if a group is a single value.
+    """
+    x = floating(input, "GroupNormKernelImpl")
+    sizes = shape_of(x)
+    if len(sizes) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(sizes)}")
+    merged = [sizes[0] * sizes[1] // num_groups, num_groups, *sizes[2:]]
+    if merged[0] * math.prod(merged[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {merged}")
+    return _group(x, num_groups, weight, bias, eps)[0]
+
+
+def native_group_norm(
+    input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Any, Any, Any]:
+    """(group_norm, mean, 1 / sqrt(variance + eps)), the latter two of shape (N, group)."""
+    x = tensor(input)
+    y, mean, var = _group(shape.reshape(x, (N, C, HxW)), group, weight, bias, eps)
+    statistics = (shape.reshape(a, (N, group)) for a in (mean, elementwise.rsqrt(var + eps)))
+    return (shape.reshape(y, shape_of(x)), *statistics)  # type: ignore[return-value]
+
+
+def instance_norm(
+    input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """Each channel of each sample scaled to mean 0 and variance 1, then by weight and bias.
+
+    Args:
+        input: (N, C, ...).
+        running_mean, running_var: (C,) or None; updated in place by the mean over the samples, or used.
+        weight, bias: (C,) or None.
+        use_input_stats: take mean and variance of the input.
+
+    Raises:
+        ValueError: if there is a single value a channel.
+    """
+    x = floating(input, "batch_norm")
+    sizes = shape_of(x)
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return _batch(x, running_mean, running_var, weight, bias, False, momentum, eps)[0]
+    if math.prod(sizes[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {errors.size(sizes)}")
+    _check_channels(sizes[1], running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    inner = tuple(range(2, len(sizes)))
+    y, mean, var = _standardized_by(x, weight, bias, inner, (sizes[1],) + (1,) * len(inner), eps)
+    with no_grad():
+        means = (reduce.mean(shape.reshape(a, sizes[:2]), 0) for a in (mean, var))
+        _update_running(running_mean, running_var, *means, math.prod(sizes[2:]), momentum)
+    return y
+
+
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """input over the root of the mean of its squares along the last dimensions, times weight.
+
+    Args:
+        normalized_shape: sizes of these dimensions.
+        eps: added to the mean of the squares; None: the precision of the dtype.
+    """
+    x, ending = floating(input, "rms_norm", "biu"), _ending("rms_norm", normalized_shape)
+    sizes = shape_of(x)
+    _check_ending(sizes, "*", ending, weight=weight)
+    if x._d.dtype in HALF:
+        w = None if weight is None else tensor(weight).float()
+        epsilon = float(np.finfo(np.float32).eps) if eps is None else eps
+        return TABLE["cast"].call(rms_norm(x.float(), ending, w, epsilon), x._d.dtype)
+    dims = tuple(range(len(sizes) - len(ending), len(sizes)))
+    if eps is None:
+        eps = float(np.finfo(x._d.dtype).eps)
+    square = elementwise.square(x) if not x.is_complex() else x * x
+    y = x * elementwise.rsqrt(reduce.mean(square, dims, True) + eps)
+    return y if weight is None else y * weight
+
+
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+    """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta.
+
+    Raises:
+        ValueError: for fewer than three dimensions.
+    """
+    x = tensor(input)
+    sizes = shape_of(x)
+    if len(sizes) < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {len(sizes)} dimensions)")
+    if not math.prod(sizes):
+        return x
+    before, after = size // 2, (size - 1) // 2
+    zeros = [create.zeros(sizes[0], n, *sizes[2:], dtype=x.dtype) for n in (before, after)]
+    squares = shape.cat([zeros[0], elementwise.square(x), zeros[1]], 1)
+    total: Any = 0.0
+    for i in range(size):
+        total = total + shape.narrow(squares, 1, i, sizes[1])
+    return x / elementwise.pow(total * (alpha / size) + k, beta)
+
+
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """input / max(norm(input, p) along dim, eps)."""
+    x = tensor(input)
+    result = x / elementwise.clamp_min(reduce.norm(x, p, dim, True), eps)
+    return result if out is None else out.resize_as_result_(result)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
+    units = [x / elementwise.clamp_min(reduce.norm(x, 2, dim, True), eps) for x in broadcast_tensors(x1, x2)]
+    return reduce.sum(units[0] * units[1], dim)
+
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """p-norm of x1 - x2 + eps along the last dimension."""
+    return reduce.norm(tensor(x1) - tensor(x2) + eps, p, -1, keepdim)

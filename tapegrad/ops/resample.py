@@ -1,0 +1,723 @@
+"""Interpolation, padding and sampling of images (N, C, *sizes).
+
+Whatever is linear along each dimension for itself (interpolation, averaging windows, reflecting pads) is one record,
+`resample`: a sparse matrix applied along one dimension. Its transpose is the same with the transposed matrix.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import errors
+from ..core.op import TABLE
+from ..core.record import wrap
+from .conv import integers, tensors
+from .define import define
+from .operands import tensor, to_dtype
+from .samples import cases
+from .shape import constant_pad_nd, pad_widths, shape_of
+
+Sizes = tuple[int, ...]
+Array = np.ndarray[Any, Any]
+Spec = tuple[Any, ...]  # (name in ROWS, size n, size m, *arguments): an m x n matrix
+
+# --------------------------------------------------------------------------------------------------- rows of the matrix
+# Each function gives the columns and the weights of the nonzero elements, both (m, taps); absent ones have weight 0.
+
+
+def _clipped(index: Array, n: int) -> Array:
+    return index.clip(0, builtins.max(n - 1, 0))
+
+
+def _positions(n: int, m: int, align_corners: bool, scale: float | None) -> Array:
+    """Places of the outputs' centres in the input; scale is output over input size, where it was given."""
+    j = np.arange(m, dtype=np.float64)
+    if align_corners:
+        return j * ((n - 1) / (m - 1) if m > 1 else 0.0)
+    return (j + 0.5) * (1.0 / scale if scale else n / m) - 0.5
+
+
+def _nearest(n: int, m: int, exact: bool, scale: float | None, single: bool) -> tuple[Array, Array]:
+    # in PyTorch's precision, since a rounded product decides about the element
+    kind: Any = np.float32 if single else np.float64
+    step = kind(1.0 / scale) if scale else kind(n) / kind(m)
+    j = np.arange(m).astype(kind)
+    place = (j + kind(0.5)) * step if exact else j * step
+    return _clipped(np.floor(place.astype(np.float32)).astype(np.intp), n)[:, None], np.ones((m, 1))
+
+
+def _linear(n: int, m: int, align_corners: bool, scale: float | None) -> tuple[Array, Array]:
+    place = _positions(n, m, align_corners, scale).clip(0, None)
+    first = _clipped(np.floor(place).astype(np.intp), n)
+    t = (place - first).clip(0, 1)
+    return np.stack([first, _clipped(first + 1, n)], 1), np.stack([1 - t, t], 1)
+
+
+# Keys' cubic convolution: a = -0.75 as in PyTorch's interpolation, -0.5 in its antialiased one.
+def _cubic_near(t: Any, a: float) -> Any:
+    """The kernel at distances up to 1."""
+    return ((a + 2) * t - (a + 3)) * t * t + 1
+
+
+def _cubic_far(t: Any, a: float) -> Any:
+    """The kernel at distances from 1 to 2."""
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+
+
+def cubic_weights(t: Any) -> list[Any]:
+    """Weights of the elements before, at, after and two after a place, t past the second."""
+    a = -0.75
+    return [_cubic_far(t + 1.0, a), _cubic_near(t, a), _cubic_near(1.0 - t, a), _cubic_far(2.0 - t, a)]
+
+
+def _cubic(n: int, m: int, align_corners: bool, scale: float | None) -> tuple[Array, Array]:
+    place = _positions(n, m, align_corners, scale)
+    first = np.floor(place)
+    index = first.astype(np.intp)[:, None] + np.arange(-1, 3)
+    return _clipped(index, n), np.stack(cubic_weights(place - first), 1)
+
+
+def _triangle(t: Array) -> Array:
+    return (1 - np.abs(t)).clip(0, None)
+
+
+def _keys(t: Array) -> Array:
+    t = np.abs(t)
+    return np.where(t < 1, _cubic_near(t, -0.5), np.where(t < 2, _cubic_far(t, -0.5), 0.0))
+
+
+def _smooth(n: int, m: int, align_corners: bool, scale: float | None, cubic: bool) -> tuple[Array, Array]:
+    """The kernel widened by the ratio of the sizes where the image shrinks, and normalised."""
+    if align_corners:
+        step = (n - 1) / (m - 1) if m > 1 else 0.0
+    else:
+        step = 1.0 / scale if scale else n / m
+    wide = builtins.max(step, 1.0)
+    support = (2 if cubic else 1) * wide
+    centre = step * (np.arange(m) + 0.5)
+    first = np.floor(centre - support + 0.5).astype(np.intp).clip(0, None)
+    last = np.floor(centre + support + 0.5).astype(np.intp).clip(None, n)
+    index = first[:, None] + np.arange(builtins.max(int((last - first).max(initial=1)), 1))
+    kernel = _keys if cubic else _triangle
+    weight = np.where(index < last[:, None], kernel((index - centre[:, None] + 0.5) / wide), 0.0)
+    return _clipped(index, n), weight / weight.sum(1, keepdims=True)
+
+
+def _ranges(first: Array, last: Array) -> tuple[Array, Array]:
+    """Rows that hold ones in the columns from first to last."""
+    index = first[:, None] + np.arange(int((last - first).max(initial=0)))
+    return np.minimum(index, last[:, None] - 1), np.where(index < last[:, None], 1.0, 0.0)
+
+
+def _window(n: int, m: int, kernel: int, stride: int, padding: int) -> tuple[Array, Array]:
+    first = np.arange(m) * stride - padding
+    return _ranges(first.clip(0, None), (first + kernel).clip(None, n))
+
+
+def _adaptive(n: int, m: int) -> tuple[Array, Array]:
+    return _ranges(*adaptive_windows(n, m))
+
+
+def adaptive_windows(n: int, m: int) -> tuple[Array, Array]:
+    """Starts and ends of m windows that cover n elements as evenly as whole numbers allow."""
+    i = np.arange(m)
+    return i * n // builtins.max(m, 1), -((i + 1) * -n // builtins.max(m, 1))
+
+
+def _beyond(n: int, m: int, before: int, mode: str) -> tuple[Array, Array]:
+    """Elements of a padded dimension; a circle goes over those that are left of it."""
+    i = np.arange(m) - before
+    if mode == "circular":
+        first, last = builtins.max(-before, 0), builtins.min(m - before, n)
+        i = first + (i - first) % builtins.max(last - first, 1)
+    elif mode == "reflect":
+        i = n - 1 - np.abs(n - 1 - np.abs(i))
+    return _clipped(i, n)[:, None], np.ones((m, 1))
+
+
+ROWS: dict[str, Callable[..., tuple[Array, Array]]] = {
+    "nearest": _nearest, "linear": _linear, "cubic": _cubic, "smooth": _smooth, "window": _window,
+    "adaptive": _adaptive, "beyond": _beyond,
+}  # fmt: skip
+
+# --------------------------------------------------------------------------------------------------------- the record
+
+
+class Tap(NamedTuple):
+    """One element of each row: its column, its weight (None: 1), and the rows that have none."""
+
+    columns: Any
+    weight: Any
+    absent: Any
+
+
+def _tap(columns: Array, weight: Array) -> Tap:
+    absent = np.flatnonzero(weight == 0)
+    if columns.size > 1:
+        step = int(columns[1] - columns[0])
+        if step > 0 and (np.diff(columns) == step).all():  # a slice needs no copy
+            columns = slice(int(columns[0]), int(columns[-1]) + 1, step)  # type: ignore[assignment]
+    plain = (weight == 1) | (weight == 0)
+    return Tap(columns, None if plain.all() else weight, absent if absent.size else None)
+
+
+@functools.lru_cache(maxsize=256)
+def _taps(spec: Spec, transposed: bool) -> tuple[Tap, ...]:
+    name, n, m, *arguments = spec
+    columns, weights = ROWS[name](n, m, *arguments)
+    if transposed:
+        columns, weights = _transposed(columns, weights, n)
+    return tuple([_tap(c, w) for c, w in zip(columns.T, weights.T, strict=True)])
+
+
+def _transposed(columns: Array, weights: Array, n: int) -> tuple[Array, Array]:
+    rows, taps = np.nonzero(weights)
+    into = columns[rows, taps]
+    order = np.argsort(into, kind="stable")
+    into, rows, values = into[order], rows[order], weights[rows, taps][order]
+    place = np.arange(into.size) - np.searchsorted(into, into)  # of each element in its row
+    shape = (n, int(place.max(initial=-1)) + 1)
+    index, weight = np.zeros(shape, np.intp), np.zeros(shape)
+    index[into, place], weight[into, place] = rows, values
+    return index, weight
+
+
+def _resample(x: Any, axis: int, spec: Spec, transposed: bool) -> Any:
+    before, after = (slice(None),) * axis, (1,) * (x.ndim - axis - 1)
+    out = np.zeros((*x.shape[:axis], spec[1 if transposed else 2], *x.shape[axis + 1 :]), x.dtype)
+    if not x.size:
+        return out
+    for columns, weight, absent in _taps(spec, transposed):
+        part = x[(*before, columns)] if type(columns) is slice else x.take(columns, axis)
+        if weight is not None:
+            part = part * weight.astype(x.real.dtype).reshape(-1, *after)
+        if absent is not None:  # 0 * inf would be nan
+            part = part.copy() if type(columns) is slice and weight is None else part
+            part[(*before, absent)] = 0
+        out += part
+    return out
+
+
+define(
+    "resample", "linear", _resample,
+    (lambda xp, g, ans, x, axis, spec, transposed: xp.resample(g, axis, spec, not transposed),),
+    params=("axis", "spec", "transposed"), display="Upsample", wide=True,
+    samples=cases(
+        ((2, 3), (1, ("linear", 3, 5, False, None), False)),
+        ((2, 3), (0, ("cubic", 2, 5, True, None), False)),
+        ((5, 2), (0, ("window", 3, 5, 2, 1, 1), True)),
+        ((2, 5), (1, ("smooth", 5, 2, False, None, True), False)),
+        ((2, 3), (1, ("nearest", 3, 7, False, None, False), False)),
+        ((2, 6), (1, ("beyond", 3, 6, 2, "reflect"), True)),
+        ((2, 2), (1, ("nearest", 5, 2, True, None, False), True)),
+        ((0, 3), (1, ("adaptive", 3, 2), False)),
+        complex_too=True,
+    ),
+)  # fmt: skip
+
+
+def resample(x: Any, axis: int, *spec: Any) -> Any:
+    return TABLE["resample"].call(x, axis, spec, False)
+
+
+# -------------------------------------------------------------------------------------------------------------- padding
+
+
+def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+    """input with elements added around it, or taken away.
+
+    Args:
+        pad: number of elements before and after, for the last dimension, then the last but one, and so on; negative
+            numbers take elements away.
+        mode: "constant" (`value`, 0 by default), "reflect" (without the edge), "replicate" (the edge) or "circular";
+            the last three pad the last 1 to 3 dimensions of an input with one or two dimensions more.
+
+    Raises:
+        RuntimeError: for an odd number of pads, more than there are dimensions, or pads that the mode cannot fill.
+    """
+    (x,) = tensors("pad", input=input)
+    shape, given = shape_of(x), integers("pad", "pad", pad)
+    if len(given) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(given) > 2 * len(shape):
+        raise RuntimeError(
+            f"Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(given)} and input of dimension {len(shape)}"
+        )
+    if mode == "constant":
+        return constant_pad_nd(x, given, 0 if value is None else value)
+    if value:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if not 1 <= len(shape) - len(given) // 2 <= 2 or len(given) > 6:
+        raise NotImplementedError(f"Padding size {len(given)} is not supported for {len(shape)}D input tensor.")
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    widths = pad_widths(given, len(shape))
+    _check_fillable(mode, shape, widths)
+    for axis, (n, (before, after)) in enumerate(zip(shape, widths, strict=True)):
+        if before or after:
+            x = resample(x, axis, "beyond", n, n + before + after, before, mode)
+    return x
+
+
+def _check_fillable(mode: str, shape: Sizes, widths: Sequence[tuple[int, int]]) -> None:
+    rank = sum(w != (0, 0) for w in widths)
+    if 0 in shape[1:] or (0 in shape[-rank:] and rank):
+        raise RuntimeError(
+            f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
+    for axis in range(len(shape) - 1, -1, -1):
+        n, (b, a) = shape[axis], widths[axis]
+        if mode == "circular":
+            if b > n or a > n:
+                raise RuntimeError("Padding value causes wrapping around more than once.")
+            if n + b + a <= 0 and (b or a):
+                raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        elif mode == "reflect" and (b >= n or a >= n) and (b or a):
+            place = 4 + 2 * (len(shape) - 1 - axis)
+            raise RuntimeError(
+                f"Argument #{place}: Padding size should be less than the corresponding input dimension, but got: padding "
+                f"({b}, {a}) at dimension {axis} of input {list(shape)}"
+            )
+        if n + b + a <= 0 and (b or a):
+            side = "WHD"[len(shape) - 1 - axis]
+            raise RuntimeError(f"input ({side}: {n}) is too small. Calculated output {side}: {n + b + a}")
+
+
+# -------------------------------------------------------------------------------------------------------- interpolation
+
+MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+CORNERED = ("linear", "bilinear", "bicubic", "trilinear")
+RANKS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
+
+
+def _target(x: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[Sizes, list[float | None]]:
+    """Output sizes, and the scales where they were given and count."""
+    sizes = shape_of(x)[2:]
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is not None:
+        if recompute:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        if isinstance(size, list | tuple) and len(size) != len(sizes):
+            raise ValueError(
+                "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of "
+                f"{list(sizes)} and output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                "output size in (o1, o2, ...,oK) format."
+            )
+        target = integers("interpolate", "size", size)
+        return target * (len(sizes) if len(target) == 1 else 1), [None] * len(sizes)
+    if isinstance(scale_factor, list | tuple):
+        if len(scale_factor) != len(sizes):
+            raise ValueError(
+                "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
+                f"dimensions of {list(sizes)} and scale_factor of shape {scale_factor}. Please provide input tensor in (N, "
+                "C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
+            )
+        scales = [float(s) for s in scale_factor]
+    else:
+        scales = [float(scale_factor)] * len(sizes)
+    target = tuple([math.floor(n * s) for n, s in zip(sizes, scales, strict=True)])
+    return target, [None] * len(sizes) if recompute else list(scales)
+
+
+def interpolate(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> Any:  # fmt: skip
+    """The image (N, C, *sizes) resized to other sizes, or by factors.
+
+    Args:
+        size: output sizes; or scale_factor, of which a given value also sets the step between samples (unless
+            recompute_scale_factor).
+        mode: "nearest", "nearest-exact", "linear" (1-D), "bilinear" and "bicubic" (2-D), "trilinear" (3-D) or "area".
+        align_corners: whether the corner elements' centres, not the corners of the images, coincide.
+        antialias: widen the kernel where the image shrinks ("bilinear" and "bicubic").
+
+    Raises:
+        ValueError, NotImplementedError, RuntimeError: for arguments that do not go together or sizes below 1.
+    """
+    (x,) = tensors("interpolate", input=input)
+    rank = len(shape_of(x))
+    if align_corners is not None and mode not in CORNERED:
+        raise ValueError(f"align_corners option can only be set with the interpolating modes: {' | '.join(CORNERED)}")
+    known = mode in ("nearest", "nearest-exact", "area", *RANKS)
+    if rank not in (3, 4, 5) or not known or (mode == "bicubic" and rank != 4):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {rank}D) for the modes: {MODES} (got {mode})"
+        )
+    sizes, scales = _target(x, size, scale_factor, recompute_scale_factor)
+    if antialias and not (mode in ("bilinear", "bicubic") and rank == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    if RANKS.get(mode, rank) != rank:
+        raise NotImplementedError(f"Got {rank}D input, but {mode} mode needs {RANKS[mode]}D input")
+    if mode == "area":
+        return adaptive_mean(x, sizes)
+    _check_image(x, sizes)
+    return _interpolated(x, sizes, scales, mode, bool(align_corners), antialias)
+
+
+def _interpolated(x: Any, sizes: Sizes, scales: Sequence[float | None], mode: str, align: bool, antialias: bool) -> Any:
+    dtype = x._d.dtype
+    rounds = dtype.kind in "iu" and not mode.startswith("nearest")
+    if rounds:
+        x = to_dtype(x, np.dtype(np.float32))
+    for axis in range(len(sizes) + 1, 1, -1):
+        n, m, scale = shape_of(x)[axis], sizes[axis - 2], scales[axis - 2]
+        if mode.startswith("nearest"):
+            x = resample(x, axis, "nearest", n, m, mode != "nearest", scale, dtype != np.float64)
+        elif mode == "bicubic" and not antialias:
+            x = resample(x, axis, "cubic", n, m, align, scale)
+        elif n != m:  # a scale that leaves the size as it is changes nothing, as in PyTorch
+            args = (align, scale, mode == "bicubic") if antialias else (align, scale)
+            x = resample(x, axis, "smooth" if antialias else "linear", n, m, *args)
+        if rounds:  # as PyTorch does between the dimensions, too
+            x = TABLE["clamp"].call(TABLE["floor"].call(x + 0.5), 0, 255)
+    return to_dtype(x, dtype) if rounds else x
+
+
+def _check_image(x: Any, sizes: Sizes) -> None:
+    shape = shape_of(x)
+    dims = len(sizes)
+    if builtins.min(*shape[2:], *sizes) <= 0:
+        names = "DHW"[-dims:]
+        given, wanted = (", ".join([f"{c}: {n}" for c, n in zip(names, s, strict=True)]) for s in (shape[2:], sizes))
+        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({given}) and output ({wanted})")
+    if not shape[1]:
+        raise RuntimeError(f"Non-empty {dims + 2}D data tensor expected but got a tensor with sizes {list(shape)}")
+    if x._d.dtype.kind in "iub" and x._d.dtype != np.uint8:
+        got = errors.dtype_name(x._d.dtype)
+        raise NotImplementedError(f"\"compute_indices_weights\" not implemented for '{got}'")
+
+
+def adaptive_mean(x: Any, sizes: Sizes) -> Any:
+    """Means over windows that cover the last dimensions as evenly as possible."""
+    before = shape_of(x)[-len(sizes) :]
+    bounds = [adaptive_windows(n, m) for n, m in zip(before, sizes, strict=True)]
+    specs = [("adaptive", n, m) for n, m in zip(before, sizes, strict=True)]
+    return means(x, specs, [last - first for first, last in bounds])
+
+
+def means(x: Any, specs: Sequence[Spec], counts: Sequence[Array]) -> Any:
+    """Sums along the last dimensions over the products of counts, one array for each dimension."""
+    start = len(shape_of(x)) - len(specs)
+    for axis, spec in enumerate(specs, start):
+        x = resample(x, axis, *spec)
+    count: Any = functools.reduce(np.multiply.outer, counts)
+    if not count.size or (count == count.flat[0]).all():
+        return x / float(count.flat[0] if count.size else 1)
+    return x / wrap(count.astype(x._d.dtype))
+
+
+def upsample(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+) -> Any:
+    """interpolate under its old name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """interpolate with mode "nearest"."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """interpolate with mode "bilinear" and aligned corners."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+def _upsample_bilinear2d_aa(
+    input: Any, output_size: Any, align_corners: bool, scales_h: float | None = None, scales_w: float | None = None, *,
+    scale_factors: Any = None,
+) -> Any:  # fmt: skip
+    x = tensor(input)
+    sizes, scales = _target(x, output_size, scale_factors, False)
+    _check_image(x, sizes)
+    given = [scales_h or scales[0], scales_w or scales[1]]
+    return _interpolated(x, sizes, given, "bilinear", align_corners, True)
+
+
+# ------------------------------------------------------------------------------------------------- sampling at a grid
+
+
+def _unnormalized(place: Any, n: int, align_corners: bool) -> Any:
+    """Places in [-1, 1] as places in [0, n - 1], or in [-0.5, n - 0.5] where corners of elements are meant."""
+    return (place + 1.0) * (0.5 * (n - 1)) if align_corners else ((place + 1.0) * float(n) - 1.0) * 0.5
+
+
+def _limited(place: Any, n: int) -> Any:
+    """Places moved to the nearest in [0, n - 1]; no gradient at the limits and beyond."""
+    outside = TABLE["logical_or"].call(place <= 0.0, place >= float(n - 1))
+    return TABLE["where"].call(outside, TABLE["clamp"].call(place.detach(), 0.0, float(n - 1)), place)
+
+
+def _reflected(place: Any, n: int, align_corners: bool) -> Any:
+    """Places mirrored at the first and last element's centre, or outer edge."""
+    low, span = (0.0, n - 1) if align_corners else (-0.5, n)
+    if not span:
+        return place * 0.0
+    away = TABLE["abs"].call(place - low)
+    turns = TABLE["floor"].call(away.detach() * (1.0 / span))
+    rest = away - turns * float(span)
+    odd = TABLE["remainder"].call(turns, 2.0) == 1.0
+    return TABLE["where"].call(odd, float(span) - rest, rest) + low
+
+
+def _moved_inside(place: Any, n: int, padding_mode: str, align_corners: bool) -> Any:
+    if padding_mode == "zeros":
+        return place
+    return _limited(_reflected(place, n, align_corners) if padding_mode == "reflection" else place, n)
+
+
+def _element(x: Any, places: Sequence[Array], zeros: bool) -> Any:
+    """x[n, c, *places] for integer places (N, *out), as (N, C, *out); 0 outside where `zeros`."""
+    n, c, *sizes = shape_of(x)
+    inside: Any = True
+    flat: Any = 0
+    for place, size in zip(places, sizes, strict=True):
+        inside = inside & (place >= 0) & (place < size)
+        flat = flat * size + place.clip(0, size - 1)
+    out = places[0].shape[1:]
+    rows = np.arange(n * c).reshape(n, c, *(1,) * len(out)) * math.prod(sizes)
+    index = (rows + flat.astype(np.intp)[:, None]).reshape(-1)
+    values = TABLE["index"].call(TABLE["reshape"].call(x, (x._d.size,)), (index,))
+    values = TABLE["reshape"].call(values, (n, c, *out))
+    return TABLE["where"].call(wrap(inside[:, None]), values, 0.0) if zeros and not inside.all() else values
+
+
+def _whole(place: Any) -> tuple[Array, Any]:
+    """The integer below each place, and how far the place is past it; nan and huge places count as far outside."""
+    below = np.floor(place._d)
+    whole = np.where(np.abs(below) < 2**30, below, -(2.0**30))
+    return whole.astype(np.intp), place - wrap(below)
+
+
+def _sampled(x: Any, places: Sequence[Any], mode: str, padding_mode: str, align_corners: bool) -> Any:
+    """x at real places (N, *out), one tensor a dimension of x from the first."""
+    sizes = shape_of(x)[2:]
+    zeros = padding_mode == "zeros"
+    places = [_unnormalized(p, n, align_corners) for p, n in zip(places, sizes, strict=True)]
+    if mode != "bicubic":
+        places = [_moved_inside(p, n, padding_mode, align_corners) for p, n in zip(places, sizes, strict=True)]
+    if mode == "nearest":
+        rounded = [np.rint(p._d) for p in places]
+        return _element(x, [np.where(np.abs(r) < 2**30, r, -1.0).astype(np.intp) for r in rounded], zeros)
+    bases, past = zip(*[_whole(p) for p in places], strict=True)
+    if mode == "bicubic":
+        steps, weights = range(-1, 3), [cubic_weights(t) for t in past]
+    else:
+        steps, weights = range(2), [[1.0 - t, t] for t in past]
+    total: Any = None
+    for choice in np.ndindex(*(len(steps),) * len(sizes)):
+        at = [b + steps[k] for b, k in zip(bases, choice, strict=True)]
+        if mode == "bicubic" and not zeros:
+            at = [
+                np.rint(_moved_inside(wrap(p.astype(x._d.dtype)), n, padding_mode, align_corners)._d).astype(np.intp)
+                for p, n in zip(at, sizes, strict=True)
+            ]
+        weight = math.prod([w[k] for w, k in zip(weights, choice, strict=True)])
+        part = _element(x, at, zeros) * TABLE["unsqueeze"].call(weight, (len(weight), 1, *shape_of(weight)[1:]))
+        total = part if total is None else total + part
+    return total
+
+
+GRID_MODES, GRID_PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Any:
+    """The image at the places of a grid.
+
+    Args:
+        input: (N, C, H, W) or (N, C, D, H, W).
+        grid: (N, *out, 2 or 3), places (x, y) or (x, y, z) where -1 and 1 are the image's ends.
+        mode: "bilinear", "nearest" or (2-D only) "bicubic".
+        padding_mode: what is outside: "zeros", "border" (the nearest element) or "reflection".
+        align_corners: whether -1 and 1 are the centres of the outermost elements, or (by default) their outer edges.
+
+    Returns:
+        (N, C, *out); the gradient by the grid is 0 for "nearest", and across the border.
+
+    Raises:
+        ValueError: for unknown modes.
+        RuntimeError: for shapes and dtypes that do not fit.
+    """
+    name = "nn.functional.grid_sample()"
+    if mode not in GRID_MODES:
+        raise ValueError(f"{name}: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+    if padding_mode not in GRID_PADDINGS:
+        raise ValueError(
+            f"{name}: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
+        )
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            stacklevel=2,
+        )
+    return _grid_sampler(input, grid, mode, padding_mode, bool(align_corners))
+
+
+def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """grid_sample with its modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
+    return _grid_sampler(input, grid, GRID_MODES[interpolation_mode], GRID_PADDINGS[padding_mode], align_corners)
+
+
+grid_sampler_2d = grid_sampler_3d = grid_sampler
+
+
+def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> Any:
+    x, g = tensors("grid_sampler", input=input, grid=grid)
+    a, b = shape_of(x), shape_of(g)
+    if a[:1] != b[:1]:
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+            f"{list(a)} and grid with sizes {list(b)}"
+        )
+    if len(a) not in (4, 5) or len(a) != len(b):
+        raise RuntimeError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(a)} and grid with sizes {list(b)}"
+        )
+    if b[-1] != len(a) - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {len(a) - 2} in last dimension, but got grid with sizes {list(b)}"
+        )
+    for d, n in enumerate(a[2:], 2):
+        if not n:
+            raise RuntimeError(
+                f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(a)} with "
+                f"dimension {d} being empty"
+            )
+    if mode == "bicubic" and len(a) != 4:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if x._d.dtype != g._d.dtype:
+        raise RuntimeError(f"expected scalar type {errors.dtype_name(x._d.dtype)} but found {errors.dtype_name(g._d.dtype)}")
+    if x._d.dtype.kind != "f":
+        got = errors.dtype_name(x._d.dtype)
+        raise NotImplementedError(f"\"grid_sampler_{len(a) - 2}d_cpu_kernel_impl\" not implemented for '{got}'")
+    places = [TABLE["index"].call(g, (Ellipsis, k)) for k in range(len(a) - 3, -1, -1)]
+    return _sampled(x, places, mode, padding_mode, align_corners)
+
+
+def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+    """Grid (N, *sizes, 2 or 3) for grid_sample from affine maps theta: (N, 2, 3) and size (N, C, H, W), or one more of each.
+
+    Raises:
+        ValueError, NotImplementedError, RuntimeError: for shapes that do not fit.
+    """
+    (t,) = tensors("affine_grid", theta=theta)
+    shape, size = shape_of(t), tuple(integers("affine_grid", "size", size))
+    if t._d.dtype.kind != "f":
+        raise ValueError(f"Expected theta to have floating point type, but got {t.dtype}")
+    dims = len(size) - 2
+    if dims not in (2, 3):
+        raise NotImplementedError(
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
+        )
+    if len(shape) != 3 or shape[1:] != (dims, dims + 1):
+        raise ValueError(
+            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got "
+            f"{errors.size(shape)}."
+        )
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            stacklevel=2,
+        )
+    if builtins.min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if shape[0] != size[0]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {dims + 1}] but got: [{shape[0]}, "
+            f"{dims + 1}]."
+        )
+    points = [_ends(n, bool(align_corners)) for n in size[2:]]
+    base = np.stack([*np.meshgrid(*points, indexing="ij")[::-1], np.ones(size[2:])], -1).reshape(-1, dims + 1)
+    flat = TABLE["matmul"].call(wrap(base.astype(t._d.dtype)), TABLE["mT"].call(t))
+    return TABLE["reshape"].call(flat, (size[0], *size[2:], dims))
+
+
+def _ends(n: int, align_corners: bool) -> Array:
+    if n <= 1:
+        return np.zeros(n)
+    reach = 1.0 if align_corners else (n - 1) / n
+    return np.linspace(-reach, reach, n)
+
+
+# ------------------------------------------------------------------------------------------ channels moved into space
+
+
+def _arranged(x: Any, shape: Sizes, dims: Sizes, result: Sizes) -> Any:
+    x = TABLE["permute"].call(TABLE["reshape"].call(x, shape), dims)
+    return TABLE["reshape"].call(x, result)
+
+
+def _check_factor(name: str, argument: str, x: Any, factor: int) -> Sizes:
+    shape = shape_of(x)
+    if len(shape) < 3:
+        raise RuntimeError(
+            f"{name} expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
+        )
+    if factor <= 0:
+        raise RuntimeError(f"{name} expects a positive {argument}, but got {factor}")
+    return shape
+
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+    """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels."""
+    (x,) = tensors("pixel_shuffle", input=input)
+    r = upscale_factor
+    *batch, c, h, w = _check_factor("pixel_shuffle", "upscale_factor", x, r)
+    if c % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={c} is not divisible by {r * r}"
+        )
+    k = len(batch)
+    dims = (*range(k), k, k + 3, k + 1, k + 4, k + 2)
+    return _arranged(x, (*batch, c // (r * r), r, r, h, w), dims, (*batch, c // (r * r), h * r, w * r))
+
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+    """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of pixel_shuffle."""
+    (x,) = tensors("pixel_unshuffle", input=input)
+    r = downscale_factor
+    *batch, c, h, w = _check_factor("pixel_unshuffle", "downscale_factor", x, r)
+    for side, place, n in (("height", -2, h), ("width", -1, w)):
+        if n % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {side} to be divisible by downscale_factor, but input.size({place})={n} is not "
+                f"divisible by {r}"
+            )
+    k = len(batch)
+    dims = (*range(k), k, k + 2, k + 4, k + 1, k + 3)
+    return _arranged(x, (*batch, c, h // r, r, w // r, r), dims, (*batch, c * r * r, h // r, w // r))
+
+
+def channel_shuffle(input: Any, groups: int) -> Any:
+    """(N, C, *) with the channels of the groups taken in turn."""
+    (x,) = tensors("channel_shuffle", input=input)
+    shape = shape_of(x)
+    if len(shape) <= 2:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    n, c, *rest = shape
+    if c % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
+    return _arranged(x, (n, groups, c // groups, *rest), (0, 2, 1, *range(3, 3 + len(rest))), shape)
