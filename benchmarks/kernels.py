@@ -157,11 +157,15 @@ def inputs(L: Any, kernel: Kernel) -> tuple[list[Any], list[Any]]:
     return [x.requires_grad_() for x in xs], extra
 
 
+def random_like(L: Any, t: Any, seed: int) -> Any:
+    values = np.random.default_rng(seed).standard_normal((2, *t.shape), np.float32)
+    return L.tensor(values[0] + 1j * values[1] if t.is_complex() else values[0])
+
+
 def first_order(L: Any, kernel: Kernel, times: int = 1) -> Task:
     """The operation `times` times, each result with a random cotangent, and one backward pass."""
     xs, extra = inputs(L, kernel)
-    shape = tuple(kernel.function(L, *xs, *extra).shape)
-    gs = [L.tensor(np.random.default_rng(1).standard_normal(shape, np.float32))] * times
+    gs = [random_like(L, kernel.function(L, *xs, *extra), 1)] * times
 
     def step() -> Any:
         return L.autograd.grad([kernel.function(L, *xs, *extra) for _ in range(times)], xs, gs)
@@ -172,9 +176,8 @@ def first_order(L: Any, kernel: Kernel, times: int = 1) -> Task:
 def second_order(L: Any, kernel: Kernel, times: int = 1) -> Task:
     """The same with create_graph, then a backward pass through that."""
     xs, extra = inputs(L, kernel)
-    shape = tuple(kernel.function(L, *xs, *extra).shape)
-    g = L.tensor(np.random.default_rng(1).standard_normal(shape, np.float32)).requires_grad_()
-    ds = [L.tensor(np.random.default_rng(2).standard_normal(s, np.float32)) for s in kernel.shapes]
+    g = random_like(L, kernel.function(L, *xs, *extra), 1).requires_grad_()
+    ds = [random_like(L, x, 2) for x in xs]
 
     def step() -> Any:
         ys = [kernel.function(L, *xs, *extra) for _ in range(times)]
