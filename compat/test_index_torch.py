@@ -431,6 +431,25 @@ L.arange(24).reshape(2, 3, 4)[L.tensor([[True, False], [False, True]])]
 L.arange(24).reshape(2, 3, 4)[:, 0:3:2, None, 1]
 L.arange(24).reshape(2, 3, 4)[L.tensor([0, 1]), L.tensor([0, 1, 2])]
 L.arange(6).view(2, 3).view(L.int32).shape
+x = L.zeros(3, 3); x.fill_diagonal_(5); x
+x = L.zeros(7, 3); x.fill_diagonal_(5); x
+x = L.zeros(7, 3); x.fill_diagonal_(5, wrap=True); x
+x = L.zeros(3, 7); x.fill_diagonal_(5, wrap=True); x
+x = L.zeros(3, 3, 3); x.fill_diagonal_(1); x
+x = L.zeros(3, 2, 3); x.fill_diagonal_(1)
+x = L.zeros(3); x.fill_diagonal_(1)
+L.arange(12).reshape(3, 4)[1:, 1].storage_offset()
+L.numel(L.ones(2, 3))
+L.broadcast_shapes((2, 1), (3,))
+L.broadcast_shapes((2, 4), (3,))
+L.is_floating_point(L.ones(1)), L.is_complex(L.ones(1)), L.ones(1, dtype=L.uint8).is_signed()
+L.is_nonzero(L.tensor([1.]))
+L.ones(2).is_same_size(L.ones(2, 1))
+L.manual_seed(0); L.tensor([.3, .6]).bernoulli()
+L.manual_seed(0); L.zeros(3).bernoulli(0.4)
+L.manual_seed(0); L.tensor([.3, .6]).multinomial(2)
+L.arange(3).where(L.tensor([True, False, True]), L.tensor(9))
+L.clone(L.ones(2)), L.detach(L.ones(2))
 """.strip().splitlines()
 
 # Programs in which they differ on purpose.

@@ -232,7 +232,8 @@ FUNCTIONS = {
     "alpha dropout": (lambda m, F, x: F.alpha_dropout(x, 0.3, training=True), (7, 5)),
     "alpha dropout of all": (lambda m, F, x: F.alpha_dropout(x, 1.0, training=True), (7, 5)),
     "feature alpha dropout": (lambda m, F, x: F.feature_alpha_dropout(x, 0.3, training=True), (7, 5, 2)),
-    "in place": (lambda m, F, x: F.selu_(F.celu_(F.threshold_(F.dropout(x * 2, 0.2, inplace=True), -1.0, 0.3), 0.7)), (7, 5)),
+    "in place": (lambda m, F, x: F.threshold_(F.dropout(x * 2, 0.2, inplace=True), -1.0, 0.3), (7, 5)),
+    "selu in place": (lambda m, F, x: F.selu_(x * 2) + F.celu_(x * 3, 0.7) + F.elu_(x * 1) + F.rrelu_(x * 1), (7, 5)),
     "hardtanh of prelu": (lambda m, F, x: F.hardtanh_(F.prelu(x, x[0]), -0.3, 0.9), (7, 5)),
     "batch norm": (lambda m, F, x: F.batch_norm(x, m.zeros(5), m.ones(5), training=True, momentum=0.3), (7, 5, 3)),
     "tracked batch norm": (lambda m, F, x, w, b: tracked(m, F, x, w, b), (7, 5, 3), (5,), (5,)),
@@ -251,18 +252,23 @@ FUNCTIONS = {
         (6, 2, 4), (5, "long"),
     ),
     "ctc of one": (
-        lambda m, F, x, y: F.ctc_loss(x.log_softmax(1), y.clamp(max=2), m.tensor(6), m.tensor(3), 3, "none"), (6, 4), (3, "long"),
+        lambda m, F, x, y: F.ctc_loss(x.log_softmax(1), y.clamp(max=2), m.tensor(6), m.tensor(3), 3, "none"),
+        (6, 4), (3, "long"),
     ),
-    "embedding with padding": (lambda m, F, y, w: F.embedding(y, w, padding_idx=-3, scale_grad_by_freq=True), (9, "long"), (4, 3)),
-    "embedding of limited norm": (lambda m, F, y, w: F.embedding(y, w * 1, max_norm=0.7, norm_type=1.0), (2, 3, "long"), (4, 3)),
-    "bags by frequency": (
-        lambda m, F, y, w: F.embedding_bag(y, w, m.tensor([0, 3, 3]), scale_grad_by_freq=True, mode="sum"), (9, "long"), (4, 3),
+    "embedding with padding": (
+        lambda m, F, y, w: F.embedding(y, w, padding_idx=-3, scale_grad_by_freq=True), (9, "long"), (4, 3),
+    ),
+    "embedding of limited norm": (
+        lambda m, F, y, w: F.embedding(y, w * 1, max_norm=0.7, norm_type=1.0), (2, 3, "long"), (4, 3),
     ),
     "bags with a last offset": (
-        lambda m, F, y, w: F.embedding_bag(y, w, m.tensor([0, 4, 9]), include_last_offset=True, padding_idx=1), (9, "long"), (4, 3),
+        lambda m, F, y, w: F.embedding_bag(y, w, m.tensor([0, 4, 9]), include_last_offset=True, padding_idx=1),
+        (9, "long"), (4, 3),
     ),
     "largest of bags": (lambda m, F, y, w: F.embedding_bag(y, w, mode="max", padding_idx=0), (5, 3, "long"), (4, 3)),
-    "attention with dropout": (lambda m, F, q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.4), *[(2, 5, 4)] * 3),
+    "attention with dropout": (
+        lambda m, F, q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.4), (2, 5, 4), (2, 3, 4), (2, 3, 4),
+    ),
     "heads of several sizes": (
         lambda m, F, q, k, v, a, b, c, o: F.multi_head_attention_forward(
             q, k, v, 4, 2, None, None, None, None, True, 0.3, o, None, use_separate_proj_weight=True, q_proj_weight=a,

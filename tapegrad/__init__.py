@@ -69,20 +69,6 @@ from .ops.activation import (
     threshold_,
 )  # fmt: skip
 from .ops.attention import bilinear
-from .ops.dropout import native_dropout_backward
-from .ops.loss import pdist
-from .ops.normalize import _batch_norm_with_update as _batch_norm_with_update
-from .ops.normalize import _native_batch_norm_legit as _native_batch_norm_legit
-from .ops.normalize import (
-    cosine_similarity,
-    group_norm,
-    layer_norm,
-    native_batch_norm,
-    native_group_norm,
-    native_layer_norm,
-    pairwise_distance,
-    rms_norm,
-)  # fmt: skip
 from .ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .ops.create import (
     Generator,
@@ -127,6 +113,7 @@ from .ops.create import (
     zeros_like,
 )  # fmt: skip
 from .ops.decompose import cholesky, lu, lu_unpack, qr, svd
+from .ops.dropout import native_dropout_backward
 from .ops.einsum import einsum, tensordot
 from .ops.elementwise import (
     abs,
@@ -258,6 +245,7 @@ from .ops.linalg import (
     vander,
     vdot,
 )  # fmt: skip
+from .ops.loss import pdist
 from .ops.matrix import (
     cholesky_inverse,
     cholesky_solve,
@@ -275,6 +263,53 @@ from .ops.matrix import (
     svd_lowrank,
     triangular_solve,
 )  # fmt: skip
+from .ops.normalize import _batch_norm_with_update as _batch_norm_with_update
+from .ops.normalize import _native_batch_norm_legit as _native_batch_norm_legit
+from .ops.normalize import (
+    cosine_similarity,
+    group_norm,
+    layer_norm,
+    native_batch_norm,
+    native_group_norm,
+    native_layer_norm,
+    pairwise_distance,
+    rms_norm,
+)  # fmt: skip
+from .ops.parts import (
+    angle,
+    bitwise_left_shift,
+    bitwise_right_shift,
+    complex,
+    conj_physical,
+    copysign,
+    deg2rad,
+    float_power,
+    fmax,
+    fmin,
+    frac,
+    frexp,
+    gcd,
+    heaviside,
+    imag,
+    is_conj,
+    is_neg,
+    isneginf,
+    isposinf,
+    isreal,
+    lcm,
+    ldexp,
+    nextafter,
+    polar,
+    positive,
+    rad2deg,
+    real,
+    resolve_conj,
+    resolve_neg,
+    signbit,
+    view_as_complex,
+    view_as_real,
+)  # fmt: skip
+from .ops.pool import adaptive_avg_pool1d, avg_pool1d, max_pool1d, max_pool1d_with_indices, max_pool2d, max_pool3d
 from .ops.reduce import (
     all,
     amax,
@@ -303,8 +338,6 @@ from .ops.reduce import (
     var,
     var_mean,
 )  # fmt: skip
-from .ops.scatter import index_reduce, scatter, scatter_add, scatter_reduce
-from .ops.pool import adaptive_avg_pool1d, avg_pool1d, max_pool1d, max_pool1d_with_indices, max_pool2d, max_pool3d
 from .ops.resample import (
     _upsample_bilinear2d_aa,
     channel_shuffle,
@@ -314,6 +347,7 @@ from .ops.resample import (
     pixel_shuffle,
     pixel_unshuffle,
 )
+from .ops.scatter import index_reduce, scatter, scatter_add, scatter_reduce
 from .ops.shape import (
     adjoint,
     alias_copy,
@@ -324,14 +358,17 @@ from .ops.shape import (
     atleast_2d,
     atleast_3d,
     block_diag,
+    broadcast_shapes,
     broadcast_tensors,
     broadcast_to,
     cartesian_prod,
     cat,
     chunk,
+    clone,
     column_stack,
     combinations,
     constant_pad_nd,
+    detach,
     diag,
     diag_embed,
     diagflat,
@@ -347,11 +384,17 @@ from .ops.shape import (
     flipud,
     hsplit,
     hstack,
+    is_complex,
+    is_floating_point,
+    is_nonzero,
+    is_same_size,
+    is_signed,
     meshgrid,
     moveaxis,
     movedim,
     narrow,
     narrow_copy,
+    numel,
     permute,
     permute_copy,
     ravel,
@@ -401,41 +444,6 @@ from .ops.signal import (
     kaiser_window,
     stft,
 )
-from .ops.parts import (
-    angle,
-    bitwise_left_shift,
-    bitwise_right_shift,
-    complex,
-    conj_physical,
-    copysign,
-    deg2rad,
-    float_power,
-    fmax,
-    fmin,
-    frac,
-    frexp,
-    gcd,
-    heaviside,
-    imag,
-    is_conj,
-    is_neg,
-    isneginf,
-    isposinf,
-    isreal,
-    lcm,
-    ldexp,
-    nextafter,
-    polar,
-    positive,
-    rad2deg,
-    real,
-    resolve_conj,
-    resolve_neg,
-    signbit,
-    view_as_complex,
-    view_as_real,
-)  # fmt: skip
-from .ops.special import digamma, erfinv, i0, igamma, igammac, lgamma, logit, mvlgamma, polygamma, sinc, xlogy
 from .ops.sort import (
     argsort,
     cummax,
@@ -452,6 +460,7 @@ from .ops.sort import (
     unique,
     unique_consecutive,
 )
+from .ops.special import digamma, erfinv, i0, igamma, igammac, lgamma, logit, mvlgamma, polygamma, sinc, xlogy
 from .ops.statistics import (
     corrcoef,
     cov,
@@ -475,6 +484,11 @@ concat = concatenate = cat
 row_stack = vstack
 arcsin, arccos, arctan, arctan2, arcsinh, arccosh, arctanh = asin, acos, atan, atan2, asinh, acosh, atanh
 greater, greater_equal, less, less_equal, not_equal, fix = gt, ge, lt, le, ne, trunc
+
+# Memory layouts and formats: there is but one layout, and formats ask for nothing here.
+strided = "torch.strided"
+contiguous_format, preserve_format = "torch.contiguous_format", "torch.preserve_format"
+channels_last, channels_last_3d = "torch.channels_last", "torch.channels_last_3d"
 
 
 def is_tensor(obj: object) -> _bool:

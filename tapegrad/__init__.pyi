@@ -25,8 +25,11 @@ bfloat16: dtype
 bool: dtype
 cdouble: dtype
 cfloat: dtype
+channels_last: str
+channels_last_3d: str
 complex128: dtype
 complex64: dtype
+contiguous_format: str
 default_generator: Generator
 double: dtype
 float: dtype
@@ -40,7 +43,9 @@ int32: dtype
 int64: dtype
 int8: dtype
 long: dtype
+preserve_format: str
 short: dtype
+strided: str
 uint8: dtype
 
 def abs(input: Any, *, out: Any = None) -> Tensor:
@@ -242,6 +247,9 @@ def block_diag(*tensors: Any) -> Tensor:
 def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:
     """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
 
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes have together."""
+
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape."""
 
@@ -270,7 +278,7 @@ def cdist(x1: Any, x2: Any, p: builtins.float = 2.0, compute_mode: builtins.str 
             would cancel in it is computed from the difference all the same."""
 
 def ceil(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise smallest integer not below input."""
+    """Elementwise smallest integer not below input; its derivative is 0."""
 
 def celu(input: Any, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
     """input where positive, else alpha * (exp(input / alpha) - 1).
@@ -310,6 +318,9 @@ def clamp_min(input: Any, min: Any, *, out: Any = None) -> Tensor:
 
 def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+
+def clone(input: Any, *, memory_format: Any = None) -> Tensor:
+    """A recorded copy."""
 
 def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
@@ -462,6 +473,9 @@ def deg2rad(input: Any, *, out: Any = None) -> Tensor:
 def det(input: Any, *, out: Any = None) -> Tensor:
     """linalg.det."""
 
+def detach(input: Any) -> Tensor:
+    """The same memory without history."""
+
 def diag(input: Any, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
 
@@ -562,7 +576,7 @@ def fill_(input: Any, value: Any) -> Tensor:
     """input overwritten with a number or 0-dim tensor, in place."""
 
 def fix(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise integer part."""
+    """Elementwise integer part; its derivative is 0."""
 
 def flatten(input: Any, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """Dimensions start_dim to end_dim merged into one."""
@@ -580,7 +594,7 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     """Elementwise power, computed in float64, or in complex128 if an operand is complex."""
 
 def floor(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise largest integer not above input."""
+    """Elementwise largest integer not above input; its derivative is 0."""
 
 def floor_divide(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise quotient rounded down; its derivative is 0."""
@@ -750,8 +764,14 @@ def inverse(input: Any, *, out: Any = None) -> Tensor:
 def is_anomaly_enabled() -> builtins.bool:
     """Whether anomaly mode is on here."""
 
+def is_complex(input: Any) -> builtins.bool:
+    """Whether the dtype is complex."""
+
 def is_conj(input: Any) -> builtins.bool:
     """Whether a conjugation is pending: never."""
+
+def is_floating_point(input: Any) -> builtins.bool:
+    """Whether the dtype is a real floating-point one."""
 
 def is_grad_enabled() -> builtins.bool:
     """Whether operations are recorded here."""
@@ -761,6 +781,15 @@ def is_inference_mode_enabled() -> builtins.bool:
 
 def is_neg(input: Any) -> builtins.bool:
     """Whether a negation is pending: never."""
+
+def is_nonzero(input: Any) -> builtins.bool:
+    """Whether the one element is not 0."""
+
+def is_same_size(input: Any, other: Any) -> builtins.bool:
+    """Whether two tensors have one shape."""
+
+def is_signed(input: Any) -> builtins.bool:
+    """Whether the dtype has negative numbers."""
 
 def is_tensor(obj: object) -> builtins.bool:
     """Whether obj is a Tensor."""
@@ -1070,6 +1099,9 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
 def not_equal(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
 
+def numel(input: Any) -> builtins.int:
+    """Number of elements."""
+
 def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Ones of the given sizes."""
 
@@ -1091,8 +1123,11 @@ def pairwise_distance(x1: Any, x2: Any, p: builtins.float = 2.0, eps: builtins.f
 def pca_lowrank(A: Any, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> Tensor:
     """svd_lowrank of A with its columns' means taken off (for center): principal directions in V."""
 
-def pdist(input: Any, p: builtins.float = 2.0) -> Tensor:
-    """p-norm distances between all pairs of rows, as the part of cdist above the diagonal, row by row."""
+def pdist(input: Any, p: builtins.float = 2) -> Tensor:
+    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
+
+    Raises:
+        RuntimeError: for a tensor that is no matrix, or a negative p."""
 
 def permute(input: Any, *order: Any, dims: Any = None) -> Tensor:
     """Dimensions in the given order."""
@@ -1224,7 +1259,7 @@ def rot90(input: Any, k: builtins.int = 1, dims: Any = ...) -> Tensor:
     """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
 
 def round(input: Any, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
-    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even."""
+    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
 
 def row_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """Tensors joined along their first dimension, vectors as rows."""
@@ -1495,7 +1530,7 @@ def true_divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = 
     """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
 
 def trunc(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise integer part."""
+    """Elementwise integer part; its derivative is 0."""
 
 def unbind(input: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of the slices along `dim`, without that dimension."""

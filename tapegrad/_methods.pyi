@@ -388,7 +388,7 @@ class TableMethods:
         """expand under NumPy's name."""
 
     def ceil(self, *, out: Any = None) -> Tensor:
-        """Elementwise smallest integer not below input."""
+        """Elementwise smallest integer not below input; its derivative is 0."""
 
     def ceil_(self) -> Tensor:
         """ceil() written into this tensor; returns it."""
@@ -605,7 +605,7 @@ class TableMethods:
         """expm1() written into this tensor; returns it."""
 
     def fix(self, *, out: Any = None) -> Tensor:
-        """Elementwise integer part."""
+        """Elementwise integer part; its derivative is 0."""
 
     def fix_(self) -> Tensor:
         """trunc() written into this tensor; returns it."""
@@ -629,7 +629,7 @@ class TableMethods:
         """float_power() written into this tensor; returns it."""
 
     def floor(self, *, out: Any = None) -> Tensor:
-        """Elementwise largest integer not above input."""
+        """Elementwise largest integer not above input; its derivative is 0."""
 
     def floor_(self) -> Tensor:
         """floor() written into this tensor; returns it."""
@@ -699,6 +699,9 @@ class TableMethods:
 
     def gt_(self, other: Any) -> Tensor:
         """gt() written into this tensor; returns it."""
+
+    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+        """input where it is outside [-lambd, lambd], else 0."""
 
     def heaviside(self, values: Any, *, out: Any = None) -> Tensor:
         """Elementwise 0 where input is negative, 1 where positive, `values` where 0; its derivative is 0."""
@@ -1136,6 +1139,12 @@ class TableMethods:
 
     def pow_tensor(self, other: Any, *, out: Any = None) -> Tensor: ...
 
+    def prelu(self, weight: Any) -> Tensor:
+        """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
+
+        Raises:
+            RuntimeError: for a weight of another size."""
+
     def prod(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
 
@@ -1217,7 +1226,7 @@ class TableMethods:
         """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
 
     def round(self, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
-        """Elementwise nearest integer, or multiple of 10**-decimals; halves to even."""
+        """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
 
     def round_(self, *, decimals: builtins.int = 0) -> Tensor:
         """round() written into this tensor; returns it."""
@@ -1463,7 +1472,7 @@ class TableMethods:
         """div() written into this tensor; returns it."""
 
     def trunc(self, *, out: Any = None) -> Tensor:
-        """Elementwise integer part."""
+        """Elementwise integer part; its derivative is 0."""
 
     def trunc_(self) -> Tensor:
         """trunc() written into this tensor; returns it."""

@@ -19,6 +19,13 @@ NO_TENSOR = {
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "is_tensor",
+    "broadcast_shapes",
+    "is_complex",
+    "is_floating_point",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "numel",
     "manual_seed",
     "set_rng_state",
     "allclose",
@@ -127,9 +134,34 @@ def methods_page() -> str:
     return "\n".join(lines)
 
 
+NUMPY_HEAD = """from typing import Any
+
+from ..arrays import dtypes
+from ..tensor import Tensor
+from . import fft as fft
+from . import linalg as linalg
+from .namespace import FloatInfo, IntegerInfo, NamespaceInfo, Shape
+"""
+
+
+def numpy_page() -> str:
+    from .numpy import namespace
+
+    lines = [HEADER + "import builtins\n" + NUMPY_HEAD, "__array_api_version__: str", "newaxis: None"]
+    functions = ["def __array_namespace_info__() -> NamespaceInfo: ...\n"]
+    for name, value in sorted(namespace.PAGE.items()):
+        if isinstance(value, types.FunctionType):
+            text = define(name, value, "", False)
+            composed = value.__module__ == "tapegrad.numpy"  # some give tuples
+            functions.append(text.replace(") -> Tensor:", ") -> Any:", 1) if composed else text)
+        elif value is not None:
+            lines.append(f"{name}: {'dtypes.dtype' if type(value).__name__ == 'dtype' else type(value).__name__}")
+    return "\n".join(lines) + "\n\n" + "\n".join(functions)
+
+
 def pages() -> dict[str, str]:
     """File name to its current text."""
-    return {"__init__.pyi": public_page(), "_methods.pyi": methods_page()}
+    return {"__init__.pyi": public_page(), "_methods.pyi": methods_page(), "numpy/__init__.pyi": numpy_page()}
 
 
 if __name__ == "__main__":

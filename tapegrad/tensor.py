@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import functools
 import inspect
@@ -22,6 +23,7 @@ from .core.record import Box
 from .core.state import TRANSFORMING, is_recording
 from .core.tape import next_slot
 from .ops import (
+    activation,
     create,
     decompose,
     einsum,
@@ -167,6 +169,27 @@ class Tensor(Box, TableMethods):
         a = raw(self)
         strides = tuple([s // a.itemsize for s in a.strides])
         return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> Any:
+        """Elements between the beginning of the memory block and the first element."""
+        own, _, block = alias.layers(self)
+        return shape.place_in(own, block)[0]
+
+    def is_nonzero(self) -> Any:
+        """Whether the one element is not 0."""
+        return builtins.bool(self)
+
+    def is_same_size(self, other: Any) -> Any:
+        """Whether the other tensor has this shape."""
+        return raw(self).shape == raw(other).shape
+
+    def is_signed(self) -> Any:
+        """Whether the dtype has negative numbers."""
+        return raw(self).dtype.kind not in "bu"
+
+    @property
+    def is_cpu(self) -> Any:
+        return True
 
     def data_ptr(self) -> int:
         """Address of the first element."""
@@ -587,9 +610,36 @@ class Tensor(Box, TableMethods):
         alias.rebind(self, record.wrap(line.reshape(target)))
         return self
 
+    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Any:
+        """Overwrite the main diagonal with a number, in place; with wrap again after each full turn of a tall matrix."""
+        a = raw(self)
+        if a.ndim < 2:
+            raise RuntimeError("dimensions must larger than 1")
+        if a.ndim > 2 and len(set(a.shape)) > 1:
+            raise RuntimeError("all dimensions of input must be of equal length")
+        rows = np.arange(a.shape[0] if wrap and a.ndim == 2 else min(a.shape))
+        place = rows % (a.shape[1] + 1) if wrap and a.ndim == 2 else rows
+        rows, place = rows[place < a.shape[1]], place[place < a.shape[1]]
+        self[(rows, *[place] * (a.ndim - 1))] = fill_value
+        return self
+
     def resize_as_(self, other: Any) -> Any:
         """resize_ to other's shape."""
         return self.resize_(*raw(other).shape)
+
+    def bernoulli(self, p: Any = None, *, generator: Any = None) -> Any:
+        """1 with the probability given by each element, or with probability p, else 0."""
+        if p is None:
+            return create.bernoulli(self, generator=generator)
+        return create.empty_like(self).bernoulli_(p, generator=generator)
+
+    def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Any:
+        """Indices drawn with probabilities proportional to the rows."""
+        return create.multinomial(self, num_samples, replacement, generator=generator)
+
+    def where(self, condition: Any, other: Any) -> Any:
+        """This tensor's elements where the condition holds, else the other's."""
+        return elementwise.where(condition, self, other)
 
     def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Any:
         """Overwrite with draw(shape): a dense tensor is filled in the order of its memory, as in PyTorch."""
@@ -896,7 +946,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 def _collect() -> None:
     modules = (
-        elementwise, parts, special, reduce, statistics, shape, index, scatter, linalg, decompose, matrix, sort, einsum, signal,
+        elementwise, parts, special, reduce, statistics, shape, index, scatter, linalg, decompose, matrix, sort, einsum,
+        signal,
     )  # fmt: skip
     for module in modules:
         for name, value in vars(module).items():
@@ -1018,7 +1069,7 @@ def _polygamma(input: Any, n: int) -> Any:
 
 def _attach_all() -> None:
     _collect()
-    FUNCTIONS["polygamma"] = _polygamma
+    FUNCTIONS.update(polygamma=_polygamma, prelu=activation.prelu, hardshrink=activation.hardshrink)
     for name, function in FUNCTIONS.items():
         if name not in Tensor.__dict__ and name not in NOT_METHODS:
             _attach(name, function)

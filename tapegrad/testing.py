@@ -642,7 +642,7 @@ def _watched(op: Op, number: int, ran: list[int]) -> Any:
 
     def noted(i: int, rule: Any) -> Any:
         def run(*args: Any) -> Any:
-            if op.arity < 0:
+            if op.arity < 0 or op.joint:
                 result = rule(*args)
                 ran.extend(j for j, (t, want) in enumerate(zip(result, args[-1], strict=True)) if t is not None and not want)
                 return result
@@ -701,13 +701,13 @@ def saves_necessary(op: Op | str) -> None:
     """
     op = record_of(op)
     unproved: set[tuple[int, str | int]] = set()
-    for i in range(1 if op.arity < 0 else len(op.rules)):
+    for i in range(1 if op.arity < 0 or op.joint else len(op.rules)):
         read, keeps_ans = op.save_for[i]
         unproved |= {(i, j) for j in read} | ({(i, "ans")} if keeps_ans else set())
     for arrays, params, _ in samples_of(op):
         gs = cotangents_for(op, arrays, params, generator(op, arrays))
         for i, what in sorted(unproved, key=str):
-            wanted = differentiable(op, arrays) if op.arity < 0 else [i]
+            wanted = differentiable(op, arrays) if op.arity < 0 or op.joint else [i]
             if set(wanted) <= set(differentiable(op, arrays)) and _needs(op, arrays, params, gs, wanted, what):
                 unproved.discard((i, what))
     if unproved:

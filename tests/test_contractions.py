@@ -145,3 +145,32 @@ def test_products(f, reference, shapes, kind):
     operands = values(shapes, kind)
     np.testing.assert_allclose(f(*[tg.tensor(x) for x in operands]).numpy(), reference(*operands), rtol=1e-12, atol=1e-12)
     testing.check_grads(f, operands)
+
+
+SEVERAL = {
+    "ij,jk,kl->il": [(100, 2), (2, 100), (100, 2)],
+    "ab,bc,cd,de->ae": [(2, 3), (3, 4), (4, 2), (2, 5)],
+    "...a,ab,...b->...": [(2, 3), (3, 4), (2, 4)],
+    "a,b,c,d,e,f,a->f": [(2,), (3,), (2,), (3,), (2,), (3,), (2,)],
+}
+
+
+@pytest.mark.parametrize("equation", SEVERAL)
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_order_by_opt_einsum_and_without(equation, installed, monkeypatch):
+    paths = pytest.importorskip("opt_einsum.paths") if installed else None
+    asked = []
+
+    def imported(name):
+        if not installed:
+            raise ImportError(name)
+        asked.append(name)
+        return paths
+
+    monkeypatch.setattr(module.importlib, "import_module", imported)
+    module.plan.cache_clear()
+    operands = values(SEVERAL[equation])
+    result = tg.einsum(equation, *[tg.tensor(x) for x in operands])
+    module.plan.cache_clear()
+    np.testing.assert_allclose(result.numpy(), np.einsum(equation, *operands), rtol=1e-10, atol=1e-12)
+    assert len(asked) == installed

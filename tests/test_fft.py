@@ -5,6 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import testing
+from tapegrad.ops import fft as ops_fft
 
 RNG = np.random.default_rng(0)
 NORMS = ["backward", "ortho", "forward"]
@@ -20,6 +21,13 @@ def signal(name, shape):
 
 def close(ours, expected, tolerance=1e-12):
     np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture(autouse=True, params=["numpy.fft", "scipy.fft"])
+def library(request, monkeypatch):
+    """Each test runs on both libraries of transforms."""
+    module = pytest.importorskip(request.param)
+    monkeypatch.setattr(ops_fft, "_library", lambda: module)
 
 
 @pytest.mark.parametrize("norm", NORMS)

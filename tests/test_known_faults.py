@@ -27,10 +27,7 @@ grad = T.autograd.grad
 
 # Cases of functions that are not there yet, with what they lack.
 LACKING = {
-    "ldexp at 0": (T, "ldexp"),
-    "second derivative of sinc at 0": (T, "sinc"),
     "second derivative through solve": (T.func, "jvp"),
-    "grouped and strided convolution, input gradient": (F, "conv1d"),
     "custom Function: unused output, zeros or None": (T.autograd, "Function"),
     "backward hook capturing gradients under create_graph": (nn.Linear, "register_full_backward_hook"),
 }

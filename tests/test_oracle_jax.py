@@ -50,16 +50,26 @@ def bessel_mean(x, order):
     return (zero, zero - one, 2 * (zero - one) - one / jnp.abs(x))[order]
 
 
+def gelu_tanh(x):
+    return jnn.gelu(x, approximate=True)
+
+
 NUMPY_NAMES = """
     abs add ceil cos cosh exp exp2 expm1 floor floor_divide fmod hypot log log10 log1p log2 logaddexp maximum minimum
     remainder reciprocal sign sin sinh sqrt square tan tanh trunc where
 """
+def convolved(x, w, sizes, stride, padding, dilation, groups):
+    dims = zip(x.shape[2:], w.shape[2:], sizes, stride, padding, dilation, strict=True)
+    around = [(p, (m - 1) * s + d * (k - 1) + 1 - n - p) for n, k, m, s, p, d in dims]
+    return lax.conv_general_dilated(x, w, stride, around, rhs_dilation=dilation, feature_group_count=groups)
+
+
 COUNTERPARTS = {
     **{name: getattr(jnp, name) for name in NUMPY_NAMES.split()},
     **{name: getattr(jnp, "arc" + name[1:]) for name in ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh")},
     "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.true_divide, "neg": jnp.negative, "pow": jnp.power,
     "pow_scalar": lambda x, k: x**k, "rsqrt": lax.rsqrt, "round": jnp.round, "sgn": jnp.sign,
-    **{name: getattr(jnp, name) for name in ("copysign", "fmax", "fmin", "logaddexp2")},
+    **{name: getattr(jnp, name) for name in ("cbrt", "copysign", "fmax", "fmin", "logaddexp2")},
     **{name: getattr(special, name) for name in ("digamma", "entr", "erfinv", "log_ndtr", "ndtri")},
     **{name: getattr(special, name) for name in ("i0", "i0e", "i1", "i1e")},
     "lgamma": special.gammaln, "igamma": special.gammainc, "igammac": special.gammaincc, "zeta": special.zeta,
@@ -68,6 +78,9 @@ COUNTERPARTS = {
     "erfcx": lambda x, order: (jnp.pi**-0.5 - x * erfcx(x)) if order else erfcx(x),
     "frac": lambda x: x - jnp.trunc(x), "share": lambda x, y: jnn.sigmoid(x - y), "bessel_ratio": bessel_ratio,
     "bessel_mean": bessel_mean,
+    "gelu_tanh": gelu_tanh, "gelu_tanh_slope": derivative(gelu_tanh, 1), "sigmoid_slope": derivative(jnn.sigmoid, 1),
+    "gelu_slope": derivative(lambda x: jnn.gelu(x, approximate=False), 1), "silu_slope": derivative(jnn.silu, 1),
+    "softplus_slope": lambda x, beta, threshold: jnp.where(x * beta > threshold, 1.0, jnn.sigmoid(x * beta)),
     "log_ndtr_derivative": lambda x, order: derivative(special.log_ndtr, order)(x),
     "sin_ratio": lambda x, order: derivative(lambda x: jnp.sin(x) / x, order)(x),
     "sgn_complex": lambda z: z / jnp.abs(z),
@@ -79,7 +92,7 @@ COUNTERPARTS = {
     "clamp_tensor": jnp.clip, "lerp": lambda x, y, w: x + w * (y - x),
     "nan_to_num": lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     "softplus": lambda x, beta, threshold: jnp.where(x * beta > threshold, x, jnn.softplus(x * beta) / beta),
-    "conj": jnp.conj, "real": jnp.real, "imag": jnp.imag,
+    "conv": convolved, "conj": jnp.conj, "real": jnp.real, "imag": jnp.imag,
     "sum": over(jnp.sum), "mean": over(jnp.mean), "amax": over(jnp.max), "amin": over(jnp.min),
     "var": deviation(jnp.var), "std": deviation(jnp.std), "norm": over(lambda x, axis, keepdims: jnp.sqrt(
         jnp.sum(jnp.abs(x) ** 2, axis=axis, keepdims=keepdims))),
@@ -96,7 +109,7 @@ COUNTERPARTS = {
     "sort": lambda x, dim, descending, stable: jnp.sort(x, axis=dim, descending=descending, stable=stable),
     "cholesky": jnp.linalg.cholesky, "det": jnp.linalg.det, "eigvalsh": jnp.linalg.eigvalsh, "inverse": jnp.linalg.inv,
     "matrix_exp": jax.scipy.linalg.expm, "pinv": lambda x, atol, rtol, hermitian: jnp.linalg.pinv(x),
-    "solve": jnp.linalg.solve, "svdvals": lambda x: jnp.linalg.svd(x, compute_uv=False),
+    "solve": lambda a, b, known: jnp.linalg.solve(a, b), "svdvals": lambda x: jnp.linalg.svd(x, compute_uv=False),
 }  # fmt: skip
 
 

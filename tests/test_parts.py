@@ -215,3 +215,11 @@ def test_second_names():
     assert x.clone().multiply_(2).tolist() == x.multiply(2).tolist() == [1.0, 0.5]
     assert x.clone().greater_(0.3).tolist() == [1.0, 0.0]
     assert x.__rdiv__(1).tolist() == [2.0, 4.0] and tg.rsub(x, 1, alpha=2).tolist() == [0.0, 0.5]
+
+
+def test_integers_to_negative_powers():
+    x, y = tg.tensor([2, 1, -1, 3, 0, -1]), tg.tensor([-1, -1, -3, 0, -1, -2])
+    assert (x**y).tolist() == [0, 1, -1, 1, 0, 1] and (2**y).tolist() == [0, 0, 0, 1, 0, 0]
+    assert (x.to(tg.int8) ** y.to(tg.int8)).dtype == tg.int8
+    with pytest.raises(RuntimeError, match="Integers to negative integer powers are not allowed."):
+        x**-1

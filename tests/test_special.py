@@ -11,6 +11,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import special, testing
+from tapegrad.arrays import activations
 from tapegrad.arrays import special as kernels
 from tapegrad.core.op import TABLE
 
@@ -572,3 +573,51 @@ def test_chebyshev_polynomials_of_the_other_kinds():
             np.testing.assert_allclose(getattr(special, f"chebyshev_polynomial_{kind}")(x, n), exact, rtol=1e-12, atol=1e-12)
             shifted = getattr(special, f"shifted_chebyshev_polynomial_{kind}")((x + 1) / 2, n)
             np.testing.assert_allclose(shifted, exact, rtol=1e-12, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------- derivatives of activations
+
+ACTIVATIONS = {
+    "sigmoid": tg.sigmoid,
+    "silu": tg.nn.functional.silu,
+    "softplus": tg.nn.functional.softplus,
+    "gelu": tg.nn.functional.gelu,
+    "gelu tanh": lambda x: tg.nn.functional.gelu(x, approximate="tanh"),
+    "elu": tg.nn.functional.elu,
+    "leaky_relu": tg.nn.functional.leaky_relu,
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_derivatives_in_single_precision_agree_with_double(name):
+    """Over the whole line, tails included; a few ulp of the terms, which are of size 1 in the middle."""
+    f = ACTIVATIONS[name]
+    grid = np.linspace(-30, 30, 4001, dtype=np.float32)
+    single, double = (
+        tg.autograd.grad(f(x).sum(), x)[0].numpy()
+        for x in (tg.from_numpy(grid.astype(dtype)).requires_grad_() for dtype in (np.float32, np.float64))
+    )
+    assert single.dtype == np.float32
+    scale = np.maximum(np.abs(double), np.minimum(1.0, np.exp(-np.abs(grid.astype(np.float64)))) * np.abs(double).max())
+    if name == "gelu tanh":  # exp magnifies the rounding of its argument, some 2 * x**3
+        scale *= 1 + np.abs(grid.astype(np.float64)) ** 3
+    assert (np.abs(single - double) <= 1e-6 * scale + 1e-37).all()
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_derivatives_at_the_ends(name):
+    x = tg.tensor([-math.inf, math.inf], dtype=F64, requires_grad=True)
+    (g,) = tg.autograd.grad(ACTIVATIONS[name](x), x, tg.ones(2, dtype=F64))
+    assert g.tolist() == {"sigmoid": [0.0, 0.0], "leaky_relu": [0.01, 1.0]}.get(name, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.complex64])
+@pytest.mark.parametrize("shape", [(6000,), (70, 80), (2, 3)])
+def test_selection_by_bits(dtype, shape):
+    rng = np.random.default_rng(0)
+    mask, (x, y) = rng.random(shape) < 0.5, rng.normal(size=(2, *shape)).astype(dtype)
+    if x.dtype.kind == "f":
+        x.flat[0], y.flat[0], x.flat[1], y.flat[1] = math.nan, math.inf, -0.0, math.nan
+    for a, b in ((x, y), (x, 0), (0, y), (x, 2), (2, y), (x, y[..., :1]), (x[::-1], y), (x, np.float64(1.5))):
+        got, expected = activations.select(mask, a, b), np.where(mask, a, b)
+        assert got.dtype == expected.dtype and got.tobytes() == expected.tobytes()

@@ -21,7 +21,9 @@ import numpy as np
 Array = Any
 Sizes = tuple[int, ...]
 
-FEW_PLACES = 64  # a stack of products this narrow costs more than copying the taps of the rows as well
+FEW_PLACES = 16  # products narrower than this cost more than copies that make them wider
+MANY_CHANNELS = 8
+THREADED = 1 << 21  # multiplications from which it pays that OpenBLAS shares a product among threads
 PRODUCTS = 1 << 17  # elements of the products that are summed at a time
 
 
@@ -52,7 +54,7 @@ class Layout:
         self.reach = tuple([(m - 1) * s + d * (k - 1) + 1 for _, k, m, s, _, d in dims])
         ends = [window(size, r, 1, -p) for size, r, p in zip(sizes, self.reach, padding, strict=True)]
         self.own, self.given = ((..., *part) for part in zip(*ends, strict=True))
-        rows = len(sizes) > 1 and dilation[0] == 1 and w[2] > 1 and n * prod(y[1:]) >= FEW_PLACES
+        rows = len(sizes) > 1 and dilation[0] == 1 and w[2] > 1 and prod(y[1:]) >= FEW_PLACES
         self.row, *self.rest = dims if rows else [(1, 1, 1, 1, 0, 1), *dims]
         self.stack = (self.row[2] - 1) * self.row[3] + self.row[1]  # rows of x that the stack of matrices overlaps in
         self.taps = (self.row[1], *[d[1] for d in self.rest])
@@ -114,11 +116,17 @@ def conv(x: Array, w: Array, y: Sizes, stride: Sizes, padding: Sizes, dilation: 
     """The derivative by y, of the given spatial sizes: the convolution of x by w."""
     a = layout(x.shape, w.shape, y, stride, padding, dilation, groups)
     out = np.empty(a.y, x.dtype)
+    columns, matrix = a.columns(x), a.matrix(w)
+    each = prod(a.places[1:])
     if a.plain:
-        np.matmul(a.matrix(w), a.columns(x), out=a.packed(out))
-    else:
+        np.matmul(matrix, columns, out=a.packed(out))
+    elif each < FEW_PLACES:
         target = a.split(out, a.filters, 2)
-        target[...] = np.matmul(a.matrix(w), a.columns(x)).reshape(target.shape)
+        target[...] = np.matmul(matrix, columns).reshape(target.shape)
+    else:  # image by image, straight to its place
+        columns = columns.reshape(*columns.shape[:3], a.n, each).swapaxes(2, 3)
+        target = out.reshape(a.n, groups, a.filters, a.row[2], each).transpose(1, 3, 0, 2, 4)
+        np.matmul(matrix[:, :, None], columns, out=target)
     return out
 
 
@@ -160,9 +168,13 @@ def conv_weight(x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes
     w = (y.shape[1], x.shape[1] // groups, *kernel)
     a = layout(x.shape, w, y.shape[2:], stride, padding, dilation, groups)
     columns, packed = a.columns(x), a.packed(y).swapaxes(2, 3)
-    total = np.zeros((groups, columns.shape[2], a.filters), x.dtype)
+    group, rows, count, places = columns.shape
+    if a.channels >= MANY_CHANNELS and count * places * a.filters < THREADED:  # tap by tap
+        columns = columns.reshape(group, rows, -1, a.channels, places)
+        packed = packed[:, :, None]
+    total = np.zeros((group, *columns.shape[2:-1], a.filters), x.dtype)
     step = max(1, PRODUCTS // max(1, total.size))
-    for start in range(0, packed.shape[1], step):
-        rows = slice(start, start + step)
-        total += np.matmul(columns[:, rows], packed[:, rows]).sum(1)
+    for start in range(0, rows, step):
+        part = slice(start, start + step)
+        total += np.matmul(columns[:, part], packed[:, part]).sum(1)
     return a.filter(total)

@@ -59,6 +59,10 @@ def _computing(x: Array) -> Array:
 @np.errstate(all="ignore")
 def _elementwise(kernel: Callable[[Array, Array], None], x: Array) -> Array:
     """Run `kernel(chunk, out)` over `x`; a dense `x` keeps its memory order, any other gives C order."""
+    if x.flags.c_contiguous and x.nbytes <= _CHUNK_BYTES and x.dtype.char in "fd" and x.dtype.isnative:
+        result = np.empty(x.shape, x.dtype)
+        kernel(x.reshape(-1), result.reshape(-1))
+        return result
     source = _computing(x)
     flat = source.ravel(order="K")
     if np.may_share_memory(flat, source):
@@ -628,7 +632,7 @@ def cumsum(x: Array, axis: int) -> Array:
 
 def _worth_blocks(x: Array) -> bool:
     many = x.size >= _BLOCKED_ELEMENTS or x.shape[-1] >= _MANY_ELEMENTS  # the latter for the accuracy
-    return many and x.shape[-1] >= _BLOCK_ROW.get(x.dtype.char, math.inf)
+    return bool(many) and x.shape[-1] >= _BLOCK_ROW.get(x.dtype.char, math.inf)
 
 
 def _cumsum_blocks(x: Array) -> Array:

@@ -6,6 +6,8 @@ that LAPACK leaves behind, and whoever wants an error asks for the reason afterw
 
 from __future__ import annotations
 
+import functools
+import importlib
 import itertools
 import math
 import string
@@ -46,25 +48,90 @@ def matrix_by_matrix(function: Callable[..., Any], arrays: Sequence[Any], otherw
 
 
 def with_nan(function: Callable[..., Any], x: Any) -> Any:
-    """A function of square matrices whose results are nan for matrices on which NumPy raises."""
+    """A function of square matrices; nan for those on which NumPy raises and for those that are not finite."""
 
-    def nan(a: Any) -> Any:
+    def otherwise(a: Any) -> Any:
         result = function(np.eye(*a.shape, dtype=a.dtype))
         parts = [np.full_like(r, np.nan) for r in (result if isinstance(result, tuple) else (result,))]
         return tuple(parts) if isinstance(result, tuple) else parts[0]
 
+    bad = ~np.isfinite(x).all((-2, -1))
+    given = np.where(bad[..., None, None], np.eye(x.shape[-1], dtype=x.dtype), x) if bad.any() else x
     try:
-        result = function(x)
+        result = function(given)
     except np.linalg.LinAlgError:
-        return matrix_by_matrix(function, [x], nan)
-    return tuple(result) if isinstance(result, tuple) else result
+        result = matrix_by_matrix(function, [given], otherwise)
+    result = tuple(result) if isinstance(result, tuple) else result
+    for part in result if isinstance(result, tuple) else (result,):
+        if bad.any():
+            part[bad] = np.nan
+    return result
+
+
+# --------------------------------------------------------------------------------------------------------------- SciPy
+
+WORTH = 16  # rows from which LAPACK through SciPy, called matrix by matrix, gains on NumPy
+
+
+@functools.cache
+def scipy_lapack() -> Any:
+    """SciPy's LAPACK, which solves by given factors; None without SciPy."""
+    try:
+        return importlib.import_module("scipy.linalg.lapack")
+    except ImportError:
+        return None
+
+
+def routines(a: Any, *names: str) -> Any:
+    """LAPACK routines for an array's dtype; None if they are not there or gain nothing."""
+    if a.shape[-1] < WORTH or a.shape[-2] < WORTH or not math.prod(a.shape) or scipy_lapack() is None:
+        return None
+    letter = {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[a.dtype.str[1:]]
+    return [getattr(scipy_lapack(), letter + name) for name in names]
+
+
+class Factors:
+    """LU factorisations of the transposes of square matrices, to solve by again: a x = b, or a^H x = b."""
+
+    __slots__ = ("adjoint", "lus")
+
+    def __init__(self, lus: list[tuple[Any, Any]], adjoint: bool = False) -> None:
+        self.lus, self.adjoint = lus, adjoint
+
+    def turned(self) -> Factors:
+        return Factors(self.lus, not self.adjoint)
+
+    def solve(self, b: Any) -> Any:
+        getrs = routines(self.lus[0][0], "getrs")[0]
+        out = np.empty_like(b, order="C")
+        given = b.conj() if self.adjoint else b
+        rows = out.reshape(-1, *b.shape[-2:])
+        for i, (x, (packed, pivots)) in enumerate(zip(given.reshape(rows.shape), self.lus, strict=True)):
+            rows[i] = getrs(packed, pivots, x, 0 if self.adjoint else 1)[0]
+        return np.conjugate(out, out) if self.adjoint else out
+
+
+def factors(a: Any, b: Any) -> Factors | None:
+    """Factors of regular matrices with which to solve a x = b and a^H x = b; None where they gain nothing."""
+    found = routines(a, "getrf")
+    if found is None or a.shape[:-2] != b.shape[:-2]:
+        return None
+    lus = []
+    for x in a.reshape(-1, *a.shape[-2:]):
+        packed, pivots, info = found[0](x.T)  # its order of memory is LAPACK's
+        if info:
+            return None
+        lus.append((packed, pivots))
+    return Factors(lus)
 
 
 # ------------------------------------------------------------------------------------------------------------- solving
 
 
-def solve(a: Any, b: Any) -> Any:
-    """x of a x = b; what divisions by zero leave where a is singular."""
+def solve(a: Any, b: Any, known: Factors | None = None) -> Any:
+    """x of a x = b; what divisions by zero leave where a is singular. `known` spares the factorisation."""
+    if known is not None:
+        return known.solve(b)
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
@@ -87,6 +154,16 @@ def _solve_singular(a: Any, b: Any) -> Any:
 
 def solve_triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
     """x of a x = b for one triangle of a; of an upper triangle LAPACK's LU is the back substitution itself."""
+    found = routines(a, "trtrs")
+    if found is not None and a.shape[:-2] == b.shape[:-2]:
+        out = np.empty_like(b)
+        for i in np.ndindex(b.shape[:-2]):
+            # of the transpose, which has the order of memory that LAPACK wants
+            out[i], info = found[0](a[i].T, b[i], upper, 1, unit)
+            if info:
+                break
+        else:
+            return out
     if not upper:
         return np.flip(solve_triangular(np.flip(a, (-2, -1)), np.flip(b, -2), True, unit), -2)
     a = np.triu(a)
@@ -112,10 +189,19 @@ def _substitute(a: Any, b: Any) -> Any:
 
 
 def lu(x: Any) -> tuple[Any, Any]:
-    """L and U packed in one matrix, and the row that each step exchanged (from 1): partial pivoting, in blocks."""
+    """L and U packed in one matrix, and the row that each step exchanged (from 1): partial pivoting, in blocks.
+
+    By LAPACK where SciPy is there.
+    """
     *batch, m, n = x.shape
-    a = np.array(x).reshape(math.prod(batch), m, n)
     k = min(m, n)
+    found = routines(x, "getrf")
+    if found is not None:
+        packed, order = np.empty_like(x), np.empty((*batch, k), np.int32)
+        for i in np.ndindex(*batch):
+            packed[i], order[i], _ = found[0](x[i])
+        return packed, order + 1
+    a = np.array(x).reshape(math.prod(batch), m, n)
     pivots = np.zeros((len(a), k), np.int32)
     for start in range(0, k, BLOCK):
         stop = min(start + BLOCK, k)
@@ -234,43 +320,66 @@ PADE = (
 PADE_RADIUS = 5.371920351148152
 
 
-@np.errstate(all="ignore")
-def matrix_exp(x: Any) -> Any:
-    """Exponential of square matrices: Pade approximant of the matrix halved s times, squared s times."""
-    n = x.shape[-1]
-    if not x.size:
-        return x.copy()
-    norm = np.abs(x).sum(-2).max(-1)
-    halvings = np.where(np.isfinite(norm), np.ceil(np.log2(np.maximum(norm / PADE_RADIUS, 1))), 0).astype(int)[
-        ..., None, None
-    ]
-    a = x * np.exp2(-halvings.astype(x.real.dtype))
-    one = np.eye(n, dtype=x.dtype)
-    a2 = a @ a
-    a4 = a2 @ a2
-    a6 = a4 @ a2
-    c = [x.real.dtype.type(b / PADE[0]) for b in PADE]  # of the size that fits every dtype
-    odd = a6 @ (c[13] * a6 + c[11] * a4 + c[9] * a2) + c[7] * a6 + c[5] * a4 + c[3] * a2 + c[1] * one
-    even = a6 @ (c[12] * a6 + c[10] * a4 + c[8] * a2) + c[6] * a6 + c[4] * a4 + c[2] * a2 + c[0] * one
-    odd = a @ odd
-    r = solve(even - odd, even + odd)
-    for i in range(int(halvings.max())):
-        r = np.where(halvings > i, r @ r, r)
+Parts = list[Any]  # a matrix x + sum of t_i e_i, .. with t_i^2 = 0: the factor of each product of t's, by bit mask
+
+
+def _times(x: Parts, y: Parts) -> Parts:
+    r: Parts = [None] * len(x)
+    for i, p in enumerate(x):
+        for j, q in enumerate(y):
+            if p is not None and q is not None and not i & j:
+                r[i | j] = p @ q if r[i | j] is None else r[i | j] + p @ q
     return r
 
 
-def matrix_exp_derivative(a: Any, e: Any) -> Any:
-    """Derivative of exp at a in the direction e: the corner of exp([[a, e], [0, a]]), e scaled to the size of a."""
-    if not a.size:
-        return e.copy()
-    dims = (-2, -1)
-    sizes = np.abs(a).max(dims), np.abs(e).max(dims)
-    power = np.where((sizes[0] > 0) & (sizes[1] > 0), np.frexp(sizes[0])[1] - np.frexp(sizes[1])[1], 0)[..., None, None]
-    n = a.shape[-1]
-    block = np.zeros((*a.shape[:-2], 2 * n, 2 * n), a.dtype)
-    block[..., :n, :n] = block[..., n:, n:] = a
-    block[..., :n, n:] = e * np.exp2(power.astype(a.real.dtype))
-    return matrix_exp(block)[..., :n, n:] * np.exp2(-power.astype(a.real.dtype))
+def _sum(*terms: tuple[Any, Parts]) -> Parts:
+    """Linear combination: pairs of a factor and a matrix."""
+    columns = zip(*[[None if p is None else c * p for p in x] for c, x in terms], strict=True)
+    return [functools.reduce(lambda p, q: q if p is None else p if q is None else p + q, column) for column in columns]
+
+
+def _quotient(x: Parts, y: Parts) -> Parts:
+    """x^-1 y, part by part."""
+    inv = inverse(x[0])
+    r: Parts = [None] * len(x)
+    for i, p in enumerate(y):
+        for j in range(1, i + 1):
+            if j & i == j and x[j] is not None and r[i ^ j] is not None:
+                p = -x[j] @ r[i ^ j] if p is None else p - x[j] @ r[i ^ j]
+        r[i] = None if p is None else inv @ p
+    return r
+
+
+@np.errstate(all="ignore")
+def matrix_exp(xs: Sequence[Any]) -> Any:
+    """Exponential of xs[0], differentiated in the directions xs[1:], one after the other.
+
+    The Pade approximant of the matrix halved s times, squared s times, in arithmetic with t_i^2 = 0; in double precision,
+    since the approximant's denominator is ill-conditioned for float32.
+    """
+    x, *directions = [a.astype(np.result_type(a, np.float64)) for a in xs]
+    if not x.size:
+        return xs[0].copy()
+    norm = np.abs(x).sum(-2).max(-1)
+    halvings = np.ceil(np.log2(np.maximum(np.where(np.isfinite(norm), norm, 0) / PADE_RADIUS, 1)))[..., None, None]
+    scale = np.exp2(-halvings)
+    a: Parts = [None] * 2 ** len(directions)
+    a[0] = x * scale
+    for k, e in enumerate(directions):
+        a[2**k] = e * scale
+    one: Parts = [np.eye(x.shape[-1], dtype=x.dtype), *[None] * (len(a) - 1)]
+    a2 = _times(a, a)
+    a4 = _times(a2, a2)
+    a6 = _times(a4, a2)
+    c = [b / PADE[0] for b in PADE]
+    high, low = _sum((c[13], a6), (c[11], a4), (c[9], a2)), _sum((c[7], a6), (c[5], a4), (c[3], a2), (c[1], one))
+    odd = _times(a, _sum((1, _times(a6, high)), (1, low)))
+    high, low = _sum((c[12], a6), (c[10], a4), (c[8], a2)), _sum((c[6], a6), (c[4], a4), (c[2], a2), (c[0], one))
+    even = _sum((1, _times(a6, high)), (1, low))
+    r = _quotient(_sum((1, even), (-1, odd)), _sum((1, even), (1, odd)))
+    for i in range(int(halvings.max())):
+        r = [np.where(halvings > i, p, q) for p, q in zip(_times(r, r), r, strict=True)]
+    return r[-1].astype(xs[0].dtype)
 
 
 def cofactor(xs: Sequence[Any]) -> Any:
@@ -281,6 +390,15 @@ def cofactor(xs: Sequence[Any]) -> Any:
     it is exact at any rank.
     """
     a, *directions = xs
+    if len(directions) > 1 or not a.size:
+        return _cofactor(a, directions)
+    r, bad = _regular_cofactor(a, directions)
+    if bad.any():
+        r[bad] = _cofactor(a[bad], [e[bad] for e in directions])
+    return r
+
+
+def _cofactor(a: Any, directions: Sequence[Any]) -> Any:
     u, s, vh = svd(a, False)
     phase = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
     turned = [mh(u) @ e @ mh(vh) for e in directions]
@@ -297,6 +415,19 @@ def cofactor(xs: Sequence[Any]) -> Any:
         part = set_diagonal(np.zeros_like(a), part) if fixed else part
         total += part if even else -part
     return phase * (u.conj() @ total @ vh.conj())
+
+
+@np.errstate(all="ignore")
+def _regular_cofactor(a: Any, directions: Sequence[Any]) -> tuple[Any, Any]:
+    """The same for at most one direction by the inverse, and where a matrix is too near a singular one for that."""
+    inv = inverse(a)
+    condition = np.abs(a).sum(-1).max(-1) * np.abs(inv).sum(-1).max(-1)
+    det, h = np.linalg.det(a)[..., None, None], inv.swapaxes(-1, -2)
+    r = det * h
+    if directions:
+        e = directions[0]
+        r = np.trace(inv @ e, axis1=-2, axis2=-1)[..., None, None] * r - det * (h @ e.swapaxes(-1, -2) @ h)
+    return r, ~(condition < np.finfo(a.dtype).eps ** -0.5)
 
 
 def products_without(s: Any, k: int) -> Any:
@@ -331,7 +462,7 @@ def inverse_gaps(w: Any, numerator: Any, rest: Any, gw: Any, sign: float) -> Any
     gap = w[..., None, :] + sign * w[..., :, None]
     if not gap.size:
         return gap
-    rounding = 16 * w.shape[-1] * np.finfo(w.dtype).eps
+    rounding = 8 * math.sqrt(w.shape[-1]) * np.finfo(w.dtype).eps
     dims = (-2, -1)
     scale = np.abs(w).max(-1)[..., None, None]
     size = np.maximum(np.abs(numerator).max(dims), np.abs(rest).max(dims))[..., None, None]
@@ -355,7 +486,7 @@ def inverse_sizes(s: Any, x: Any) -> Any:
     """1 / s_j, by which the rule of svd multiplies the columns of x; where s_j is 0 to rounding, 0 if the column is, too."""
     if not x.size:
         return np.zeros_like(s)
-    rounding = 16 * max(x.shape[-2:]) * np.finfo(s.dtype).eps
+    rounding = 8 * math.sqrt(max(x.shape[-2:])) * np.finfo(s.dtype).eps
     column = np.abs(x).max(-2)
     empty = column <= rounding * column.max(-1, keepdims=True)
     near = s <= rounding * s.max(-1, keepdims=True)

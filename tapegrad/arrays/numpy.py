@@ -96,9 +96,11 @@ def unbroadcast(g: Array, shape: tuple[int, ...]) -> Array:
 
 
 def wide_sum(x: Array, axes: tuple[int, ...] | int | None, keepdims: bool) -> Array:
-    """Sum in at least float32."""
+    """Sum in at least float32; integers in their own dtype."""
     if x.dtype in HALF:
         return add_reduce(x, axis=axes, dtype=np.float32, keepdims=keepdims).astype(x.dtype)
+    if x.dtype.kind in "iu":
+        return add_reduce(x, axis=axes, dtype=x.dtype, keepdims=keepdims)
     return add_reduce(x, axis=axes, keepdims=keepdims)
 
 
@@ -136,6 +138,17 @@ def guard_rows(t: Array, g: Array, dims: tuple[int, ...] | int | None, reduced: 
     else:
         zero = np.all(zero, axis=dims, keepdims=True)
     return ~(zero & ~np.isfinite(t))
+
+
+def guard_matrices(t: Array, gs: list[Array]) -> Array:
+    """Mask of the elements of t to keep: all but non-finite ones of matrices for which every cotangent is wholly 0."""
+    batch = t.shape[:-2]
+    dead = np.ones(batch, bool)
+    for g in gs:
+        if g.shape[: len(batch)] != batch:  # the cotangent of a matrix that others share
+            return np.ones(t.shape, bool)
+        dead &= (g == 0).reshape(*batch, -1).all(-1)
+    return ~dead[..., None, None] | np.isfinite(t)
 
 
 def own(g: Array) -> Array:
@@ -192,6 +205,7 @@ def install() -> None:
     record.services.quiet = quiet
     a = rules.arrays
     a.all_finite, a.finite, a.unbroadcast, a.guard_rows = all_finite, finite, unbroadcast, guard_rows
+    a.guard_matrices = guard_matrices
     a.dead, a.without_dead, a.owns, a.fits, a.multiply, a.type = dead, without_dead, owns, fits, np.multiply, np.ndarray
     a.float32 = np.dtype(np.float32)
     a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence

@@ -120,17 +120,33 @@ _EULER = tuple(
 )
 
 
+def _by_part(x: Array, near: Array, inside: Callable[[Array], Array], outside: Callable[[Array], Array]) -> Array:
+    """inside(x) where the mask `near` is true, else outside(x); each runs on its own elements only."""
+    if near.all():
+        return inside(x)
+    if not near.any():
+        return outside(x)
+    result = np.empty_like(x)
+    result[near] = inside(x[near])
+    result[~near] = outside(x[~near])
+    return result
+
+
+def _digamma_near(x: Array) -> Array:
+    step = (x < 1).astype(np.float64)  # digamma(x) = digamma(x + 1) - 1/x
+    zero, rest = _DIGAMMA_ZERO
+    return ((x - (zero - step)) - rest) * _polynomial(_DIGAMMA_NEAR, 12 / (x + (step + 1)) - 5) - step / x
+
+
+def _digamma_far(x: Array) -> Array:
+    z = x - 0.5
+    square = z * z
+    return np.asarray(np.log(z) + _polynomial(_DIGAMMA_FAR, 8 / (square + 1.75) - 1) / square)
+
+
 def _digamma(x: Array) -> Array:
     y = np.where(x < 0, 1 - x, x)
-    z = np.maximum(y, 2) - 0.5
-    square = z * z
-    result = np.log(z) + _polynomial(_DIGAMMA_FAR, 8 / (square + 1.75) - 1) / square
-    near = (y < 2).nonzero()[0]
-    if near.size:
-        s = y[near]
-        step = (s < 1).astype(np.float64)  # digamma(s) = digamma(s + 1) - 1/s
-        zero, rest = _DIGAMMA_ZERO
-        result[near] = ((s - (zero - step)) - rest) * _polynomial(_DIGAMMA_NEAR, 12 / (s + (step + 1)) - 5) - step / s
+    result = _by_part(y, y < 2, _digamma_near, _digamma_far)
     low = (x < 0).nonzero()[0]
     if low.size:  # digamma(x) = digamma(1 - x) - pi/tan(pi*x)
         cotangent = _cot_pi(x[low])
@@ -153,25 +169,29 @@ def digamma(x: Array) -> Array:
     return _in_double(_digamma, x)
 
 
+def _lgamma_near(x: Array) -> Array:
+    steps = np.floor(np.maximum(x, 2)) - 2  # lgamma(x) = lgamma(x - steps) + log((x - 1) ... (x - steps))
+    product = np.ones_like(x)
+    for k in range(1, int(steps.max(initial=0)) + 1):
+        np.multiply(product, x - k, out=product, where=k <= steps)
+    t = x - steps
+    below = t < 1  # lgamma(t) = lgamma(t + 1) - log(t)
+    base = _polynomial(_LGAMMA_NEAR, 11.25 / (t + (1.5 + below)) - 3.5)
+    base *= np.where(below, t * (t - 1), (t - 1) * (t - 2))
+    logarithm = np.log(np.where(below, t, product))
+    return base + np.where(below, -logarithm, logarithm)
+
+
+def _lgamma_far(x: Array) -> Array:
+    result = (x - 0.5) * (np.log(x) - 1)
+    result += 0.5 * math.log(2 * math.pi) - 0.5
+    result += _polynomial(_STIRLING, 1 / (x * x)) / x
+    return np.asarray(result)
+
+
 def _lgamma(x: Array) -> Array:
     y = np.abs(x)
-    big = np.maximum(y, 8)
-    result = (big - 0.5) * (np.log(big) - 1)
-    result += 0.5 * math.log(2 * math.pi) - 0.5
-    result += _polynomial(_STIRLING, 1 / (big * big)) / big
-    near = (y < 8).nonzero()[0]
-    if near.size:
-        s = y[near]
-        steps = np.floor(np.maximum(s, 2)) - 2  # lgamma(s) = lgamma(s - steps) + log((s - 1) ... (s - steps))
-        product = np.ones_like(s)
-        for k in range(1, 6):
-            np.multiply(product, s - k, out=product, where=k <= steps)
-        t = s - steps
-        below = t < 1  # lgamma(t) = lgamma(t + 1) - log(t)
-        base = _polynomial(_LGAMMA_NEAR, 11.25 / (t + (1.5 + below)) - 3.5)
-        base *= np.where(below, t * (t - 1), (t - 1) * (t - 2))
-        logarithm = np.log(np.where(below, t, product))
-        result[near] = base + np.where(below, -logarithm, logarithm)
+    result = _by_part(y, y < 8, _lgamma_near, _lgamma_far)
     low = (x < 0).nonzero()[0]
     if low.size:  # lgamma(x) = log(pi/abs(x*sin(pi*x))) - lgamma(-x)
         s = y[low]
@@ -356,7 +376,7 @@ def _erfcx(x: Array) -> Array:
         s = np.minimum(y[low], 40)
         h = s.astype(np.float32).astype(np.float64)
         result[low] = 2 * np.exp(h * h) * np.exp((s - h) * (s + h)) - result[low]
-    return result
+    return np.asarray(result)
 
 
 @functools.cache
@@ -560,18 +580,20 @@ def _hankel(x: Array, order: int) -> Array:
 
 
 def _bessel_i(x: Array, order: int, scaled: bool) -> Array:
-    y = np.abs(x)
     edge, terms = (6.0, 26) if order < 2 else (30.0, 64)
-    z = np.maximum(y, edge)
-    far = _polynomial((_BESSEL_I0, _BESSEL_I1)[order], 12 / z - 1) if order < 2 else _hankel(z, order)
-    far /= np.sqrt(z) * z**order
-    root = 1.0 if scaled else np.exp(0.5 * z)  # twice, since exp overflows before I(n) does
-    result = far * root * root
-    near = (y < edge).nonzero()[0]
-    if near.size:
-        s = y[near]
-        value = _power_series(0.25 * (s * s), order, terms)
-        result[near] = value * np.exp(-s) if scaled else value
+
+    def near(y: Array) -> Array:
+        value = _power_series(0.25 * (y * y), order, terms)
+        return value * np.exp(-y) if scaled else value
+
+    def far(y: Array) -> Array:
+        value = _polynomial((_BESSEL_I0, _BESSEL_I1)[order], 12 / y - 1) if order < 2 else _hankel(y, order)
+        value /= np.sqrt(y) * y**order
+        root = 1.0 if scaled else np.exp(0.5 * y)  # twice, since exp overflows before I(n) does
+        return value * root * root
+
+    y = np.abs(x)
+    result = _by_part(y, y < edge, near, far)
     return np.where(np.isinf(x), 0.0 if scaled else np.inf, result)
 
 
@@ -603,21 +625,22 @@ def bessel_i1(x: Array, scaled: bool) -> Array:
 
 
 def _bessel_mean(x: Array, order: int) -> Array:
-    y = np.abs(x)
-    z = np.maximum(y, 20)
-    term = math.gamma(order + 0.5) / (math.pi * math.sqrt(2)) / (np.sqrt(z) * z**order)
-    result = term.copy()
-    for k in range(40):
-        term *= (k + 0.5) * (order + k + 0.5) / (2 * (k + 1)) / z
-        result += term
-    near = (y < 20).nonzero()[0]
-    if near.size:
-        s = y[near]
+    def near(y: Array) -> Array:
         coefficients = [2.0**order * math.gamma(order + 0.5) / (math.sqrt(math.pi) * math.factorial(order))]
         for k in range(110):
             coefficients.append(coefficients[-1] * (k + 0.5) / ((order + 1 + k) * (k + 1)))
-        result[near] = np.exp(-2 * s) * _polynomial(coefficients, 2 * s)
-    return np.asarray(result)
+        return np.asarray(np.exp(-2 * y) * _polynomial(coefficients, 2 * y))
+
+    def far(y: Array) -> Array:
+        term = math.gamma(order + 0.5) / (math.pi * math.sqrt(2)) / (np.sqrt(y) * y**order)
+        result = term.copy()
+        for k in range(40):
+            term *= (k + 0.5) * (order + k + 0.5) / (2 * (k + 1)) / y
+            result += term
+        return np.asarray(result)
+
+    y = np.abs(x)
+    return _by_part(y, y < 20, near, far)
 
 
 def bessel_mean(x: Array, order: int) -> Array:

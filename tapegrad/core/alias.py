@@ -212,14 +212,16 @@ def view_of_base(t: Any, op: Op, *params: Any) -> Any:
 
 
 def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
-    v = wrap(r)
     step = ((op, params),)
-    if t._s and not is_recording():
-        v._st = Alias(a.store, a.chain + step, Hist(0, "no_grad"), ())
-        return v
+    slot = t._s
+    if slot:
+        if not is_recording():
+            v = wrap(r)
+            v._st = Alias(a.store, a.chain + step, Hist(0, "no_grad"), ())
+            return v
+        slot = link(op, slot, t._d, r, params)
+    v = wrap(r, slot)
     v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.cells)
-    if t._s:
-        v._s = link(op, t._s, t._d, r, params)
     return v
 
 
@@ -229,6 +231,14 @@ def result_on_shared(t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     if type(a) is Alias and (r is t._d or (not r.flags.owndata and services.may_share(r, t._d))):
         return view_of(t, a, op, params, r)
     return None
+
+
+def untracked_view(t: Any, op: Any, *params: Any) -> Any:
+    """The result of a view op that passes no gradient on, on the same memory."""
+    a = alias_of(t)
+    v = wrap(op.forward(t._d, *params))
+    v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0), ())
+    return v
 
 
 def detached(t: Any) -> Any:

@@ -60,11 +60,13 @@ class Op:
         save_for: per argument, (indices of arguments it reads, whether it reads the answer).
         singular: the derivative can be infinite or nan at a finite value.
         outputs: number of outputs; `differentiable` of them take part in gradients (the first ones).
+        joint: one rule for all arguments, as for a sequence of arrays: it takes which are wanted, last, and gives a list.
         keeps: the outputs that are saved where a rule reads the answer; by default all.
         absent: the rules take None for the cotangent of an output that got none, in place of zeros.
         into: adds the transpose of a linear op into a given raw buffer: into(buffer, g, *params).
         params: names of the parameters that follow the arrays.
         raw_backward: backward of a plain entry on raw arrays, where more than the rule's text is to be gained.
+        matrices: each matrix of a batch has a result of its own: one whose cotangents are wholly 0 gets cotangent 0.
         row: rows of the cotangent that are wholly 0 stay 0: positions among `params` of the dims that make a row and
             of keepdim (None: the result has the argument's shape).
         display: the name PyTorch prints for the backward node, without the digit.
@@ -87,8 +89,10 @@ class Op:
         "id",
         "integers",
         "into",
+        "joint",
         "keeps",
         "kind",
+        "matrices",
         "name",
         "outputs",
         "params",
@@ -116,11 +120,13 @@ class Op:
         outputs: int = 1,
         differentiable: int = 1,
         absent: bool = False,
+        joint: bool = False,
         keeps: Sequence[int] | None = None,
         params: Sequence[str] = (),
         into: Callable[..., None] | None = None,
         raw_backward: Callable[..., None] | None = None,
         row: tuple[int, int | None] | None = None,
+        matrices: bool = False,
         display: str | None = None,
         integers: str = "keep",
         wide: bool | None = None,
@@ -130,12 +136,14 @@ class Op:
         if kind not in KINDS:
             raise ValueError(f"op {name}: unknown kind {kind}")
         self.name, self.kind, self.forward, self.arity = name, kind, forward, arity
-        self.rules: tuple[Rule, ...] = tuple(rules) or (None,) * abs(arity)
+        self.rules: tuple[Rule, ...] = tuple(rules) * (arity if joint else 1) or (None,) * abs(arity)
+        self.joint = joint
         self.singular, self.outputs, self.differentiable = singular, outputs, differentiable
         self.params, self.absent = tuple(params), absent
         self.keeps = frozenset(range(outputs) if keeps is None else keeps)
         self.raw_backward, self.refuses = raw_backward, refuses
         self.into, self.row, self.integers, self.samples = into, row, integers, samples
+        self.matrices = matrices
         self.wide = kind != "linear" if wide is None else wide
         self.display = display or "".join(part.capitalize() for part in name.split("_"))
         reads = [self._reads(rule) for rule in self.rules]

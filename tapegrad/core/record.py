@@ -467,9 +467,38 @@ def many_arrays(op: Op) -> Callable[..., Any]:
     n = op.arity
 
     def call(*operands: Any) -> Any:
-        if n < 0:
-            return slow(op, tuple(operands[0]), operands[1:])
         return slow(op, operands[:n], operands[n:])
+
+    return sequence(op) if n < 0 else call
+
+
+def sequence(op: Op) -> Callable[..., Any]:
+    """Recording function of an op of a sequence of arrays, which it need not save."""
+    forward = op.forward
+    number = op.general
+    plain = op.saves_nothing and op.outputs == 1 and op.kind != "constant"
+
+    def call(operands: Any, *params: Any) -> Any:
+        arrays = [t._d for t in operands] if plain else []
+        dt = arrays[0].dtype if arrays else None
+        if dt is not F32 and dt is not F64:
+            return slow(op, tuple(operands), params)
+        for t in operands:
+            if t._st is not None or t._d.dtype is not dt:
+                return slow(op, tuple(operands), params)
+        r = forward(arrays, *params)
+        res = box(r, 0)
+        slots = tuple([t._s for t in operands])
+        if any(slots):
+            tape = recording()
+            if tape is not None:
+                code, at = user_place(getframe(1), tape)
+                res._s = s = next_slot()
+                none = (None,) * len(slots)
+                shapes = tuple([a.shape for a in arrays])
+                tape[s] = (number, slots, code, at, none, None, dt, shapes, params, r.shape)
+                _count(tape, s, r.nbytes)
+        return res
 
     return call
 

@@ -48,6 +48,7 @@ class Arrays:
     type: Any
     float32: Any
     guard_rows: Callable[[Any, Any, tuple[int, ...] | None, bool], Any]
+    guard_matrices: Callable[[Any, Any], Any]
     zeros: Callable[..., Any]
     ones_like: Callable[[Any], Any]
     stack: Callable[[list[Any]], Any]  # of tensors, recorded
@@ -174,6 +175,11 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
     def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         accumulate(cot, e[1], g * d, owned)
 
+    def step(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        raw = g._d if mode.record else g
+        zeros = arrays.zeros(raw.shape, raw.dtype)
+        accumulate(cot, e[1], wrap(zeros) if mode.record else zeros, owned)
+
     def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         x = e[5]
         ans = e[7]
@@ -196,7 +202,7 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
             cot[sa] = t
 
     if not callable(d):
-        return constant
+        return constant if d else step
     if mode.record:
         return recorded
     return raw if multiply is None else raw_multiplied
@@ -333,7 +339,8 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
     cast = mode.xp.cast
     accumulate = add_recorded if record else add
     variadic, absent = op.arity < 0, op.absent
-    terms = [term(mode, op, i) for i in range(1 if variadic else op.arity)]
+    together = variadic or op.joint
+    terms = [term(mode, op, i) for i in range(1 if together else op.arity)]
     shapes_read = variadic or any(op.shape_of)
 
     def zeros(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -358,17 +365,18 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
         if shapes_read:
             like = arrays.float32 if half else dt
             args = [Like(shape, like) if v is None else v for v, shape in zip(saved, shapes, strict=True)]
-        if variadic:
+        ts = None
+        if together:
             wanted = [bool(sl) and (need is None or sl in need) for sl in slots]
-            ts = terms[0](g, ans, (args,), (*params, wanted), None)
-        else:
-            ts = None
+            ts = terms[0](g, ans, (args,) if variadic else args, (*params, wanted), None)
         for i, sl in enumerate(slots):
             if not sl or (need is not None and sl not in need):
                 continue
             t = ts[i] if ts is not None else terms[i](g, ans, args, params, shapes[i])
             if t is None:
                 continue
+            if together and t.shape != shapes[i]:
+                t = mode.xp.sum_to(t, shapes[i])
             if half:
                 t = cast(t, dt)
             if sl in cot:
@@ -403,7 +411,9 @@ def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
     if op.kind != "elementwise":
         if mode.guarded and op.row is not None:
             return guarded_rows(mode, op, rule)
-        broadcasts = op.kind == "bilinear" or op.arity > 1
+        if mode.guarded and op.matrices:
+            return guarded_matrices(mode, op, rule)
+        broadcasts = op.kind == "bilinear" or (op.arity > 1 and not op.joint)
 
         def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
             t = rule(xp, g, ans, *args, *params)
@@ -436,6 +446,25 @@ def guarded_rows(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
         reduced = keepdim_at is not None and not params[keepdim_at]
         keep = arrays.guard_rows(raw, g._d if mode.record else g, dims, reduced)
         return mode.xp.where(wrap(keep) if mode.record else keep, t, 0.0)
+
+    return general
+
+
+def guarded_matrices(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
+    """Matrices whose cotangents are wholly 0 get cotangent 0 (a singular one of a batch that the loss does not use)."""
+
+    def guarded(t: Any, gs: list[Any]) -> Any:
+        raw = t._d if mode.record and t is not None else t
+        if t is None or arrays.finite(raw):
+            return t
+        keep = arrays.guard_matrices(raw, gs)
+        return mode.xp.where(wrap(keep) if mode.record else keep, t, 0.0)
+
+    def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+        t = rule(mode.xp, g, ans, *args, *params)
+        given = [x for x in (g if op.outputs > 1 else [g]) if x is not None]
+        gs = [x._d for x in given] if mode.record else given
+        return [guarded(x, gs) for x in t] if op.arity < 0 else guarded(t, gs)
 
     return general
 

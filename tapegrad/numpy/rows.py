@@ -808,7 +808,7 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable
 def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     _refuse("argsort", order=(order, None))  # always stable, which every kind= allows
     x = _tensor(a)
-    return sort.argsort(shape.reshape(x, -1) if axis is None else x, -1 if axis is None else axis)
+    return sort.argsort(shape.reshape(x, -1) if axis is None else x, -1 if axis is None else axis, stable=True)
 
 
 @row(np.nonzero)

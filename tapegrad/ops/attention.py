@@ -46,7 +46,7 @@ def _attention(xs: list[Any]) -> Any:
 
 
 def _d_attention(xp: Any, gs: Any, ans: Any, xs: Any, wanted: list[bool]) -> list[Any]:
-    q, k, v, mask = xs
+    q, k, v, _ = xs
     g, g_weights = gs
     out, weights = ans
     pull, mean = g_weights, None
@@ -57,15 +57,11 @@ def _d_attention(xp: Any, gs: Any, ans: Any, xs: Any, wanted: list[bool]) -> lis
         own = xp.mT(xp.sum(g * out, (len(out.shape) - 1,), True))
         pull, mean = (of_values, own) if pull is None else (pull + of_values, mean + own)
     scores = xp.weighted_difference(pull, mean, weights) if wanted[0] or wanted[1] or wanted[3] else None
-    of_value = wanted[2] and g is not None
-    terms = [
+    return [
         xp.matmul(xp.mT(scores), k) if wanted[0] else None,
         xp.matmul(scores, q) if wanted[1] else None,
-        xp.matmul(weights, g) if of_value else None,
+        xp.matmul(weights, g) if wanted[2] and g is not None else None,
         xp.mT(scores) if wanted[3] else None,
-    ]
-    return [
-        t if t is None or t.shape == x.shape else xp.sum_to(t, x.shape) for t, x in zip(terms, (q, k, v, mask), strict=True)
     ]
 
 

@@ -178,7 +178,7 @@ def _d_cholesky(xp: Any, g: Any, ans: Any, a: Any) -> Any:
 
 
 def _qr_forward(a: Any, mode: str) -> tuple[Any, Any]:
-    return tuple(np.linalg.qr(a, mode=mode))  # type: ignore[arg-type, return-value]
+    return tuple(np.linalg.qr(a, mode=mode))  # type: ignore[call-overload]
 
 
 def _d_qr(xp: Any, gs: Any, ans: Any, a: Any, mode: str) -> Any:
@@ -196,7 +196,7 @@ def _d_qr(xp: Any, gs: Any, ans: Any, a: Any, mode: str) -> Any:
 
 
 def _d_lu(xp: Any, gs: Any, ans: Any, a: Any) -> Any:
-    g, packed, pivots = gs[0], *ans
+    g, (packed, pivots) = gs[0], ans
     m, n = packed.shape[-2:]
     k = min(m, n)
 
@@ -241,7 +241,7 @@ def _eig(a: Any, real: bool, checked: bool) -> tuple[Any, ...]:
 def _spectral(xp: Any, inner: Any, v: Any, real: bool) -> Any:
     """V^-H inner V^H."""
     h = mh_of(xp, v)
-    t = xp.solve([h, xp.matmul(inner, h)])
+    t = xp.solve([h, xp.matmul(inner, h)], None)
     return xp.real(t) if real else t
 
 
@@ -364,42 +364,53 @@ DECOMPOSED = joined(
     of_values([[2.0, 0.0], [0.0, 2.0]], params=(False,)),
 )
 _cholesky = define(
-    "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,), display="LinalgCholeskyEx",
+    "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,),
+    singular=True, matrices=True, display="LinalgCholeskyEx",
     samples=_definite,
 )  # fmt: skip
 _qr = define(
-    "qr", "general", _qr_forward, (_d_qr,), outputs=2, differentiable=2, absent=True, params=("mode",), display="LinalgQr",
+    "qr", "general", _qr_forward, (_d_qr,), outputs=2, differentiable=2, absent=True, params=("mode",),
+    singular=True, matrices=True, display="LinalgQr",
     samples=TALL,
 )  # fmt: skip
-_lu = define("lu_factor", "general", lapack.lu, (_d_lu,), outputs=2, display="LinalgLuFactorEx", samples=ANY_SHAPE)
+_lu = define(
+    "lu_factor", "general", lapack.lu, (_d_lu,), outputs=2,
+    singular=True, matrices=True, display="LinalgLuFactorEx", samples=ANY_SHAPE,
+)  # fmt: skip
 define(
     "lu_permutation", "constant",
     lambda xs: lapack.permutation_matrix(xs[1], xs[0].shape[-2], xs[0].dtype), arity=-1,
-    samples=of_values(np.ones((3, 2)), np.array([2, 3], np.int32)),
+    samples=of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3]),
 )  # fmt: skip
 _eigh = define(
     "eigh", "general", lambda a: lapack.with_nan(np.linalg.eigh, _hermitian_part(a)), (_d_eigh,), outputs=2,
-    differentiable=2, absent=True, singular=True, display="LinalgEigh", samples=_symmetric,
+    differentiable=2, absent=True, singular=True, matrices=True, display="LinalgEigh", samples=_symmetric,
 )  # fmt: skip
 define("largest", "constant", _largest, samples=of_values([[1.0, 3.0], [-2.0, 0.0]]))
 _eig_op = define(
-    "eig", "general", _eig, (_d_eig,), outputs=2, differentiable=2, absent=True, singular=True, params=("real", "checked"),
+    "eig", "general", _eig, (_d_eig,), outputs=2, differentiable=2, absent=True,
+    singular=True, matrices=True, params=("real", "checked"),
     display="LinalgEig", samples=regular(False, False, real=(True, False)),
 )  # fmt: skip
 _svd_op = define(
-    "svd", "general", lapack.svd, (_d_svd,), outputs=3, differentiable=3, absent=True, singular=True, params=("full",),
+    "svd", "general", lapack.svd, (_d_svd,), outputs=3, differentiable=3, absent=True,
+    singular=True, matrices=True, params=("full",),
     display="LinalgSvd", samples=DECOMPOSED,
 )  # fmt: skip
 
 _eigvalsh = define(
     "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,),
-    display="LinalgEigh", samples=_symmetric,
+    singular=True, matrices=True, display="LinalgEigh", samples=_symmetric,
 )  # fmt: skip
 _eigvals = define(
-    "eigvals", "general", _eigvals_forward, (_d_eigvals,), params=("real",), display="LinalgEig",
+    "eigvals", "general", _eigvals_forward, (_d_eigvals,), params=("real",),
+    singular=True, matrices=True, display="LinalgEig",
     samples=regular(False, real=(True,)),
 )  # fmt: skip
-_svdvals = define("svdvals", "general", lapack.svdvals, (_d_svdvals,), display="LinalgSvd", samples=ANY_SHAPE)
+_svdvals = define(
+    "svdvals", "general", lapack.svdvals, (_d_svdvals,),
+    singular=True, matrices=True, display="LinalgSvd", samples=ANY_SHAPE,
+)  # fmt: skip
 
 
 # Where a derivative may be wanted the vectors are computed at once, which it needs.

@@ -6,6 +6,7 @@ order. A label of size 1 in one operand and larger in another broadcasts.
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -139,7 +140,7 @@ def _order(labels: Sequence[Labels], output: Labels, sizes: dict[Label, int]) ->
 def _optimal_path(labels: Sequence[Labels], output: Labels, sizes: dict[Label, int]) -> list[tuple[int, int]] | None:
     """opt_einsum's contraction path, by places among the operands that are left; None without opt_einsum."""
     try:
-        from opt_einsum import paths
+        paths = importlib.import_module("opt_einsum.paths")
     except ImportError:
         return None
     find = paths.optimal if len(labels) <= MOST_TRIED else paths.greedy

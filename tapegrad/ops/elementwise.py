@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..arrays import dtypes, kernels
+from ..arrays import activations, dtypes, kernels
 from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.alias import slot_of
 from ..core.kinds import HALF, is_inexact
@@ -26,6 +26,7 @@ from .samples import (
     POSITIVE,
     PREDICATE,
     REAL,
+    STEPS,
     UNIT,
     Sample,
     cases,
@@ -127,21 +128,27 @@ NO_NEGATION = refused_as(
 )
 NO_CLAMP = refused_as("c", "clamp is not supported for complex types", NotImplementedError)
 
-sign = _constant(
-    "sign",
-    lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(),
-    "Elementwise sign; its derivative is 0, at 0 too.",
-    refuses=NO_SIGN,
-)
-floor = _constant(
-    "floor", _keeping_integers(np.floor), "Elementwise largest integer not above input.", refuses=_real_only("floor")
-)
-ceil = _constant(
-    "ceil", _keeping_integers(np.ceil), "Elementwise smallest integer not below input.", refuses=_real_only("ceil")
-)
-_round = define(
-    "round", "constant", _keeping_integers(np.rint), refuses=no_kernel("cb", "round_vml_cpu"), samples=INTEGRAL
+# Steps: the derivative is 0, at the jumps too, as in PyTorch.
+
+sign = unary(
+    "sign", lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(), 0.0,
+    "Elementwise sign; its derivative is 0, at 0 too.", integers="keep", refuses=NO_SIGN, samples=STEPS,
 )  # fmt: skip
+floor = unary(
+    "floor", _keeping_integers(np.floor), 0.0, "Elementwise largest integer not above input; its derivative is 0.",
+    integers="keep", refuses=_real_only("floor"), samples=STEPS,
+)  # fmt: skip
+ceil = unary(
+    "ceil", _keeping_integers(np.ceil), 0.0, "Elementwise smallest integer not below input; its derivative is 0.",
+    integers="keep", refuses=_real_only("ceil"), samples=STEPS,
+)  # fmt: skip
+trunc = unary(
+    "trunc", _keeping_integers(np.trunc), 0.0, "Elementwise integer part; its derivative is 0.", integers="keep",
+    refuses=_real_only("trunc"), samples=STEPS,
+)  # fmt: skip
+_round = define(
+    "round", "elementwise", _keeping_integers(np.rint), (0.0,), refuses=no_kernel("cb", "round_vml_cpu"), samples=STEPS
+)
 
 
 def _at_decimals(x: Any, decimals: int) -> Any:
@@ -150,19 +157,20 @@ def _at_decimals(x: Any, decimals: int) -> Any:
 
 
 _round_decimals = define(
-    "round_decimals", "constant", _at_decimals, params=("decimals",), refuses=no_kernel("cbiu", "round_cpu"),
-    samples=joined(of_values([[-1.62, 0.125], [0.5, 271.7]], params=(1,)), of_values([-55.0, 45.0, 271.7], params=(-1,))),
+    "round_decimals", "elementwise", _at_decimals, (0.0,), params=("decimals",), display="Round", refuses=no_kernel("cbiu", "round_cpu"),
+    samples=joined(
+        of_values([[-1.62, 0.125], [0.5, 271.7]], params=(1,), smooth=True), of_values([-55.0, 45.0, 271.7], params=(-1,)),
+    ),
 )  # fmt: skip
 
 
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
-    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even."""
+    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
     x = tensor(input)
     result = _round_decimals(x, int(decimals)) if decimals else _round(x)
     return result if out is None else out.resize_as_result_(result)
 
 
-trunc = _constant("trunc", _keeping_integers(np.trunc), "Elementwise integer part.", refuses=_real_only("trunc"))
 isnan = _constant("isnan", np.isnan, "Whether each element is nan.", samples=PREDICATE)
 isinf = _constant("isinf", np.isinf, "Whether each element is infinite.", samples=PREDICATE)
 isfinite = _constant("isfinite", np.isfinite, "Whether each element is finite.", samples=PREDICATE)
@@ -428,9 +436,19 @@ pow_scalar = define(
     "pow_scalar", "elementwise", _pow_scalar, (_d_pow_scalar,), params=("exponent",), display="Pow", singular=True,
     samples=domain(0.3, 2.0, 0.0, 1.0, -1.0, complex_too=True, params=((0,), (1,), (2,), (3,), (4,), (0.5,), (2.5,), (-2,))),
 )  # fmt: skip
+
+
+def _power(x: Any, y: Any) -> Any:
+    """np.power; of integers to negative powers what is left of the exact value without its fraction, 0 at base 0."""
+    if np.result_type(x, y).kind != "i" or not np.less(y, 0).any():
+        return np.power(x, y)
+    inverse = np.where(np.equal(x, 1), 1, np.where(np.equal(x, -1), 1 - 2 * (np.abs(y) % 2), 0))
+    return np.where(np.less(y, 0), inverse.astype(np.result_type(x, y)), np.power(x, np.maximum(y, 0)))
+
+
 pow_tensor, _ = binary(
     "pow",
-    np.power,
+    _power,
     (
         # 0 at exponent 0 whatever the base; d/dy is 0 at base 0 for exponents >= 0, as in PyTorch
         lambda xp, ans, x, y: xp.where(xp.eq(y, 0.0), 0.0, y * xp.pow(x, y - 1.0)),
@@ -614,31 +632,38 @@ ndtr = unary(
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------ activations
+SOFTPLUS = domain(-2.0, 2.0, 0.0, 30.0, -40.0, 10.0, params=((1.0, 20.0), (2.0, 20.0), (2.0, 1.0)))
 sigmoid = unary(
     "sigmoid",
     sigmoid_any,
-    lambda xp, ans, x: ans * xp.sigmoid(-x),
+    lambda xp, ans, x: xp.sigmoid_slope(x),
     "Elementwise logistic function, exact in both tails.",
     samples=REAL,
+)
+unary(
+    "sigmoid_slope",
+    lambda x: activations.sigmoid_slope(x) if x.dtype.kind != "c" else sigmoid_any(x) * sigmoid_any(-x),
+    lambda xp, ans, x: ans * (1.0 - 2.0 * xp.sigmoid(x)),
+    "",
 )
 _softplus = define(
     "softplus",
     "elementwise",
-    lambda x, beta, threshold: _softplus_forward(x, beta, threshold),
-    # 1 beyond the threshold, where it is the identity
-    (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 1.0, xp.sigmoid(x * beta)),),
+    activations.softplus,
+    (lambda xp, ans, x, beta, threshold: xp.softplus_slope(x, beta, threshold),),
     params=("beta", "threshold"),
     integers="float",
-    samples=domain(-2.0, 2.0, 0.0, 30.0, -40.0, 10.0, params=((1.0, 20.0), (2.0, 20.0), (2.0, 1.0))),
+    samples=SOFTPLUS,
 )
-
-
-def _softplus_forward(x: Any, beta: float, threshold: float) -> Any:
-    r = kernels.log1pexp(x * beta)
-    if beta != 1:
-        r = r * (1.0 / beta)
-    linear = x * beta > threshold
-    return np.where(linear, x, r) if linear.any() else r
+# 1 beyond the threshold, where softplus is the identity
+define(
+    "softplus_slope",
+    "elementwise",
+    activations.softplus_slope,
+    (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 0.0, beta * ans * xp.sigmoid(x * (-beta))),),
+    params=("beta", "threshold"),
+    samples=SOFTPLUS,
+)
 
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
@@ -661,13 +686,13 @@ relu = unary(
 )  # fmt: skip
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
 by_sign = define(
-    "by_sign", "constant", lambda x, a, b: np.where(x > 0, np.asarray(a, x.dtype), np.asarray(b, x.dtype)),
+    "by_sign", "constant", activations.by_sign,
     params=("a", "b"), samples=of_values([-1.0, 0.0, 2.0], params=(1.0, 0.5)),
 )  # fmt: skip
 _leaky_relu = define(
     "leaky_relu",
     "elementwise",
-    lambda x, slope: np.where(x > 0, x, x * slope),
+    lambda x, slope: np.maximum(x, x * slope) if 0 < slope <= 1 else np.where(x > 0, x, x * slope),
     (lambda xp, ans, x, slope: xp.by_sign(x, 1.0, slope),),
     params=("negative_slope",),
     samples=domain(-2.0, 2.0, 0.0, params=((0.01,), (2.0,))),
@@ -682,7 +707,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
 _elu = define(
     "elu",
     "elementwise",
-    lambda x, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
+    lambda x, alpha: np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0)),
     (lambda xp, ans, x, alpha: xp.where(xp.gt(x, 0.0), 1.0, alpha * xp.exp(-xp.relu(-x))),),
     params=("alpha",),
     samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.0,), (0.5,))),
@@ -697,17 +722,44 @@ def elu(input: Any, alpha: float = 1.0) -> Any:
 silu = unary(
     "silu",
     kernels.silu,
-    lambda xp, ans, x: xp.sigmoid(x) * (x * xp.sigmoid(-x) + 1.0),
+    lambda xp, ans, x: xp.silu_slope(x),
     "Elementwise input * sigmoid(input).",
     samples=REAL,
 )
+
+
+def _d_silu_slope(xp: Any, ans: Any, x: Any) -> Any:
+    s, rest = xp.sigmoid(x), xp.sigmoid(-x)
+    return s * rest * (2.0 + x * (rest - s))
+
+
+unary("silu_slope", activations.silu_slope, _d_silu_slope, "", samples=REAL)
 _gelu = unary(
     "gelu",
     kernels.gelu_erf,
-    lambda xp, ans, x: xp.ndtr(x) + x * (ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x))),
+    lambda xp, ans, x: xp.gelu_slope(x),
     "",
     samples=REAL,
 )
+unary(
+    "gelu_slope",
+    activations.gelu_erf_slope,
+    lambda xp, ans, x: xp.exp(-0.5 * (x * x)) * (2.0 - x * x) * ONE_OVER_SQRT_TWO_PI,
+    "",
+    samples=REAL,
+)
+_gelu_tanh = unary("gelu_tanh", kernels.gelu_tanh, lambda xp, ans, x: xp.gelu_tanh_slope(x), "", samples=REAL)
+
+
+def _d_gelu_tanh_slope(xp: Any, ans: Any, x: Any) -> Any:
+    square = x * x * activations.GELU_CUBE
+    v = x * (square + 1.0) * (2.0 * activations.GELU_RATE)
+    w = (square * 3.0 + 1.0) * (2.0 * activations.GELU_RATE)
+    s, rest = xp.sigmoid(v), xp.sigmoid(-v)
+    return s * rest * (2.0 * w + x * ((rest - s) * (w * w) + x * (12.0 * activations.GELU_RATE * activations.GELU_CUBE)))
+
+
+unary("gelu_tanh_slope", activations.gelu_tanh_slope, _d_gelu_tanh_slope, "", samples=REAL)
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:
@@ -716,9 +768,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
         return _gelu(input)
     if approximate != "tanh":
         raise RuntimeError("approximate argument must be either none or tanh.")
-    x = tensor(input)
-    inner = (x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)
-    return x * 0.5 * (tanh(inner) + 1.0)
+    return _gelu_tanh(input)
 
 
 # conj: the engine conjugates local derivatives, and the gradient of |z| is z / |z|
@@ -856,7 +906,7 @@ def _selections() -> Iterator[Sample]:
 _where = define(
     "where",
     "linear",
-    np.where,
+    activations.select,
     (None, lambda xp, g, ans, c, x, y: xp.where(c, g, 0.0), lambda xp, g, ans, c, x, y: xp.where(c, 0.0, g)),
     arity=3,
     wide=True,

@@ -153,7 +153,8 @@ def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[A
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
     if starts.size and starts[0] != 0:
         raise RuntimeError(
-            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0."
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+            f"{starts[0]}"
         )
     if starts.size and starts[-1] > sizes[0]:
         raise RuntimeError(
@@ -164,15 +165,16 @@ def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[A
 
 
 def _largest(rows: Any, bags: Any, count: int) -> Any:
-    """Largest value of each column within each bag; 0 for an empty one. The gradient follows the first."""
+    """Largest value of each column within each bag (in order); 0 for an empty one. The gradient follows the first."""
     values = rows._d
-    best = np.full((count, values.shape[1]), -1)
-    for place in range(len(values)):
-        bag = bags[place]
-        better = (best[bag] < 0) | (values[place] > values[best[bag], np.arange(values.shape[1])])
-        best[bag] = np.where(better, place, best[bag])
     if not len(values):
         return create.zeros(count, values.shape[1], dtype=rows.dtype)
+    starts = np.flatnonzero(np.diff(bags, prepend=-1))
+    top = np.maximum.reduceat(values, starts, axis=0)
+    own = np.repeat(top, np.diff(starts, append=len(values)), axis=0)
+    place = np.where((values == own) | (values != values), np.arange(len(values))[:, None], len(values))
+    best = np.full((count, values.shape[1]), -1)
+    best[bags[starts]] = np.minimum.reduceat(place, starts, axis=0)
     found = rows[create.as_tensor(np.maximum(best, 0)), create.as_tensor(np.arange(values.shape[1]))]
     return elementwise.where(create.as_tensor(best >= 0), found, 0.0)
 
@@ -215,6 +217,12 @@ def embedding_bag(
         )
     if len(shape_of(w)) != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(shape_of(w))}")
+    if w._d.dtype.kind in "biuc":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+            f"Double; but got torch.{errors.dtype_name(w._d.dtype)}Tensor instead (while checking arguments for "
+            "embedding_bag)"
+        )
     bags, count = _bag_offsets(x, offsets, include_last_offset)
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")

@@ -12,7 +12,7 @@ import numpy as np
 from .. import errors
 from ..arrays import dtypes, kernels
 from ..core import alias, rules
-from ..core.kinds import HALF
+from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, wrap
 from .define import define
@@ -21,6 +21,8 @@ from .samples import Sample, complex_uniform, uniform
 from .shape import dim_of, numpy_names, shape_of, sizes, unsqueeze, with_out
 
 Index = tuple[Any, ...]
+ALL = slice(None)
+MANY = 1 << 15  # elements from which on adding rows is worth a sparse product
 FEW = 512  # elements that np.add.at adds before any preparation for a faster way is done
 LISTED = (list, tuple, slice, Box, np.ndarray)
 SPARSE = 8  # more elements than this for each that is touched: the others are left alone
@@ -42,7 +44,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
         if isinstance(i, Box):
             alias.sync_only(i) if i._st is not None else None
             i = i._d.astype(bool) if i._d.dtype == np.uint8 else i._d  # as in PyTorch, bytes are a mask
-            if i.dtype.kind == "f" or i.dtype.kind == "c":
+            if is_inexact(i.dtype):
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         elif isinstance(i, list | range):
             i = np.asarray(i) if len(i) else np.zeros(0, np.int64)
@@ -100,26 +102,55 @@ def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
 # ------------------------------------------------------------------------------------------------------------- records
 
 
-def _index(x: Any, index: Index) -> Any:
+class Places:
+    """An index of single elements: their places in the flattened tensor, from 0 on, in the result's shape."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
+
+    def __repr__(self) -> str:
+        return f"Places({self.at!r})"
+
+
+def _index(x: Any, index: Any) -> Any:
+    if type(index) is Places:
+        return x.reshape(-1).take(index.at)
+    last = index[-1]
+    if type(last) is np.ndarray and last.dtype == np.int64 and all([type(i) is slice and i == ALL for i in index[:-1]]):
+        return x.take(last, len(index) - 1)
     r = x[index]
     return r if _is_basic(index) else np.asarray(r, order="C")  # an advanced index may leave other strides
 
 
-def _is_basic(index: Index) -> bool:
-    return np.ndarray not in map(type, index)
+def _is_basic(index: Any) -> bool:
+    return type(index) is not Places and np.ndarray not in map(type, index)
 
 
-def _put_into(out: Any, v: Any, index: Index) -> None:
-    out[index] = v
+def _at(out: Any, index: Any) -> tuple[Any, Any]:
+    """A view of the array and the index into it that NumPy understands."""
+    if type(index) is not Places:
+        return out, index
+    if out.flags.c_contiguous:
+        return out.reshape(-1), index.at
+    return out, np.unravel_index(index.at, out.shape)
 
 
-def add_into(out: Any, v: Any, index: Index) -> None:
+def _put_into(out: Any, v: Any, index: Any) -> None:
+    view, places = _at(out, index)
+    view[places] = v
+
+
+def add_into(out: Any, v: Any, index: Any) -> None:
     """out[index] += v, repeated indices adding up."""
-    if _is_basic(index):
+    if type(index) is not Places and _is_basic(index):
         part = out[index if Ellipsis in index else (*index, Ellipsis)]  # the Ellipsis makes one element a view, too
         part += v
-    elif np.size(v) < FEW and out.dtype not in HALF:
-        np.add.at(out, index, v)
+    elif type(index) is Places and out.flags.c_contiguous:
+        _add_flat(out.reshape(-1), index.at.reshape(-1), np.broadcast_to(v, index.at.shape).reshape(-1))
+    elif type(index) is Places or (np.size(v) < FEW and out.dtype not in HALF):
+        np.add.at(out, _at(out, index)[1], v)
     elif len(index) == 1 and out.ndim > 1:
         _add_rows(out, index[0], v)
     elif out.flags.c_contiguous and (places := _places(out.shape, index, np.size(v))) is not None:
@@ -130,12 +161,9 @@ def add_into(out: Any, v: Any, index: Index) -> None:
 
 def _places(shape: tuple[int, ...], index: Index, count: int) -> Any:
     """Places of the indexed elements in the flat array; None where finding them costs more than it saves."""
-    if all(isinstance(i, np.ndarray) for i in index) and len(index) == len(shape):
-        places: Any = 0
-        for i, n in zip(index, shape, strict=True):
-            places = places * n + np.where(i < 0, i + n, i)
-        return places
-    return np.arange(math.prod(shape)).reshape(shape)[index] if SPARSE * count >= math.prod(shape) else None
+    if SPARSE * count < math.prod(shape):
+        return None
+    return np.arange(math.prod(shape)).reshape(shape)[index]
 
 
 def _add_rows(out: Any, index: Any, v: Any) -> None:
@@ -147,7 +175,9 @@ def _add_rows(out: Any, index: Any, v: Any) -> None:
         i = np.where(i < 0, i + len(out), i)
     width = out.size // len(out)
     rows = np.broadcast_to(v, (*index.shape, *out.shape[1:])).reshape(len(i), width).astype(out.dtype, copy=False)
-    if SPARSE * len(i) < len(out):  # the other rows are not touched
+    if rows.size < MANY and out.flags.c_contiguous and out.dtype not in HALF:
+        np.add.at(out.reshape(-1), (i[:, None] * width + np.arange(width)).reshape(-1), rows.reshape(-1))
+    elif SPARSE * len(i) < len(out):  # the other rows are not touched
         some, place = np.unique(i, return_inverse=True)
         out[some] += kernels.add_at_rows(len(some), place, rows).reshape(-1, *out.shape[1:])
     else:
@@ -155,11 +185,10 @@ def _add_rows(out: Any, index: Any, v: Any) -> None:
 
 
 def _add_flat(line: Any, places: Any, v: Any) -> None:
-    v = v.astype(line.dtype, copy=False)
-    if SPARSE * len(places) < len(line) and v.dtype not in HALF:
-        np.add.at(line, places, v)
+    if line.dtype in HALF:
+        line += kernels.add_at_flat(len(line), places, v.astype(line.dtype, copy=False))
     else:
-        line += kernels.add_at_flat(len(line), places, v)
+        np.add.at(line, places, v.astype(line.dtype, copy=False))
 
 
 def _index_zeros(g: Any, shape: tuple[int, ...], index: Index) -> Any:
@@ -170,7 +199,7 @@ def _index_zeros(g: Any, shape: tuple[int, ...], index: Index) -> Any:
 
 def _zero_at(g: Any, index: Index) -> Any:
     out = np.array(g)
-    out[index] = 0
+    _put_into(out, 0, index)
     return out
 
 
@@ -183,18 +212,20 @@ def _written(into: Any) -> Any:
     return forward
 
 
-def _written_part(g: Any, index: Index) -> Any:
+def _written_part(g: Any, index: Any) -> Any:
     """g[index] with 0 for elements that a later one of the same place overwrites when x[index] is assigned."""
-    place = np.empty(g.shape, np.intp)
-    part = g[index]
+    view, places = _at(g if type(index) is not Places else g.reshape(-1), index)
+    place = np.empty(view.shape, np.intp)
+    part = view[places]
     number = np.arange(part.size).reshape(part.shape)
-    place[index] = number
-    return np.where(place[index] == number, part, np.zeros((), g.dtype))
+    place[places] = number
+    kept = place[places] == number
+    return part if kept.all() else np.where(kept, part, np.zeros((), g.dtype))
 
 
 def _write_zeros(g: Any, shape: tuple[int, ...], index: Index) -> Any:
     out = np.zeros(shape, g.dtype)
-    out[index] = g
+    _put_into(out, g, index)
     return out
 
 
@@ -209,11 +240,12 @@ def _reads() -> Iterator[Sample]:
     yield Sample((uniform((4,)),), ((1,),))
     yield Sample((uniform((3,)),), ((np.zeros(0, np.int64),),))
     yield Sample((complex_uniform((4, 2)),), ((twice,),))
+    yield Sample((uniform((3, 2)),), (Places(np.array([[0, 4], [4, 5]])),))
 
 
 def _writes() -> Iterator[Sample]:
     for (x,), (index,), _ in _reads():
-        part = x[index].shape
+        part = _index(x, index).shape
         yield Sample((x, uniform(part, seed=9).astype(x.dtype)), (index,))
         if len(part) > 1:
             yield Sample((x, uniform(part[1:], seed=9).astype(x.dtype)), (index,))
@@ -221,7 +253,7 @@ def _writes() -> Iterator[Sample]:
 
 def _scattered() -> Iterator[Sample]:
     for (x,), (index,), _ in _reads():
-        yield Sample((uniform(x[index].shape).astype(x.dtype),), (x.shape, index))
+        yield Sample((uniform(_index(x, index).shape).astype(x.dtype),), (x.shape, index))
 
 
 def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
@@ -234,7 +266,7 @@ def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned:
     if sx and (need is None or sx in need):
         buffer = g if s in owned and g.flags.writeable else np.array(g)
         owned.discard(s)
-        buffer[index] = 0
+        _put_into(buffer, 0, index)
         if sx in cot:
             rules.add(cot, sx, buffer, owned)
         else:
@@ -328,12 +360,6 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     alias.put(x, key, v, TABLE["index_put"])
 
 
-def _grid(shape: tuple[int, ...], dim: int, index: Any) -> Index:
-    """Advanced index that takes index[i, j, ..] along dim and i, j, .. elsewhere."""
-    return tuple([index if d == dim else np.arange(n).reshape([-1 if k == d else 1 for k in range(len(shape))])
-                  for d, n in enumerate(shape)])  # fmt: skip
-
-
 def _int_index(name: str, index: Any) -> Any:
     i = tensor(index)
     shape_of(i)
@@ -374,19 +400,15 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     i = _int_index("gather", index)
     d = dim_of(dim, len(shape_of(x)))
     key = _grid_key("gather", "input", x._d.shape, d, i.reshape(1) if not i.ndim else i)
-    try:
-        result = TABLE["gather"].call(x, key)
-    except IndexError:
-        _in_range("gather", i, x._d.shape[d], d, RuntimeError)
-        raise
+    result = TABLE["gather"].call(x, key)
     return result if i.ndim else TABLE["reshape"].call(result, ())
 
 
-def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> Index:
-    """The index of gather and scatter as an advanced one, after PyTorch's checks."""
+def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> Places:
+    """The places that an index of gather and scatter names, after PyTorch's checks."""
     if i.ndim != len(shape):
         if not i.size:
-            return (i,) * len(shape)
+            return Places(i)
         raise RuntimeError(f"Index tensor must have the same number of dimensions as {argument} tensor")
     if i.size and any(n > m for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d):
         at = next(k for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d and n > m)
@@ -394,7 +416,19 @@ def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) 
             f"Size does not match at dimension {at} expected index {list(i.shape)} to be no larger than self {list(shape)} "
             f"apart from dimension {d}. In {name}()."
         )
-    return _grid(i.shape, d, i)
+    return _places_along(shape, d, _in_range(name, i, shape[d], d, RuntimeError))
+
+
+def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
+    """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
+    steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    at = np.where(i < 0, i + shape[d], i) if i.size and i.min() < 0 else i
+    if steps[d] != 1:
+        at = at * steps[d]
+    for k, n in enumerate(i.shape):
+        if k != d and n > 1:
+            at = at + (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
+    return Places(at)
 
 
 @numpy_names
@@ -416,8 +450,9 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     d = dim_of(dim, len(shape))
     full = np.broadcast_shapes((*shape[:d], 1, *shape[d + 1 :]), (*i.shape[:d], 1, *i.shape[d + 1 :]))
     i = np.broadcast_to(i, (*full[:d], i.shape[d], *full[d + 1 :]))
-    x = TABLE["expand"].call(x, (*full[:d], shape[d], *full[d + 1 :]))
-    return TABLE["take_along_dim"].call(x, _grid(i.shape, d, _in_range("take_along_dim", i, shape[d], d)))
+    whole = (*full[:d], shape[d], *full[d + 1 :])
+    x = TABLE["expand"].call(x, whole) if whole != shape else x
+    return TABLE["take_along_dim"].call(x, _places_along(whole, d, _in_range("take_along_dim", i, shape[d], d)))
 
 
 @with_out
@@ -425,16 +460,19 @@ def take(input: Any, index: Any) -> Any:
     """Elements of the flattened input at any indices, in the index's shape."""
     x = tensor(input)
     i = _int_index("take", index)
-    line = TABLE["reshape"].call(x, (x._d.size if shape_of(x) else 1,))
-    _flat_range("take", i, line._d.size)
-    result = TABLE["take"].call(line, (i.reshape(-1),))
-    return TABLE["reshape"].call(result, i.shape) if i.ndim != 1 else result
+    shape_of(x)
+    return TABLE["take"].call(x, _flat_places("take", i, x._d.size))
 
 
-def _flat_range(name: str, i: Any, size: int) -> None:
-    if i.size and (i.min() < -size or i.max() >= size):
-        bad = int(i.max() if i.max() >= size else i.min())
-        raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements. In {name}().")
+def _flat_places(name: str, i: Any, size: int) -> Places:
+    if i.size:
+        low = i.min()
+        if low < -size or i.max() >= size:
+            bad = int(i.max() if i.max() >= size else low)
+            raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements. In {name}().")
+        if low < 0:
+            i = np.where(i < 0, i + size, i)
+    return Places(i)
 
 
 @numpy_names
@@ -462,7 +500,7 @@ class Write(NamedTuple):
     """
 
     op: str
-    key: Index
+    key: Any
     value: Any
 
 
@@ -516,9 +554,7 @@ def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
                 f"{errors.dtype_name(src._d.dtype)}"
             )
         v = line_of(src)
-    key = _grid_key(
-        "scatter", "self", shape, d, _in_range("scatter", i, shape[d], d, RuntimeError) if i.ndim == len(shape) else i
-    )
+    key = _grid_key("scatter", "self", shape, d, i)
     if isinstance(src, Box) and i.size and v._d.shape != i.shape:
         if v._d.ndim != i.ndim:
             raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
@@ -606,12 +642,8 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Write:
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{v._d.size}, index.numel() = {i.size}"
         )
-    shape = shape_of(x) or (1,)
-    _flat_range("put_", i, math.prod(shape))
-    places = np.where(i < 0, i + math.prod(shape), i).reshape(-1)
-    return Write(
-        "index_add" if accumulate else "put", np.unravel_index(places, shape), TABLE["reshape"].call(v, (v._d.size,))
-    )
+    places = _flat_places("put_", i.reshape(-1), math.prod(shape_of(x)))
+    return Write("index_add" if accumulate else "put", places, TABLE["reshape"].call(v, (v._d.size,)))
 
 
 def _masked_scatter(x: Any, mask: Any, source: Any) -> Write:
@@ -622,7 +654,7 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Write:
             f"{errors.dtype_name(v._d.dtype)}"
         )
     key = _mask_index(line_of(x), mask, "masked_scatter")
-    n = key[0].size
+    n = key.at.size
     if v._d.size < n:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     return Write("masked_scatter", key, TABLE["index"].call(TABLE["reshape"].call(v, (v._d.size,)), (slice(0, n), Ellipsis)))
@@ -707,13 +739,13 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     return TABLE["index_select"].call(x, (slice(None),) * d + (np.repeat(np.arange(n), counts),))
 
 
-def _mask_index(x: Any, mask: Any, name: str) -> Index:
+def _mask_index(x: Any, mask: Any, name: str) -> Places:
     m = tensor(mask)
     shape_of(m)
     if m._d.dtype.kind != "b":
         raise errors.mask_dtype(name, m._d.dtype)
     try:
-        return tuple(np.nonzero(np.broadcast_to(m._d, shape_of(x))))
+        return Places(np.flatnonzero(np.broadcast_to(m._d, shape_of(x))))
     except ValueError:
         raise errors.broadcast_mismatch(name, shape_of(x), m._d.shape) from None
 
@@ -885,4 +917,4 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     if any(n < 0 for n in full):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(full)}")
     steps = [math.prod(full[k + 1 :]) for k in range(len(full))]
-    return tuple([wrap(np.asarray(i // step % n, i.dtype)) for step, n in zip(steps, full, strict=True)])
+    return tuple([wrap(np.asarray(i.astype(np.int64) // step % n)) for step, n in zip(steps, full, strict=True)])

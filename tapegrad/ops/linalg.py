@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core.kinds import is_floating, is_inexact
 from ..core.op import TABLE
 from ..core.record import wrap
 from . import reduce
@@ -17,7 +18,7 @@ from .einsum import tensordot
 from .elementwise import add, conj, mul, sub
 from .operands import operand, promoted, refused, tensor
 from .samples import cases, joined, of_values
-from .shape import cat, diagonal, dim_of, expand, flip, numpy_names, reshape, shape_of, unsqueeze, with_out
+from .shape import broadcast_to, cat, diagonal, dim_of, expand, flip, numpy_names, reshape, shape_of, unsqueeze, with_out
 
 
 def _matmul_forward(x: Any, y: Any) -> Any:
@@ -240,7 +241,7 @@ def inner(input: Any, other: Any) -> Any:
 def linalg_vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """Sums of conj(x) * y along a dimension, the others broadcast."""
     x, y = tensor(x), tensor(y)
-    if x._d.dtype.kind not in "fc":
+    if not is_inexact(x._d.dtype):
         raise errors.not_inexact("linalg.vecdot", x._d.dtype)
     if len(shape_of(x)) == len(shape_of(y)) == 1:
         return vdot(x, y)
@@ -271,9 +272,13 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
         raise errors.dtype_mismatch("linear", x._d.dtype, w._d.dtype)
     if bias is None:
         return matmul(x, TABLE["mT"].call(w))
+    bias = tensor(bias)
+    if shape_of(bias) != b[:1]:
+        bias = broadcast_to(bias, (math.prod(a[:-1]), b[0]))
+        return matmul(x, TABLE["mT"].call(w)) + reshape(bias, (*a[:-1], b[0]))
     if len(a) == 1:
-        return reshape(_linear(reshape(x, (1, a[0])), w, tensor(bias)), (b[0],))
-    return _linear(x, w, tensor(bias))
+        return reshape(_linear(reshape(x, (1, a[0])), w, bias), b[:1])
+    return _linear(x, w, bias)
 
 
 def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
@@ -376,11 +381,10 @@ def linalg_multi_dot(tensors: Any) -> Any:
     return reshape(r, shape[int(first) : 2 - int(last)]) if first or last else r
 
 
-def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+@with_out
+def chain_matmul(*matrices: Any) -> Any:
     """linalg.multi_dot of the matrices, given one by one."""
-    if len(matrices) == 1:
-        return TABLE["clone"].call(tensor(matrices[0]))
-    return linalg_multi_dot(matrices, out=out)
+    return TABLE["clone"].call(tensor(matrices[0])) if len(matrices) == 1 else linalg_multi_dot(matrices)
 
 
 @with_out
@@ -422,7 +426,7 @@ def _powers(x: Any, n: int) -> Any:
     if n == 1:
         return ones
     factors = [ones, expand(unsqueeze(x, -1), (*shape, n - 1))]
-    return TABLE["cumprod"].call(cat(factors, -1), len(shape))
+    return cat(factors, -1).cumprod(len(shape))
 
 
 @with_out
@@ -541,7 +545,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
     if a[-1] != b[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}")
     for name, t in (("X1", x), ("X2", y)):
-        if t._d.dtype.kind != "f":
+        if not is_floating(t._d.dtype):
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {errors.dtype_name(t._d.dtype)}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")

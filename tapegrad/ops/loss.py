@@ -506,19 +506,27 @@ def pdist(input: Any, p: float = 2) -> Any:
 # --------------------------------------------------------------------------------------------------------- of classes
 
 
+def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
+    """Where the elements at the labels lie in the flattened array."""
+    before, after = math.prod(sizes[:dim]), math.prod(sizes[dim + 1 :])
+    rows = np.arange(before)[:, None] * sizes[dim] + label.reshape(before, after)
+    return rows if after == 1 else rows * after + np.arange(after)
+
+
 def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
     """-log(softmax(x)) at the labels, the exponentials exp(x - max) and their sums, each with dim kept."""
-    top = np.max(x, axis=dim, keepdims=True)
+    top = np.maximum.reduce(x, axis=dim, keepdims=True)
+    at_label = x.reshape(-1).take(_places(label, x.shape, dim)).reshape(label.shape)
     e = x - top
     np.exp(e, out=e)
     total = kernels._sum(e, dim)
-    return top - np.take_along_axis(x, label, dim) + np.log(total), e, total
+    return (top - at_label) + np.log(total), e, total
 
 
 def _negative_log_probability_back(g: Any, e: Any, total: Any, label: Any, dim: int) -> Any:
-    out = e * (g / total)
-    kept = np.take_along_axis(out, label, dim)
-    np.put_along_axis(out, label, kept - g, dim)
+    out = np.ascontiguousarray(e * (g / total))
+    places = _places(label, e.shape, dim)
+    out.reshape(-1)[places] -= g.reshape(places.shape)
     dead = (g == 0) & ~np.isfinite(total)
     return np.where(dead, np.zeros((), out.dtype), out) if dead.any() else out
 

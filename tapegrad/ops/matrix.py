@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, lapack
+from ..core.kinds import HALF
 from ..core.op import TABLE
 from ..core.record import Box, wrap
 from . import reduce
@@ -18,6 +19,7 @@ from .create import randn
 from .decompose import (
     batch_element,
     info_of,
+    is_recorded,
     linalg_eigvalsh,
     linalg_qr,
     linalg_svd,
@@ -46,8 +48,8 @@ def _fitted(xp: Any, ts: list[Any], xs: Any, wanted: list[bool]) -> list[Any]:
     return [xp.sum_to(t, x.shape) if want and t.shape != x.shape else t for t, x, want in zip(ts, xs, wanted, strict=True)]
 
 
-def _d_solve(xp: Any, g: Any, ans: Any, xs: Any, wanted: list[bool]) -> Any:
-    gb = xp.solve([mh_of(xp, xs[0]), g])
+def _d_solve(xp: Any, g: Any, ans: Any, xs: Any, known: Any, wanted: list[bool]) -> Any:
+    gb = xp.solve([mh_of(xp, xs[0]), g], known and known.turned())
     ga = -xp.matmul(gb, mh_of(xp, ans)) if wanted[0] else None
     return _fitted(xp, [ga, gb if wanted[1] else None], xs, wanted)
 
@@ -69,14 +71,14 @@ def _d_pinv(xp: Any, g: Any, ans: Any, a: Any, atol: Any, rtol: Any, hermitian: 
     return t + right - xp.matmul(xp.matmul(right, p), a)
 
 
-def _d_exp_derivative(xp: Any, g: Any, ans: Any, a: Any, e: Any) -> Any:
-    # the derivative is the corner of exp([[a, e], [0, a]]): its cotangent as that of exp, the blocks' added up
-    ah, eh, n, r = mh_of(xp, a), mh_of(xp, e), a.shape[-1], len(a.shape)
-    zero = ah * 0.0
-    block = xp.cat([xp.cat([ah, zero], r - 1), xp.cat([eh, ah], r - 1)], r - 2)
-    corner = xp.cat([xp.cat([zero, g], r - 1), xp.cat([zero, zero], r - 1)], r - 2)
-    t = xp.matrix_exp_derivative(block, corner)
-    return xp.index(t, (Ellipsis, slice(n), slice(n))) + xp.index(t, (Ellipsis, slice(n, None), slice(n, None)))
+def _d_exp_derivative(xp: Any, g: Any, ans: Any, xs: Any, wanted: list[bool]) -> Any:
+    # <g, D^k exp(a)[e1, .., ek]> is D^(k+1) of the trace of exp, symmetric in g and all directions
+    a, *directions = [mh_of(xp, x) for x in xs]
+    ts = [xp.matrix_exp_derivative([a, *directions, g]) if wanted[0] else None]
+    for i, want in enumerate(wanted[1:]):
+        others = [*directions[:i], g, *directions[i + 1 :]]
+        ts.append(xp.matrix_exp_derivative([a, *others]) if want else None)
+    return ts
 
 
 def _column(xp: Any, x: Any) -> Any:
@@ -134,35 +136,38 @@ def _cofactors() -> Iterator[Sample]:
     yield Sample((uniform((0, 0)),))
 
 
-SINGULAR = of_values(np.diag([2.0, 3.0, 0.0]), smooth=True), of_values(np.diag([2.0, 0.0, 0.0]), smooth=True)
+SINGULAR = [of_values([[2.0, 0.0, 0.0], [0.0, d, 0.0], [0.0, 0.0, 0.0]], smooth=True) for d in (3.0, 0.0)]
 _solve = define(
-    "solve", "general", lambda xs: lapack.solve(*xs), (_d_solve,), arity=-1, display="LinalgSolveEx", samples=_equations(()),
+    "solve", "general", lambda xs, known: lapack.solve(xs[0], xs[1], known), (_d_solve,), arity=-1, params=("known",),
+    singular=True, matrices=True, display="LinalgSolveEx", samples=_equations((None,)),
 )  # fmt: skip
 _solve_triangular = define(
-    "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(*xs, upper, unit), (_d_solve_triangular,),
-    arity=-1, params=("upper", "unit"), singular=True, display="LinalgSolveTriangular",
-    samples=_equations((True, False), (False, True)),
+    "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(xs[0], xs[1], upper, unit),
+    (_d_solve_triangular,), arity=-1, params=("upper", "unit"), singular=True, matrices=True,
+    display="LinalgSolveTriangular", samples=_equations((True, False), (False, True)),
 )  # fmt: skip
 _inverse = define(
     "inverse", "general", lapack.inverse,
-    (lambda xp, g, ans, a: -xp.matmul(xp.matmul(mh_of(xp, ans), g), mh_of(xp, ans)),), display="LinalgInvEx",
+    (lambda xp, g, ans, a: -xp.matmul(xp.matmul(mh_of(xp, ans), g), mh_of(xp, ans)),),
+    singular=True, matrices=True, display="LinalgInvEx",
     samples=regular(),
 )  # fmt: skip
 _pinv = define(
-    "pinv", "general", lapack.pinv, (_d_pinv,), params=("atol", "rtol", "hermitian"), display="LinalgPinv",
+    "pinv", "general", lapack.pinv, (_d_pinv,), params=("atol", "rtol", "hermitian"),
+    singular=True, matrices=True, display="LinalgPinv",
     samples=joined(
         regular(0.0, 1e-15, False),
         cases(((3, 2), (0.0, 1e-15, False)), ((2, 3), (0.0, 1e-15, False)), ((2, 0), (0.0, 1e-15, False)), complex_too=True),
     ),
 )  # fmt: skip
 _matrix_exp = define(
-    "matrix_exp", "general", lapack.matrix_exp, (lambda xp, g, ans, a: xp.matrix_exp_derivative(mh_of(xp, a), g),),
-    display="LinalgMatrixExp", samples=cases(((3, 3), ()), ((2, 2, 2), ()), ((0, 0), ()), complex_too=True),
+    "matrix_exp", "general", lambda a: lapack.matrix_exp([a]),
+    (lambda xp, g, ans, a: xp.matrix_exp_derivative([mh_of(xp, a), g]),), display="LinalgMatrixExp",
+    samples=cases(((3, 3), ()), ((2, 2, 2), ()), ((0, 0), ()), complex_too=True),
 )  # fmt: skip
 define(
-    "matrix_exp_derivative", "general", lapack.matrix_exp_derivative,
-    (_d_exp_derivative, lambda xp, g, ans, a, e: xp.matrix_exp_derivative(mh_of(xp, a), g)), arity=2,
-    samples=cases(((3, 3), (3, 3), ()), ((2, 2, 2), (2, 2, 2), ()), ((0, 0), (0, 0), ()), complex_too=True),
+    "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,), arity=-1,
+    samples=cases(((3, 3), (3, 3), ()), ((2, 2, 2), (2, 2, 2), (2, 2, 2), ()), ((0, 0), (0, 0), ()), complex_too=True),
 )  # fmt: skip
 _det = define(
     "det", "general", np.linalg.det, (lambda xp, g, ans, a: _column(xp, g) * xp.conj(xp.cofactor([a])),), singular=True,
@@ -170,8 +175,15 @@ _det = define(
 )  # fmt: skip
 define("cofactor", "general", lapack.cofactor, (_d_cofactor,), arity=-1, samples=_cofactors)
 _slogdet_op = define(
-    "slogdet", "general", _slogdet, (_d_slogdet,), outputs=2, differentiable=2, absent=True, singular=True, params=("real",),
+    "slogdet", "general", _slogdet, (_d_slogdet,), outputs=2, differentiable=2, absent=True,
+    singular=True, matrices=True, params=("real",),
     display="LinalgSlogdet", samples=regular(False, real=(True,)),
+)  # fmt: skip
+
+# the number of singular values (or eigenvalues) that count as not zero
+_rank = define(
+    "rank", "constant", lambda s, atol, rtol: np.asarray(lapack.kept(s, atol, rtol).sum(-1)), params=("atol", "rtol"),
+    samples=of_values([[3.0, 1.0, 1e-17], [2.0, 0.5, 0.0]], params=(0.0, 1e-15)),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------------- solvers
@@ -198,13 +210,18 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
         )
     b = unsqueeze(b, -1) if vector else b
     _check_equation(name, a, b, left)
-    x = _solve([a, b]) if left else transpose(_solve([transpose(a, -2, -1), transpose(b, -2, -1)]), -2, -1)
+    x = _solution(a, b) if left else transpose(_solution(transpose(a, -2, -1), transpose(b, -2, -1)), -2, -1)
     infos = np.zeros(shape_of(a)[:-2], np.int32)
     if not np.isfinite(x._d).all() or not x._d.size:
         infos = lapack.first_zero_pivot(lapack.lu(a._d)[0])
     if check_errors and infos.any():
         raise errors.singular_solve("torch." + name, batch_element(infos)[0])
     return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos)
+
+
+def _solution(a: Any, b: Any) -> Any:
+    recorded = is_recorded(a) or is_recorded(b)
+    return _solve([a, b], lapack.factors(a._d, b._d) if recorded else None)  # the factors spare the backward pass its own
 
 
 def _check_equation(name: str, a: Any, b: Any, left: bool) -> None:
@@ -383,7 +400,7 @@ def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol
     if tol is not None:
         atol, rtol = tol, 0.0
     s = linalg_eigvalsh(a) if hermitian else linalg_svdvals(a)
-    return wrap(lapack.kept(s._d, *_tolerances(a, atol, rtol)).sum(-1))
+    return _rank(s, *_tolerances(a, atol, rtol))
 
 
 @with_out
@@ -411,15 +428,15 @@ def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | No
     atol, rtol = _tolerances(a, None, rcond)
     x = _pinv(a, atol, rtol, False) @ b2
     s = linalg_svdvals(a.detach())
-    rank = lapack.kept(s._d, atol, rtol).sum(-1)
+    rank = _rank(s, atol, rtol)
     empty = wrap(np.zeros((0,), s._d.dtype))
     residuals = empty
-    if m > n and (driver == "gels" or (driver != "gelsy" and (rank == n).all())):
+    if m > n and (driver == "gels" or (driver != "gelsy" and (rank._d == n).all())):
         r = a @ x - b2
         residuals = reduce.sum(TABLE["real"].call(r * conj(r)) if r._d.dtype.kind == "c" else r * r, -2)
     return result(
         "linalg_lstsq", reshape(x, shape_of(x)[:-1]) if vector else x, residuals,
-        wrap(np.zeros((0,), np.int64)) if driver == "gels" else wrap(np.asarray(rank, np.int64)),
+        wrap(np.zeros((0,), np.int64)) if driver == "gels" else rank,
         s if driver in ("gelsd", "gelss") else empty,
     )  # fmt: skip
 
@@ -500,12 +517,15 @@ def logdet(input: Any) -> Any:
 
 def matrix_exp(input: Any) -> Any:
     """Exponential of square matrices."""
-    return _matrix_exp(squares("linalg.matrix_exp", input))
+    return linalg_matrix_exp(input)
 
 
 def linalg_matrix_exp(A: Any) -> Any:
     """Exponential of square matrices."""
-    return _matrix_exp(squares("linalg.matrix_exp", A))
+    a = tensor(A)
+    half = a._d.dtype if a._d.dtype in HALF else None
+    r = _matrix_exp(squares("linalg.matrix_exp", a if half is None else to_dtype(a, np.dtype(np.float32))))
+    return r if half is None else to_dtype(r, half)
 
 
 @with_out
@@ -571,7 +591,11 @@ def _matrix_dims(x: Any, dim: Any) -> tuple[int, int]:
 @with_out
 def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Norm of matrices: "fro", "nuc", or the largest (smallest) row sum, column sum, singular value for (-)inf, 1, 2."""
-    a = matrices("linalg.matrix_norm", A)
+    a = tensor(A)
+    low = a._d.dtype in HALF and ord not in (2, -2, "nuc")  # these need no singular values
+    a = matrices("linalg.matrix_norm", to_dtype(a, np.dtype(np.float32)) if low else a)
+    if low and dtype is None:
+        return to_dtype(linalg_matrix_norm(a, ord, dim, keepdim), tensor(A)._d.dtype)
     if dtype is not None:
         a = to_dtype(a, dtypes.to_numpy(dtype))
     rows, columns = _matrix_dims(a, dim)

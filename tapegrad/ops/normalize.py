@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes
+from ..arrays.numpy import unbroadcast
 from ..core.kinds import HALF
 from ..core.modes import no_grad
 from ..core.op import TABLE
@@ -23,6 +24,7 @@ from .samples import Sample, uniform
 from .shape import broadcast_tensors, shape_of
 
 Dims = tuple[int, ...]
+Shape = tuple[int, ...]
 
 # ------------------------------------------------------------------------------------------------------------- kernels
 # Sums along the innermost dimensions are BLAS products, up to the length where pairwise sums are more accurate.
@@ -39,6 +41,12 @@ def _inner(x: Any, dims: Dims) -> tuple[int, int]:
     return k, math.prod(x.shape[x.ndim - k :])
 
 
+def _matrix(x: Any, k: int) -> Any:
+    """The last k dimensions as the rows of a matrix."""
+    lead = x.ndim - k
+    return x.reshape(math.prod(x.shape[:lead]), math.prod(x.shape[lead:]))
+
+
 def _outer(part: Any, x: Any, dims: Dims, k: int) -> Any:
     """The sums over the last k dimensions summed over the other dims, which are kept."""
     part = part.reshape(x.shape[: x.ndim - k] + (1,) * k)
@@ -50,7 +58,7 @@ def _sum(x: Any, dims: Dims) -> Any:
     k, n = _inner(x, dims)
     if not k or n > LONG:
         return np.add.reduce(x, axis=dims, keepdims=True)
-    return _outer(x.reshape(-1, n) @ np.ones(n, x.dtype), x, dims, k)
+    return _outer(_matrix(x, k) @ np.ones(n, x.dtype), x, dims, k)
 
 
 def _dot(x: Any, y: Any, dims: Dims) -> Any:
@@ -58,7 +66,7 @@ def _dot(x: Any, y: Any, dims: Dims) -> Any:
     k, n = _inner(x, dims)
     if not k or n > LONG:
         return np.add.reduce(x * y, axis=dims, keepdims=True)
-    return _outer(np.vecdot(x.reshape(-1, n), y.reshape(-1, n)), x, dims, k)
+    return _outer(np.vecdot(_matrix(x, k), _matrix(y, k)), x, dims, k)
 
 
 def _count(sizes: tuple[int, ...], dims: Dims) -> int:
@@ -94,7 +102,8 @@ def _standardize(x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
     """(centred * w / sqrt(variance + eps) + b, mean, variance, centred)."""
     x = np.ascontiguousarray(x)
     n = max(_count(x.shape, dims), 1)
-    w, b = (_filled(_aligned(a, x.ndim), x) for a in (w, b))
+    w, b = _aligned(w, x.ndim), _filled(_aligned(b, x.ndim), x)
+    varies = isinstance(w, np.ndarray) and w.shape[-1] > 1  # else w joins the factors of a row
     y, centred = np.empty(x.shape, x.dtype), np.empty(x.shape, x.dtype)
     reduced = tuple([1 if d in dims else size for d, size in enumerate(x.shape)])
     mean, var = np.zeros(reduced, x.dtype), np.zeros(reduced, np.float64 if 0 in dims else x.dtype)
@@ -114,92 +123,133 @@ def _standardize(x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
             mean[i] = _sum(x[i], dims) / n
             part = np.subtract(x[i], mean[i], out=centred[i])
             var[i] = _dot(part, part, dims) / n
-            part = np.multiply(part, 1.0 / np.sqrt(var[i] + eps), out=y[i])
-            part *= _part(w, i)
+            scale = 1.0 / np.sqrt(var[i] + eps)
+            part = np.multiply(part, scale if varies else scale * _part(w, i), out=y[i])
+            if varies:
+                part *= _part(w, i)
         if isinstance(b, np.ndarray):
             part += _part(b, i)
     return y, mean, var, centred
 
 
-def _standardize_back(g: Any, centred: Any, r: Any, w: Any, dims: Dims) -> Any:
-    """r * (gw - mean(gw) - unit * mean(gw * unit)) for gw = g * w and unit = centred * r."""
-    n = max(_count(centred.shape, dims), 1)
-    g, w = np.ascontiguousarray(g), _filled(_aligned(w, centred.ndim), centred)
-    out = np.empty(centred.shape, centred.dtype)
-    if 0 in dims:
-        shift, tilt = _sum(g, dims) * r * (-1.0 / n), _dot(g, centred, dims) * (r * r * r * (-1.0 / n))
-        shift, tilt, scale = (w * _filled(a, g) for a in (shift, tilt, r))
-    for i in _blocks(centred):
-        if 0 in dims:
-            part = np.multiply(centred[i], tilt, out=out[i])
-            part += shift
-            part += g[i] * scale
-        else:
-            part = np.multiply(g[i], _part(w, i), out=out[i])
-            shift, tilt = _sum(part, dims), _dot(part, centred[i], dims) * (r[i] * r[i])
-            part += centred[i] * (tilt * (-1.0 / n))
-            part += shift * (-1.0 / n)
-            part *= r[i]
-    return out
+def _standardize_back(
+    g: Any, centred: Any, r: Any, w: Any, dims: Dims, moves: bool, of_weight: Shape | None, of_bias: Shape | None
+) -> Any:
+    """Cotangents of weight, bias and input, of the given shapes; of no elements for those that are not asked for.
+
+    The input's is r * (gw - mean(gw) - unit * mean(gw * unit)) for gw = g * w and unit = centred * r.
+    """
+    g, w = np.ascontiguousarray(g), _aligned(w, centred.ndim)
+    free = tuple([d for d in dims if not isinstance(w, np.ndarray) or w.shape[d] == 1])  # w does not vary along these
+    if not free:
+        return _standardize_back_rows(g, centred, r, w, dims, moves, of_weight, of_bias)
+    tilt, shift = _dot(g, centred, free), _sum(g, free)
+    none = np.empty(0, g.dtype)
+    weight = none if of_weight is None else unbroadcast(tilt * r, of_weight)
+    if of_bias is None:
+        bias = none
+    else:
+        aligned = (1,) * (g.ndim - len(of_bias)) + of_bias
+        fits = all(aligned[d] == 1 for d in free)
+        bias = unbroadcast(shift if fits else g, of_bias)
+    if not moves:
+        return weight, bias, none
+    n = max(_count(g.shape, dims), 1)
+    rest = tuple([d for d in dims if d not in free])
+    tilt, shift = (np.add.reduce(a * w, axis=rest, keepdims=True) for a in (tilt, shift))
+    tilt, shift, scale = (_filled(a, g) for a in (tilt * r * r * r * (-1.0 / n), shift * r * (-1.0 / n), r * w))
+    out = np.empty(g.shape, g.dtype)
+    for i in _blocks(g):
+        part = np.multiply(centred[i], _part(tilt, i), out=out[i])
+        part += _part(shift, i)
+        part += g[i] * _part(scale, i)
+    return weight, bias, out
 
 
-def _product_sum(x: Any, y: Any, r: Any, sizes: tuple[int, ...]) -> Any:
-    """Sums of x * y * r to a shape that broadcasts to theirs; r does not vary along the last dimensions that are summed."""
-    full = (1,) * (x.ndim - len(sizes)) + sizes
-    dims = tuple([d for d in range(x.ndim) if full[d] == 1 and x.shape[d] != 1])
-    k, n = _inner(x, dims)
-    if k:
-        part = np.vecdot(*(np.ascontiguousarray(a).reshape(-1, n) for a in (x, y))).reshape(x.shape[: x.ndim - k] + (1,) * k)
-        rest = tuple([d for d in dims if d < x.ndim - k])
-        part = part * r
-        return (np.add.reduce(part, axis=rest) if rest else part).reshape(sizes)
-    total = np.zeros(full, x.dtype)
-    for i in _blocks(x):
-        part = x[i] * y[i]
-        if dims == tuple(range(len(dims))) and r.size == r.shape[0]:  # rows of r times columns of the product
-            total += (np.broadcast_to(_part(r, i).reshape(-1), len(part)) @ part.reshape(len(part), -1)).reshape(full)
-        elif 0 in dims:
-            total += np.add.reduce(part * _part(r, i), axis=dims, keepdims=True)
-        else:
-            total[i] += np.add.reduce(part * _part(r, i), axis=dims, keepdims=True)
-    return total.reshape(sizes)
+def _standardize_back_rows(
+    g: Any, centred: Any, r: Any, w: Any, dims: Dims, moves: bool, of_weight: Shape | None, of_bias: Shape | None
+) -> Any:
+    """The same where w varies along all of dims, the last dimensions: rows of a matrix."""
+    n, rows = math.prod(g.shape[dims[0] :]), math.prod(g.shape[: dims[0]])
+    flat, c, factor, line = g.reshape(rows, n), centred.reshape(rows, n), r.reshape(rows, 1), w.reshape(-1)
+    out, weight, bias = np.empty(g.shape, g.dtype), np.zeros(n, g.dtype), np.zeros(n, g.dtype)
+    rows_out = out.reshape(rows, n)
+    for i in _blocks(flat):
+        product = flat[i] * c[i]
+        one = np.ones(len(product), g.dtype)
+        weight += factor[i, 0] @ product
+        bias += one @ flat[i]
+        tilt, shift = (product @ line)[:, None], (flat[i] @ line)[:, None]
+        part = np.multiply(flat[i], line, out=rows_out[i])
+        part += np.multiply(c[i], tilt * factor[i] * factor[i] * (-1.0 / max(n, 1)), out=product)
+        part += shift * (-1.0 / max(n, 1))
+        part *= factor[i]
+    none = np.empty(0, g.dtype)
+    weight = none if of_weight is None else weight.reshape(of_weight)
+    return weight, none if of_bias is None else bias.reshape(of_bias), out if moves else none
+
+
+def _product_sum(x: Any, y: Any, r: Any) -> Any:
+    """Sums of x * y over the dimensions that r does not have, times r."""
+    dims = tuple([d for d in range(x.ndim) if r.shape[d] == 1])
+    return _dot(np.ascontiguousarray(x), np.ascontiguousarray(y), dims) * r
 
 
 # ------------------------------------------------------------------------------------------------------------- records
 
 
-def _d_standardize(xp: Any, gs: Any, ans: Any, x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
+def _plus(a: Any, b: Any) -> Any:
+    return b if a is None else a + b
+
+
+def _d_standardize(
+    xp: Any, gs: Any, ans: Any, x: Any, w: Any, b: Any, dims: Dims, eps: float, wanted: list[bool]
+) -> list[Any]:
     g, g_mean, g_var, g_centred = gs
     centred = ans[3]
     n = max(_count(centred.shape, dims), 1)
-    terms = []
+    of_weight = of_bias = of_input = None
     if g is not None:
-        terms.append(xp.standardize_back(g, centred, xp.rsqrt(ans[2] + eps), w, dims))
+        sizes = (w.shape if wanted[1] else None, b.shape if wanted[2] else None)
+        r = xp.rsqrt(ans[2] + eps)
+        of_weight, of_bias, of_input = xp.standardize_back(g, centred, r, w, dims, wanted[0], *sizes)
+    if not wanted[0]:
+        return [None, of_weight if wanted[1] else None, of_bias if wanted[2] else None]
     if g_centred is not None:
-        terms.append(g_centred - xp.mean(g_centred, dims, True))
+        of_input = _plus(of_input, g_centred - xp.mean(g_centred, dims, True))
     if g_mean is not None:
-        terms.append(xp.spread(g_mean * (1.0 / n), centred.shape, dims, True))
+        of_input = _plus(of_input, xp.spread(g_mean * (1.0 / n), centred.shape, dims, True))
     if g_var is not None:
-        terms.append(centred * (g_var * (2.0 / n)))
-    total = terms[0]
-    for t in terms[1:]:
-        total = total + t
-    return total
+        of_input = _plus(of_input, centred * (g_var * (2.0 / n)))
+    return [of_input, of_weight if wanted[1] else None, of_bias if wanted[2] else None]
 
 
-def _d_weight(xp: Any, gs: Any, ans: Any, x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
-    return None if gs[0] is None else xp.product_sum(gs[0], ans[3], xp.rsqrt(ans[2] + eps), w.shape)
-
-
-def _back_by_centred(xp: Any, h: Any, ans: Any, g: Any, centred: Any, r: Any, w: Any, dims: Dims) -> Any:
-    gw, rows = g * w, r * r * r
-    return -(h * rows * xp.mean(gw * centred, dims, True) + gw * (rows * xp.mean(h * centred, dims, True)))
-
-
-def _back_by_r(xp: Any, h: Any, ans: Any, g: Any, centred: Any, r: Any, w: Any, dims: Dims) -> Any:
-    # the answer is r * (gw - mean) - r**3 * centred * mean(gw * centred)
-    tilt = xp.mean(g * w * centred, dims, True) * (r * r)
-    return xp.sum(h * (ans / r - centred * (tilt * 2.0)), dims, True)
+def _d_standardize_back(
+    xp: Any, hs: Any, ans: Any, g: Any, centred: Any, r: Any, w: Any, dims: Dims, moves: bool, of_weight: Shape | None,
+    of_bias: Shape | None, wanted: list[bool],
+) -> list[Any]:  # fmt: skip
+    h_weight, h_bias, h = hs
+    of_g = of_centred = of_r = of_w = None
+    if h is not None and moves:
+        # the answer is r * (gw - mean(gw)) - r**3 * centred * mean(gw * centred)
+        over_n = -1.0 / max(_count(centred.shape, dims), 1)
+        gw, cube = g * w, r * r * r * over_n
+        if wanted[0] or wanted[3]:
+            back = xp.standardize_back(h, centred, r, 1.0, dims, True, None, None)[2]
+            of_g, of_w = back * w, back * g
+        if wanted[1]:
+            of_centred = h * xp.product_sum(gw, centred, cube) + gw * xp.product_sum(h, centred, cube)
+        if wanted[2]:
+            tilt = xp.product_sum(gw, centred, r * r * (2.0 * over_n))
+            of_r = xp.product_sum(h, ans[2], 1.0 / r) + xp.product_sum(h, centred, tilt)
+    if h_weight is not None and of_weight is not None:
+        factor = h_weight * r
+        scaled = g * factor
+        of_g, of_centred = _plus(of_g, centred * factor), _plus(of_centred, scaled)
+        of_r = _plus(of_r, xp.product_sum(scaled, centred, 1.0 / r))
+    if h_bias is not None and of_bias is not None:
+        of_g = _plus(of_g, xp.expand(h_bias, centred.shape))
+    return [t if want else None for t, want in zip((of_g, of_centred, of_r, of_w), wanted, strict=True)]
 
 
 def _standardized() -> Iterator[Sample]:
@@ -213,32 +263,28 @@ def _standardized() -> Iterator[Sample]:
 
 
 def _standardized_back() -> Iterator[Sample]:
-    for (x, w, _), (dims, _) in ((s.arrays, s.params) for s in _standardized()):
+    for (x, w, b), (dims, _) in ((s.arrays, s.params) for s in _standardized()):
         r = uniform(tuple([1 if d in dims else n for d, n in enumerate(x.shape)]), 0.5, 2.0)
-        yield Sample((uniform(x.shape, seed=3), x, r, w), (dims,))
+        sizes = [getattr(a, "shape", None) for a in (w, b)]
+        yield Sample((uniform(x.shape, seed=3), x, r, w), (dims, True, *sizes))
+        yield Sample((uniform(x.shape, seed=3), x, r, w), (dims, False, *sizes))
 
 
 def _summed() -> Iterator[Sample]:
-    for sizes, rows in (
-        ((5,), (3, 4, 1)), ((4, 5), (3, 1, 1)), ((1, 4, 1), (1, 4, 1)), ((4, 1), (3, 1, 1)), ((3, 4, 1), (3, 4, 1)),
-        ((3, 1, 5), (3, 1, 1)), ((3, 4, 5), (3, 4, 1)), ((), (1, 1, 1)),
-    ):  # fmt: skip
-        yield Sample((uniform((3, 4, 5)), uniform((3, 4, 5), seed=1), uniform(rows, seed=2)), (sizes,))
+    for sizes in ((3, 4, 1), (3, 1, 1), (1, 4, 1), (1, 1, 5), (3, 4, 5)):
+        yield Sample((uniform((3, 4, 5)), uniform((3, 4, 5), seed=1), uniform(sizes, seed=2)))
 
 
 standardize = define(
     "standardize",
     "general",
     _standardize,
-    (
-        _d_standardize,
-        _d_weight,
-        lambda xp, gs, ans, x, w, b, dims, eps: gs[0],
-    ),
+    (_d_standardize,),
     arity=3,
     outputs=4,
     differentiable=4,
     absent=True,
+    joint=True,
     keeps=(2, 3),
     params=("dims", "eps"),
     display="NativeBatchNorm",
@@ -248,14 +294,14 @@ define(
     "standardize_back",
     "general",
     _standardize_back,
-    (
-        lambda xp, h, ans, g, centred, r, w, dims: xp.standardize_back(h, centred, r, 1.0, dims) * w,
-        _back_by_centred,
-        _back_by_r,
-        lambda xp, h, ans, g, centred, r, w, dims: xp.sum_to(xp.standardize_back(h, centred, r, 1.0, dims) * g, w.shape),
-    ),
+    (_d_standardize_back,),
     arity=4,
-    params=("dims",),
+    outputs=3,
+    differentiable=3,
+    absent=True,
+    joint=True,
+    keeps=(2,),
+    params=("dims", "input", "weight", "bias"),
     display="NativeBatchNormBackward",
     samples=_standardized_back,
 )
@@ -264,12 +310,11 @@ define(
     "general",
     _product_sum,
     (
-        lambda xp, g, ans, x, y, r, sizes: xp.expand(g, y.shape) * y * r,
-        lambda xp, g, ans, x, y, r, sizes: xp.expand(g, x.shape) * x * r,
-        lambda xp, g, ans, x, y, r, sizes: xp.expand(g, x.shape) * x * y,
+        lambda xp, g, ans, x, y, r: y * (g * r),
+        lambda xp, g, ans, x, y, r: x * (g * r),
+        lambda xp, g, ans, x, y, r: xp.product_sum(x, y, g),
     ),
     arity=3,
-    params=("sizes",),
     display="Sum",
     samples=_summed,
 )
@@ -279,7 +324,10 @@ define(
 
 def _affine(a: Any, sizes: tuple[int, ...], absent: float) -> Any:
     """A weight or bias in the shape that broadcasts; a number for None."""
-    return absent if a is None else shape.reshape(tensor(a), sizes)
+    if a is None:
+        return absent
+    a = tensor(a)
+    return a if shape_of(a) == sizes else shape.reshape(a, sizes)
 
 
 def _standardized_by(x: Any, weight: Any, bias: Any, dims: Dims, sizes: tuple[int, ...], eps: float) -> tuple[Any, ...]:
@@ -403,12 +451,12 @@ def _batch_norm_with_update(
 ) -> tuple[Any, Any, Any, Any]:
     """native_batch_norm in training mode, and an empty reserve."""
     results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
-    return (*results, create.empty(0, dtype=dtypes.uint8))  # type: ignore[return-value]
+    return (*results, create.empty(0, dtype=dtypes.uint8))
 
 
 def _ending(name: str, normalized_shape: Any) -> tuple[int, ...]:
     if isinstance(normalized_shape, int):
-        raise errors.not_sizes(name, "normalized_shape", (normalized_shape,), 2)
+        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not int")
     return tuple(normalized_shape)
 
 
@@ -506,7 +554,7 @@ def native_group_norm(
     x = tensor(input)
     y, mean, var = _group(shape.reshape(x, (N, C, HxW)), group, weight, bias, eps)
     statistics = (shape.reshape(a, (N, group)) for a in (mean, elementwise.rsqrt(var + eps)))
-    return (shape.reshape(y, shape_of(x)), *statistics)  # type: ignore[return-value]
+    return (shape.reshape(y, shape_of(x)), *statistics)
 
 
 def instance_norm(
@@ -536,8 +584,8 @@ def instance_norm(
     inner = tuple(range(2, len(sizes)))
     y, mean, var = _standardized_by(x, weight, bias, inner, (sizes[1],) + (1,) * len(inner), eps)
     with no_grad():
-        means = (reduce.mean(shape.reshape(a, sizes[:2]), 0) for a in (mean, var))
-        _update_running(running_mean, running_var, *means, math.prod(sizes[2:]), momentum)
+        mean, var = (reduce.mean(shape.reshape(a, sizes[:2]), 0) for a in (mean, var))
+    _update_running(running_mean, running_var, mean, var, math.prod(sizes[2:]), momentum)
     return y
 
 

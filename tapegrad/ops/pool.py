@@ -158,7 +158,7 @@ def _placed() -> Iterator[Sample]:
 def _pooled() -> Iterator[Sample]:
     yield from cases(*MAXIMA)()
     yield from of_values([[0.0, 2.0, 2.0, 0.0, np.nan, 1.0]], params=((3,), (2,), (2,), (0,), (1,)))()
-    yield Sample((uniform((0, 4, 4)),), CORNERS)
+    yield Sample((uniform((0, 2, 4, 4)),), ((2, 2), *CORNERS[1:]))
 
 
 _maximum = define(

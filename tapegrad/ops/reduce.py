@@ -587,7 +587,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     return _as(x, dtype)
 
 
-def _not_empty(name: str, x: Any, dims: Dims) -> None:
+def not_empty(name: str, x: Any, dims: Dims) -> None:
     """The error for a reduction that has no value for no elements."""
     if x._d.size:
         return
@@ -618,7 +618,7 @@ def amin(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None
 def _extreme_value(name: str, op: Any, input: Any, dim: Any, keepdim: bool, axis: Any) -> Any:
     x = tensor(input)
     dims = reduced_dims(x, dim, axis)
-    _not_empty(name, x, dims)
+    not_empty(name, x, dims)
     return op(x, dims, keepdim)
 
 
@@ -630,7 +630,7 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
     dims = None if dim is None else reduced_dims(x, dim_of(dim, x._d.ndim), None)
     if dims is None and not x._d.size:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
-    _not_empty("aminmax", x, dims)
+    not_empty("aminmax", x, dims)
     return result("aminmax", _amin(x, dims, keepdim), _amax(x, dims, keepdim))
 
 
@@ -644,14 +644,14 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         keepdim = keepdim or keepdims
         dim = dim if axis is None else axis
         if dim is None:
-            _not_empty(name, x, None)
+            not_empty(name, x, None)
             return value(x, None, False)
         if not isinstance(dim, int):
             return TABLE[elementwise].call(x, dim)
         if not x._d.ndim:
             return result(name, TABLE["clone"].call(x), tensor(np.zeros((), np.int64)))
         place = dim_of(dim, x._d.ndim)
-        _not_empty(name, x, (place,))
+        not_empty(name, x, (place,))
         return result(name, *pick(x, place, keepdim))
 
     function.__name__ = function.__qualname__ = name
@@ -684,7 +684,7 @@ def _place(name: str, op: Any, input: Any, dim: int | None, keepdim: bool) -> An
     place = None if dim is None else dim_of(dim, x._d.ndim)
     if dim is None and not x._d.size:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-    _not_empty(name, x, None if place is None else (place,))
+    not_empty(name, x, None if place is None else (place,))
     return op(x, place if x._d.ndim else None, keepdim)
 
 
@@ -732,7 +732,8 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     if (p < 0 or p == math.inf) and not _count(x._d.shape, dims):
         raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have an identity"
+            f"linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have an "
+            "identity"
         )
     a = TABLE["abs"].call(x)
     if p == float("inf"):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import errors
+from ..core.kinds import is_floating
 from ..core.op import TABLE
 from ..core.record import wrap
 from .conv import integers, tensors
@@ -405,6 +406,8 @@ def _check_image(x: Any, sizes: Sizes) -> None:
 def adaptive_mean(x: Any, sizes: Sizes) -> Any:
     """Means over windows that cover the last dimensions as evenly as possible."""
     before = shape_of(x)[-len(sizes) :]
+    if set(sizes) == {1}:
+        return TABLE["mean"].call(x, tuple(range(len(shape_of(x)) - len(sizes), len(shape_of(x)))), True)
     bounds = [adaptive_windows(n, m) for n, m in zip(before, sizes, strict=True)]
     specs = [("adaptive", n, m) for n, m in zip(before, sizes, strict=True)]
     return means(x, specs, [last - first for first, last in bounds])
@@ -481,56 +484,59 @@ def _moved_inside(place: Any, n: int, padding_mode: str, align_corners: bool) ->
     return _limited(_reflected(place, n, align_corners) if padding_mode == "reflection" else place, n)
 
 
-def _element(x: Any, places: Sequence[Array], zeros: bool) -> Any:
-    """x[n, c, *places] for integer places (N, *out), as (N, C, *out); 0 outside where `zeros`."""
-    n, c, *sizes = shape_of(x)
+def _element(rows: Any, batch: Array, places: Sequence[Array], sizes: Sequence[int], zeros: bool) -> Any:
+    """The channels (P, C) of P elements, from rows (N * elements, C); 0 outside where `zeros`."""
     inside: Any = True
-    flat: Any = 0
-    for place, size in zip(places, sizes, strict=True):
-        inside = inside & (place >= 0) & (place < size)
-        flat = flat * size + place.clip(0, size - 1)
-    out = places[0].shape[1:]
-    rows = np.arange(n * c).reshape(n, c, *(1,) * len(out)) * math.prod(sizes)
-    index = (rows + flat.astype(np.intp)[:, None]).reshape(-1)
-    values = TABLE["index"].call(TABLE["reshape"].call(x, (x._d.size,)), (index,))
-    values = TABLE["reshape"].call(values, (n, c, *out))
+    index: Any = batch
+    for place, n in zip(places, sizes, strict=True):
+        inside = inside & (place >= 0) & (place < n)
+        index = index * n + place.clip(0, n - 1)
+    values = TABLE["index"].call(rows, (index,))
     return TABLE["where"].call(wrap(inside[:, None]), values, 0.0) if zeros and not inside.all() else values
 
 
-def _whole(place: Any) -> tuple[Array, Any]:
-    """The integer below each place, and how far the place is past it; nan and huge places count as far outside."""
-    below = np.floor(place._d)
-    whole = np.where(np.abs(below) < 2**30, below, -(2.0**30))
-    return whole.astype(np.intp), place - wrap(below)
+def _whole(place: Array) -> Array:
+    """Rounded places as integers; nan and huge ones count as far outside."""
+    return np.where(np.abs(place) < 2**30, place, -(2.0**30)).astype(np.intp)
 
 
-def _sampled(x: Any, places: Sequence[Any], mode: str, padding_mode: str, align_corners: bool) -> Any:
-    """x at real places (N, *out), one tensor a dimension of x from the first."""
-    sizes = shape_of(x)[2:]
+def _sampled(x: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> Any:
+    """x (N, C, *sizes) at the places of a grid (N, *out, dims), whose last dimension counts from x's last one."""
+    n, c, *sizes = shape_of(x)
+    out, dims = shape_of(grid)[1:-1], len(sizes)
     zeros = padding_mode == "zeros"
-    places = [_unnormalized(p, n, align_corners) for p, n in zip(places, sizes, strict=True)]
+    flat = TABLE["reshape"].call(grid, (n * math.prod(out), dims))
+    given = [TABLE["index"].call(flat, (Ellipsis, dims - 1 - d)) for d in range(dims)]
+    places = [_unnormalized(p, n, align_corners) for p, n in zip(given, sizes, strict=True)]
     if mode != "bicubic":
         places = [_moved_inside(p, n, padding_mode, align_corners) for p, n in zip(places, sizes, strict=True)]
-    if mode == "nearest":
-        rounded = [np.rint(p._d) for p in places]
-        return _element(x, [np.where(np.abs(r) < 2**30, r, -1.0).astype(np.intp) for r in rounded], zeros)
-    bases, past = zip(*[_whole(p) for p in places], strict=True)
-    if mode == "bicubic":
-        steps, weights = range(-1, 3), [cubic_weights(t) for t in past]
-    else:
-        steps, weights = range(2), [[1.0 - t, t] for t in past]
+    rows = TABLE["reshape"].call(TABLE["permute"].call(x, (0, *range(2, dims + 2), 1)), (n * math.prod(sizes), c))
+    batch = np.repeat(np.arange(n), math.prod(out))
     total: Any = None
-    for choice in np.ndindex(*(len(steps),) * len(sizes)):
-        at = [b + steps[k] for b, k in zip(bases, choice, strict=True)]
+    for at, weight in _neighbours(places, mode):
         if mode == "bicubic" and not zeros:
-            at = [
-                np.rint(_moved_inside(wrap(p.astype(x._d.dtype)), n, padding_mode, align_corners)._d).astype(np.intp)
-                for p, n in zip(at, sizes, strict=True)
-            ]
-        weight = math.prod([w[k] for w, k in zip(weights, choice, strict=True)])
-        part = _element(x, at, zeros) * TABLE["unsqueeze"].call(weight, (len(weight), 1, *shape_of(weight)[1:]))
+            centres = [wrap(p.astype(x._d.dtype)) for p in at]
+            at = [np.rint(_moved_inside(p, n, padding_mode, align_corners)._d) for p, n in zip(centres, sizes, strict=True)]
+            at = [_whole(p) for p in at]
+        part = _element(rows, batch, at, sizes, zeros)
+        part = part if weight is None else part * TABLE["reshape"].call(weight, (len(batch), 1))
         total = part if total is None else total + part
-    return total
+    image = TABLE["permute"].call(TABLE["reshape"].call(total, (n, *out, c)), (0, len(out) + 1, *range(1, len(out) + 1)))
+    return TABLE["contiguous"].call(image)
+
+
+def _neighbours(places: Sequence[Any], mode: str) -> Any:
+    """The elements around each place, as integers one array a dimension, and their weights (None: 1)."""
+    if mode == "nearest":
+        yield [_whole(np.rint(p._d)) for p in places], None
+        return
+    below = [np.floor(p._d) for p in places]
+    bases, past = [_whole(b) for b in below], [p - wrap(b) for p, b in zip(places, below, strict=True)]
+    weights = [cubic_weights(t) if mode == "bicubic" else [1.0 - t, t] for t in past]
+    first = -1 if mode == "bicubic" else 0
+    for choice in np.ndindex(*[len(w) for w in weights]):
+        at = [b + (first + k) for b, k in zip(bases, choice, strict=True)]
+        yield at, math.prod([w[k] for w, k in zip(weights, choice, strict=True)])
 
 
 GRID_MODES, GRID_PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
@@ -606,11 +612,10 @@ def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_cor
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if x._d.dtype != g._d.dtype:
         raise RuntimeError(f"expected scalar type {errors.dtype_name(x._d.dtype)} but found {errors.dtype_name(g._d.dtype)}")
-    if x._d.dtype.kind != "f":
+    if not is_floating(x._d.dtype):
         got = errors.dtype_name(x._d.dtype)
         raise NotImplementedError(f"\"grid_sampler_{len(a) - 2}d_cpu_kernel_impl\" not implemented for '{got}'")
-    places = [TABLE["index"].call(g, (Ellipsis, k)) for k in range(len(a) - 3, -1, -1)]
-    return _sampled(x, places, mode, padding_mode, align_corners)
+    return _sampled(x, g, mode, padding_mode, align_corners)
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
@@ -621,7 +626,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     """
     (t,) = tensors("affine_grid", theta=theta)
     shape, size = shape_of(t), tuple(integers("affine_grid", "size", size))
-    if t._d.dtype.kind != "f":
+    if not is_floating(t._d.dtype):
         raise ValueError(f"Expected theta to have floating point type, but got {t.dtype}")
     dims = len(size) - 2
     if dims not in (2, 3):

@@ -6,14 +6,13 @@ from collections import namedtuple
 from typing import Any
 
 from ..arrays import dtypes
-from .shape import with_out as takes_out  # noqa: F401
 
 RANKED = ("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin")
 FIELDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(RANKED, ("values", "indices")),
     "aminmax": ("min", "max"), "frexp": ("mantissa", "exponent"), "histogram": ("hist", "bin_edges"),
     "qr": ("Q", "R"), "svd": ("U", "S", "V"), "slogdet": ("sign", "logabsdet"), "lu_unpack": ("P", "L", "U"),
-    "triangular_solve": ("solution", "cloned_coefficient"), "geqrf": ("a", "tau"),
+    "triangular_solve": ("solution", "cloned_coefficient"),
     "linalg_cholesky_ex": ("L", "info"), "linalg_qr": ("Q", "R"), "linalg_lu": ("P", "L", "U"),
     "linalg_lu_factor": ("LU", "pivots"), "linalg_lu_factor_ex": ("LU", "pivots", "info"),
     "linalg_eigh": ("eigenvalues", "eigenvectors"), "linalg_eig": ("eigenvalues", "eigenvectors"),

@@ -10,7 +10,7 @@ from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box, wrap
 from .define import define
-from .index import WRITES, Index, add_into, grid_write, line_of, sliced_source, written
+from .index import WRITES, Index, Places, add_into, grid_write, line_of, sliced_source, written
 from .operands import tensor
 from .samples import cases, joined, of_values
 from .shape import numpy_names, shape_of, with_out
@@ -86,7 +86,7 @@ def _products(x: Any, v: Any, places: Any, include_self: bool) -> Any:
     return TABLE["index_put"].call(x, v, (touched,))
 
 
-def _reduced(how: str, x: Any, v: Any, key: Index, include_self: bool) -> Any:
+def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
     """x, of at least one dimension, with v reduced into it at the places of an advanced index."""
     shape = x._d.shape
     if how in ("sum", "mean"):
@@ -97,7 +97,7 @@ def _reduced(how: str, x: Any, v: Any, key: Index, include_self: bool) -> Any:
         add_into(count, np.ones(v._d.shape, np.int64), key)
         count = wrap(np.maximum(count, 1).astype(x._d.dtype))
         return total // count if x._d.dtype.kind in "iu" else total / count
-    places = np.arange(x._d.size).reshape(shape)[key]
+    places = key.at if isinstance(key, Places) else np.arange(x._d.size).reshape(shape)[key]
     x, v = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v))
     places = places.reshape(-1)
     if how == "prod":
@@ -175,7 +175,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
         raise RuntimeError("reduce argument must be either add or multiply.")
     _, key, v = grid_write("scatter_add", x, dim, index, value if src is None else src)
     if not shape_of(v):
-        v = TABLE["expand"].call(v, np.broadcast_shapes(*[i.shape for i in key]))
+        v = TABLE["expand"].call(v, key.at.shape)
     return _of_line(x, lambda line: _reduced("sum" if reduce == "add" else "prod", line, v, key, True))
 
 

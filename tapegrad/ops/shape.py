@@ -8,13 +8,13 @@ import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, kernels
-from ..arrays.numpy import restrided
+from ..arrays.numpy import overlaps, restrided
 from ..core import alias, rules
 from ..core.op import TABLE
 from ..core.record import Box, wrap
@@ -109,6 +109,13 @@ def dim_of(dim: int, rank: int) -> int:
     return dim % rank
 
 
+def dim_within(dim: int, rank: int) -> int:
+    """A dimension counted from the front, where a tensor of no dimensions will not do."""
+    if not rank:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return dim_of(dim, rank)
+
+
 def dims_of(dims: Any, rank: int) -> tuple[int, ...]:
     """Distinct dimensions counted from the front."""
     result = tuple([dim_of(d, rank) for d in dims]) if isinstance(dims, tuple | list | Sequence) else (dim_of(dims, rank),)
@@ -145,6 +152,42 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
+def _flipped(x: Any, dims: tuple[int, ...]) -> Any:
+    return x[tuple([slice(None, None, -1) if d in dims else slice(None) for d in range(x.ndim)])].copy()
+
+
+def _rolled(x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    for shift, dim in zip(shifts, dims, strict=True):
+        before = (slice(None),) * dim
+        k = shift % x.shape[dim] if x.shape[dim] else 0
+        x = np.concatenate((x[(*before, slice(x.shape[dim] - k, None))], x[(*before, slice(x.shape[dim] - k))]), dim)
+    return x
+
+
+@functools.lru_cache(64)
+def _triangle(rows: int, columns: int, diagonal: int, upper: bool) -> Any:
+    """Mask of what is not in the triangle."""
+    lower = np.tri(rows, columns, diagonal - upper, bool)
+    return lower if upper else ~lower
+
+
+def _lower(x: Any, diagonal: int) -> Any:
+    return _without(x, diagonal, False)
+
+
+def _upper(x: Any, diagonal: int) -> Any:
+    return _without(x, diagonal, True)
+
+
+def _without(x: Any, diagonal: int, upper: bool) -> Any:
+    rows, columns = x.shape[-2:]
+    make = _triangle if rows * columns <= CACHED else _triangle.__wrapped__
+    out = np.array(x, order="C")
+    np.copyto(out, np.zeros((), x.dtype), where=make(rows, columns, diagonal, upper))
+    return out
+
+
+CACHED = 1 << 14  # elements of a mask that is kept
 define(
     "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),), params=("shape",),
     display="SumToSize", wide=True,
@@ -167,30 +210,37 @@ for _name, _display in (("permute", "Permute"), ("transpose", "Transpose"), ("t"
         _name, "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
         display=_display, samples=cases(((2, 3, 4), ((2, 0, 1),)), ((2, 3), ((1, 0),)), ((), ((),)), complex_too=True),
     )  # fmt: skip
-define(
-    "bits", "constant", lambda x, dtype: x.view(dtype), params=("dtype",),
-    samples=cases(((2, 3), (np.dtype(np.int64),)), ((2, 3), (np.dtype(np.float32),)), ((), (np.dtype(np.int64),))),
-)  # fmt: skip
+
+
+class _Bits(NamedTuple):
+    """The step of a view that takes the memory's bits for another dtype: no record, since it has no gradient."""
+
+    name: str = "bits"
+
+    def forward(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        return x.view(dtype)
+
+
 define(
     "mT", "linear", lambda x: x.swapaxes(-1, -2), (lambda xp, g, ans, x: xp.mT(g),), display="Transpose",
     samples=cases(((2, 3), ()), ((4, 0, 3), ()), complex_too=True),
 )  # fmt: skip
 _flip = define(
-    "flip", "linear", np.flip, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), params=("dims",),
+    "flip", "linear", _flipped, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), params=("dims",),
     samples=cases(((2, 3), ((1,),)), ((2, 3), ((0, 1),)), complex_too=True),
 )  # fmt: skip
 _roll = define(
-    "roll", "linear", np.roll,
+    "roll", "linear", _rolled,
     (lambda xp, g, ans, x, shifts, dims: xp.roll(g, tuple([-s for s in shifts]), dims),), params=("shifts", "dims"),
     samples=cases(((2, 3), ((1,), (1,))), ((4, 3), ((3, -1), (0, 1))), complex_too=True),
 )  # fmt: skip
 TRIANGLES = cases(((3, 3), (0,)), ((2, 3), (1,)), ((2, 3, 2), (-1,)), complex_too=True)
 _tril = define(
-    "tril", "linear", np.tril, (lambda xp, g, ans, x, diagonal: xp.tril(g, diagonal),), params=("diagonal",),
+    "tril", "linear", _lower, (lambda xp, g, ans, x, diagonal: xp.tril(g, diagonal),), params=("diagonal",),
     samples=TRIANGLES,
 )  # fmt: skip
 _triu = define(
-    "triu", "linear", np.triu, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), params=("diagonal",),
+    "triu", "linear", _upper, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), params=("diagonal",),
     samples=TRIANGLES,
 )  # fmt: skip
 
@@ -244,8 +294,13 @@ def _strided_sum(
 ) -> Any:
     """Each element of g added at its place in the line of x's elements."""
     n = prod(shape)
-    places = _strided(np.arange(n), size, stride, offset)
-    line = kernels.add_at_flat(n, places.reshape(-1), np.ascontiguousarray(g).reshape(-1))
+    line = np.zeros(n, g.dtype)
+    part = _strided(line, size, stride, offset)
+    if not overlaps(part):
+        part[...] = g
+    else:
+        places = _strided(np.arange(n), size, stride, offset)
+        line = kernels.add_at_flat(n, places.reshape(-1), np.ascontiguousarray(g).reshape(-1))
     return line.reshape([shape[d] for d in order]).transpose(_inverse(order))
 
 
@@ -486,7 +541,7 @@ def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
             )
         if x._d.strides[-1] != x._d.itemsize:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {old} as {new} (different element sizes)")
-    return alias.view(alias.detached(x), TABLE["bits"], dtype)
+    return alias.untracked_view(x, _Bits(), dtype)
 
 
 def view_as(input: Any, other: Any) -> Any:
@@ -645,7 +700,7 @@ def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
             raise RuntimeError(
                 f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}"
             )
-    for i, n in enumerate(shape):
+    for i, n in reversed(list(enumerate(shape))):
         if n not in (1, full[i + lead]):
             raise RuntimeError(
                 f"The expanded size of the tensor ({full[i + lead]}) must match the existing size ({n}) at non-singleton "
@@ -746,6 +801,8 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     first = shape_of(xs[0])
     for i, x in enumerate(xs):
         shape = shape_of(x)
+        if shape == first:
+            continue
         if len(shape) != len(first):
             raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
         for j, (n, m) in enumerate(zip(first, shape, strict=True)):
@@ -882,7 +939,7 @@ def select(input: Any, dim: int, index: int) -> Any:
 def flip(input: Any, *places: Any, dims: Any = None) -> Any:
     """Elements in reverse order along the given dimensions (a copy)."""
     x = tensor(input)
-    return TABLE["clone"].call(_flip(x, dims_of(given("flip", "dims", places, dims), len(shape_of(x)))))
+    return _flip(x, dims_of(given("flip", "dims", places, dims), len(shape_of(x))))
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
@@ -984,39 +1041,41 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     full, steps = sizes((size,)), sizes((stride,))
     if len(full) != len(steps):
         raise RuntimeError("mismatch in length of strides and shape")
-    if any(n < 0 for n in steps):
+    if min(steps, default=0) < 0:
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
-    if any(n < 0 for n in full):
+    if min(full, default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(full)} and strides={list(steps)}")
     own, base, root = alias.layers(x)
-    start, stop = _extent(root)
-    offset = (_extent(own)[0] - start) // root.itemsize if storage_offset is None else operator.index(storage_offset)
-    last = -1 if 0 in full else offset + builtins_sum((n - 1) * k for n, k in zip(full, steps, strict=True))
-    if offset < 0 or (last + 1) * root.itemsize > stop - start:
+    whole = own is root and own.flags.c_contiguous
+    at, count = (0, own.size) if whole else place_in(own, root)
+    offset = at if storage_offset is None else operator.index(storage_offset)
+    last = -1 if 0 in full else offset + builtins_sum([(n - 1) * k for n, k in zip(full, steps, strict=True)])
+    if offset < 0 or last >= count:
+        step = root.itemsize
         raise RuntimeError(
-            f"setStorage: sizes {list(full)}, strides {list(steps)}, storage offset {offset}, and itemsize {root.itemsize} "
-            f"requiring a storage size of {(last + 1) * root.itemsize} are out of bounds for storage of size {stop - start}"
+            f"setStorage: sizes {list(full)}, strides {list(steps)}, storage offset {offset}, and itemsize {step} "
+            f"requiring a storage size of {(last + 1) * step} are out of bounds for storage of size {count * step}"
         )
+    if whole:
+        return _view(x, "as_strided", full, steps, offset, tuple(range(own.ndim)))
     for part, view_it in ((own, alias.view), (base, alias.view_of_base)):
-        order, begin = memory_order(part), (_extent(part)[0] - start) // root.itemsize
-        if part.transpose(order).flags.c_contiguous and offset - begin >= 0 and last - begin < part.size:
+        order, begin = memory_order(part), place_in(part, root)[0]
+        if part.transpose(order).flags.c_contiguous and offset >= begin and last - begin < part.size:
             return view_it(x, TABLE["as_strided"], full, steps, offset - begin, order)
     if x._s > 0 and is_recording():
         raise RuntimeError(
             "as_strided() reaches past a tensor that is part of a larger one which is gone: keep the larger one, and take "
             "the view of it."
         )
-    count = (stop - start) // root.itemsize
     line = restrided(root, (count,), (root.itemsize,))
-    at = (_extent(own)[0] - start) // root.itemsize
     places = _strided(np.arange(count), own.shape, tuple([n // root.itemsize for n in own.strides]), at)
     return TABLE["as_strided"].call(TABLE["index_put"].call(wrap(line.copy()), x, (places,)), full, steps, offset, (0,))
 
 
-def _extent(a: Any) -> tuple[int, int]:
-    """First address of an array's elements and the one past its last."""
-    low, high = np.lib.array_utils.byte_bounds(a)
-    return low, high
+def place_in(part: Any, block: Any) -> tuple[int, int]:
+    """Where a part begins in a block, and the block's length, in elements."""
+    low, high = np.lib.array_utils.byte_bounds(block)
+    return (np.lib.array_utils.byte_bounds(part)[0] - low) // block.itemsize, (high - low) // block.itemsize
 
 
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
@@ -1302,8 +1361,10 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     a, b = (dim_of(d, rank) for d in plane)
     if a == b:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
-    turned = x if k % 4 == 0 else _flip(x, {1: (b,), 2: (a, b), 3: (a,)}[k % 4])
-    return TABLE["clone"].call(transpose(turned, a, b) if k % 2 else turned)
+    if k % 4 == 0:
+        return TABLE["clone"].call(x)
+    turned = _flip(x, {1: (b,), 2: (a, b), 3: (a,)}[k % 4])
+    return transpose(turned, a, b) if k % 2 else turned
 
 
 def fliplr(input: Any) -> Any:
@@ -1421,6 +1482,66 @@ unbind_copy = _copied(unbind)
 unfold_copy = _copied(unfold)
 unsqueeze_copy = _copied(unsqueeze)
 view_copy = _copied(view)
+
+
+# ------------------------------------------------------------------------------------------------------ what a tensor is
+
+
+def numel(input: Any) -> int:
+    """Number of elements."""
+    return prod(shape_of(input))
+
+
+def broadcast_shapes(*shapes: Any) -> dtypes.Size:
+    """The shape that tensors of these shapes have together."""
+    result: list[int] = []
+    for i, shape in enumerate(shapes):
+        sizes = [operator.index(shape)] if hasattr(shape, "__index__") else list(shape)
+        result = [1] * (len(sizes) - len(result)) + result
+        for k in range(-1, -len(sizes) - 1, -1):
+            if result[k] == 1:
+                result[k] = sizes[k]
+            elif sizes[k] not in (1, result[k]):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {sizes[k]} at {k}! Mismatching argument at index {i} "
+                    f"had {tuple(sizes)}; but expected shape should be broadcastable to {result}"
+                )
+    return dtypes.Size(result)
+
+
+def clone(input: Any, *, memory_format: Any = None) -> Any:
+    """A recorded copy."""
+    return TABLE["clone"].call(tensor(input))
+
+
+def detach(input: Any) -> Any:
+    """The same memory without history."""
+    return alias.detached(tensor(input))
+
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have one shape."""
+    return shape_of(input) == shape_of(other)
+
+
+def is_nonzero(input: Any) -> bool:
+    """Whether the one element is not 0."""
+    return bool(input)
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether the dtype is a real floating-point one."""
+    return input.is_floating_point()  # type: ignore[no-any-return]
+
+
+def is_complex(input: Any) -> bool:
+    """Whether the dtype is complex."""
+    return input.is_complex()  # type: ignore[no-any-return]
+
+
+def is_signed(input: Any) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input.is_signed()  # type: ignore[no-any-return]
 
 
 arrays.stack = stack

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.op import TABLE
 from .define import define
 from .operands import each, no_kernel, refused_as, tensor
-from .reduce import backwards, d_extreme, d_pick, pick, take_along
+from .reduce import backwards, d_extreme, d_pick, not_empty, pick, take_along
 from .results import result
 from .samples import cases, joined, of_values
 from .shape import dim_of, numpy_names, shape_of, with_out
@@ -280,14 +280,14 @@ def _middle(name: str, value: Any, pair: Any, input: Any, dim: int | None, keepd
     if dim is None:
         x = tensor(input)
         return value(x, None, False) if x._d.size else TABLE["mean"].call(x, None, False)  # nan
-    x, d = _not_empty(name, input, dim)
+    x, d = _along_some(name, input, dim)
     return _back(name, pair(x, d, keepdim), input)
 
 
-def _not_empty(name: str, input: Any, dim: int) -> tuple[Any, int]:
+def _along_some(name: str, input: Any, dim: int) -> tuple[Any, int]:
+    """`_along`, of a dimension that is not empty."""
     x, d = _along(input, dim)
-    if not x._d.shape[d]:
-        raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+    not_empty(name, x, (d,))
     return x, d
 
 
@@ -295,7 +295,7 @@ def _not_empty(name: str, input: Any, dim: int) -> tuple[Any, int]:
 @numpy_names
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """(values, indices) of the k-th smallest elements along `dim`, counted from 1; of equal ones the first."""
-    x, d = _not_empty("kthvalue", input, dim)
+    x, d = _along_some("kthvalue", input, dim)
     if not 1 <= k <= x._d.shape[d]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {d}")
     return _back("kthvalue", _kthvalue(x, d, keepdim, operator.index(k)), input)
@@ -305,7 +305,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 @numpy_names
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """(values, indices) of the most frequent elements along `dim`, the smallest of equally frequent ones; its last place."""
-    x, d = _not_empty("mode", input, dim)
+    x, d = _along_some("mode", input, dim)
     return _back("mode", _mode(x, d, keepdim), input)
 
 

@@ -330,12 +330,11 @@ define(
 )  # fmt: skip
 
 
-def _bessel_scipy(name: str, scaled: str, d: Callable[[Any, Any, Any, int], Any], samples: Any) -> Callable[..., Any]:
+def _bessel_scipy(name: str, function: str, d: Rule, samples: Any) -> Callable[..., Any]:
     """The record of a Bessel function of any order; its derivative goes to the neighbouring orders (DLMF 10.6, 10.29)."""
     return define(  # type: ignore[no-any-return]
-        name, "elementwise", lambda x, order: getattr(_scipy("special." + name), scaled)(order, x).astype(x.dtype),
-        (lambda xp, ans, x, order: d(xp, ans, x, order),), params=("order",), singular=True, integers="float",
-        samples=samples,
+        name, "elementwise", lambda x, order: getattr(_scipy("special." + name), function)(order, x).astype(x.dtype), (d,),
+        params=("order",), singular=True, integers="float", samples=samples,
     )  # fmt: skip
 
 
@@ -423,6 +422,10 @@ def _polynomial(name: str, first: Callable[[Any], Any], step: Step) -> Callable[
     def function(input: Any, n: Any) -> Any:
         x = promoted([tensor(input)], integers_to_float=True)[0]
         degrees = operand(n, False)
+        if isinstance(degrees, int | float):
+            degrees = math.trunc(degrees)
+        elif degrees.is_floating_point():
+            degrees = elementwise.trunc(degrees)
         degree = degrees if isinstance(degrees, int | float) else degrees._d
         last = int(np.max(degree, initial=0))
         p = [TABLE["where"].call(elementwise.isnan(x), x, 1.0), first(x)][: last + 1]

@@ -16,7 +16,7 @@ from .linalg import matmul
 from .operands import promoted, tensor
 from .reduce import cumsum, norm, sum
 from .results import result
-from .shape import cat, diagonal, dim_of, numpy_names, squeeze, transpose, unsqueeze, with_out
+from .shape import cat, diagonal, dim_of, dim_within, numpy_names, squeeze, transpose, unsqueeze, with_out
 
 # ---------------------------------------------------------------------------------------------------------- covariances
 
@@ -113,7 +113,8 @@ def _bounds(name: str, x: Any, low: float, high: float) -> tuple[float, float]:
         raise RuntimeError(f"torch.{name}: range of [{low}, {high}] is not finite")
     if low > high:
         raise RuntimeError(f"torch.{name}: max must be larger than min")
-    return (low - 1, high + 1) if low == high else (low, high)
+    around = 1 if name == "histc" else 0.5  # of equal elements
+    return (low - around, high + around) if low == high else (low, high)
 
 
 def _real_values(name: str, input: Any) -> Any:
@@ -162,12 +163,6 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 # ------------------------------------------------------------------------------------------------- sums along a grid
 
 
-def _one_dim(x: Any, dim: int) -> int:
-    if not x._d.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return dim_of(dim, x._d.ndim)
-
-
 def _part(x: Any, dim: int, start: int | None, stop: int | None) -> Any:
     return x[(slice(None),) * dim + (slice(start, stop),)]
 
@@ -180,7 +175,7 @@ def _neighbours(x: Any, dim: int) -> tuple[Any, Any]:
 def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
     """Twice the areas of the trapezoids between neighbouring samples, and the dimension they lie along."""
     y = tensor(y)
-    d = _one_dim(y, dim)
+    d = dim_within(dim, y._d.ndim)
     before, after = _neighbours(y, d)
     if x is None:
         return (before + after) * (1 if dx is None else dx), d
