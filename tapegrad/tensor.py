@@ -732,7 +732,8 @@ class Tensor(Box, TableMethods):
         """A capsule of the array for libraries that read DLPack; they share its memory."""
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        return alias.export(self).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # which NumPy 2.0 does not know
+        return alias.export(self).__dlpack__(stream=stream, **{k: v for k, v in given.items() if v is not None})
 
     def __dlpack_device__(self) -> Any:
         """The device in DLPack's terms: the CPU."""

@@ -68,7 +68,7 @@ COUNTERPARTS = {
     **{name: getattr(jnp, name) for name in NUMPY_NAMES.split()},
     **{name: getattr(jnp, "arc" + name[1:]) for name in ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh")},
     "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.true_divide, "neg": jnp.negative, "pow": jnp.power,
-    "pow_scalar": lambda x, k: x**k, "rsqrt": lax.rsqrt, "round": jnp.round, "sgn": jnp.sign,
+    "pow_scalar": lambda x, k: x**k, "rsqrt": lax.rsqrt, "round": jnp.round, "round_decimals": jnp.round, "sgn": jnp.sign,
     **{name: getattr(jnp, name) for name in ("cbrt", "copysign", "fmax", "fmin", "logaddexp2")},
     **{name: getattr(special, name) for name in ("digamma", "entr", "erfinv", "log_ndtr", "ndtri")},
     **{name: getattr(special, name) for name in ("i0", "i0e", "i1", "i1e")},

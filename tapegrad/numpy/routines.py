@@ -86,8 +86,8 @@ def _vecmat(x: Any, y: Any) -> Any:
 UFUNCS |= {
     np.cbrt: TABLE["cbrt"].call, np.heaviside: _heaviside, np.copysign: parts.copysign, np.fmax: parts.fmax,
     np.fmin: parts.fmin, np.deg2rad: parts.deg2rad, np.radians: parts.deg2rad, np.rad2deg: parts.rad2deg,
-    np.degrees: parts.rad2deg, np.signbit: parts.signbit, np.logaddexp2: elementwise.logaddexp2, np.nextafter: parts.nextafter,
-    np.ldexp: parts.ldexp, np.frexp: parts.frexp, np.gcd: parts.gcd, np.lcm: parts.lcm,
+    np.degrees: parts.rad2deg, np.signbit: parts.signbit, np.logaddexp2: elementwise.logaddexp2,
+    np.nextafter: parts.nextafter, np.ldexp: parts.ldexp, np.frexp: parts.frexp, np.gcd: parts.gcd, np.lcm: parts.lcm,
     np.left_shift: parts.bitwise_left_shift, np.right_shift: parts.bitwise_right_shift, np.divmod: _divmod, np.modf: _modf,
     np.vecdot: _vecdot,
 }  # fmt: skip
