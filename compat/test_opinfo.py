@@ -104,7 +104,7 @@ def coverage_page():
         "# Coverage",
         "",
         f"PyTorch 2.13 ships sample inputs for its own tests. `compat/` runs those of its {len(ROWS)} differentiable",
-        "operations (with their variants) through both libraries, in float64 and complex128: value, vjp and second-order vjp;",
+        "operations (with their variants) through both libraries, in float64 and complex128: value, vjp, second-order vjp;",
         "the second order against finite differences where PyTorch has no double backward.",
         f"**{len(covered())} of {len(ROWS)}** agree in every sample. The rest:",
         "",

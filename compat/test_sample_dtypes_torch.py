@@ -29,7 +29,6 @@ ALL = tuple(DTYPES)
 TIES = "which of equal elements comes first, where the order is not asked to be stable"
 STATISTICS = "the statistics beside the result stay in float32, in which they are computed"
 NO_COMPLEX32 = "NumPy has no complex32"
-MASKED = "PyTorch gives indices, or a logarithm, in the input's dtype"
 # name -> (reason, dtypes)
 KNOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "sort": (TIES, (*HALF, "uint8", "bool")), "argsort": (TIES, (*HALF, "uint8", "bool")), "kthvalue": (TIES, WHOLE),
@@ -41,13 +40,6 @@ KNOWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "nn.functional.hinge_embedding_loss": ("PyTorch sums in bfloat16", ("bfloat16",)),
     "nn.functional.soft_margin_loss": ("PyTorch's exp overflows", ("float16",)),
     "nn.functional.margin_ranking_loss": ("PyTorch's bytes wrap around", ("uint8",)),
-    "masked.argmax": (MASKED, (*HALF, "float32", "int32", "uint8")),
-    "masked.argmin": (MASKED, (*HALF, "float32", "int32", "uint8")),
-    "masked.logsumexp": (MASKED, WHOLE),
-    "sum_to_size": ("sums of integers keep their dtype", ("int32", "uint8", "bool")),
-    "einsum": ("sums of integers keep their dtype", ("int32", "uint8")),
-    "addr": ("PyTorch's sum of bools is one", ("bool",)),
-    **dict.fromkeys(("addmv", "addbmm", "baddbmm"), ("a floating-point beta of integers is refused", WHOLE)),
     **dict.fromkeys(("nn.functional.interpolate:bicubic", "_upsample_bilinear2d_aa"),
                     ("PyTorch rounds between the axes", ("uint8",))),
     "as_strided:partial_views": ("the sample's memory is laid out anew", ("bfloat16",)),

@@ -81,13 +81,15 @@ def amin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = Non
 
 
 def argmax(input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Index of the largest of the elements taken in."""
-    return _cast(reduce.argmax(_filled(input, mask, -INFINITY), dim, keepdim), dtype)
+    """Index of the largest of the elements taken in, in the input's dtype unless one is given."""
+    x = tensor(input)
+    return _cast(reduce.argmax(_filled(x, mask, -INFINITY), dim, keepdim), dtype or x.dtype)
 
 
 def argmin(input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Index of the smallest of the elements taken in."""
-    return _cast(reduce.argmin(_filled(input, mask, INFINITY), dim, keepdim), dtype)
+    """Index of the smallest of the elements taken in, in the input's dtype unless one is given."""
+    x = tensor(input)
+    return _cast(reduce.argmin(_filled(x, mask, INFINITY), dim, keepdim), dtype or x.dtype)
 
 
 def _count(x: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
@@ -121,8 +123,9 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
 
 
 def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """log(sum(exp())) of the elements taken in."""
-    return _cast(reduce.logsumexp(_filled(input, mask, -INFINITY), dim, keepdim), dtype)
+    """log(sum(exp())) of the elements taken in, in the input's dtype unless one is given."""
+    x = tensor(input)
+    return _cast(reduce.logsumexp(_filled(x, mask, -INFINITY), dim, keepdim), dtype or x.dtype)
 
 
 def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:

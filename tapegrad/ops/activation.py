@@ -241,9 +241,14 @@ def selu(input: Any, inplace: bool = False) -> Any:
     return applied("selu", _selu, input, inplace)
 
 
+def _silu(x: Any) -> Any:
+    x = tensor(x)
+    return x * elementwise.sigmoid(x) if x._d.dtype.kind == "c" else elementwise.silu(x)
+
+
 def silu(input: Any, inplace: bool = False) -> Any:
     """input * sigmoid(input)."""
-    return applied("silu", elementwise.silu, input, inplace)
+    return applied("silu", _silu, input, inplace)
 
 
 def _mish(x: Any) -> Any:

@@ -13,8 +13,10 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core.op import TABLE
-from .operands import promoted, tensor
+from .operands import promoted, tensor, to_dtype
 from .shape import dim_of, shape_of
 
 Label = str | int  # a letter, or -1, -2, .. for the dimensions of an ellipsis, counted from its end
@@ -273,7 +275,7 @@ def _contract(
 
 def run(p: Plan, operands: Sequence[Any]) -> Any:
     """Carry a plan out on tensors."""
-    xs = [_prepared(x, step) for x, step in zip(operands, p.preparations, strict=True)]
+    xs = promoted([_prepared(x, step) for x, step in zip(operands, p.preparations, strict=True)])
     for step in p.contractions:
         x = _arranged(xs[step.first], step.orders[0], step.shapes[0])
         y = _arranged(xs[step.second], step.orders[1], step.shapes[1])
@@ -289,7 +291,10 @@ def _prepared(x: Any, step: Preparation) -> Any:
         x = TABLE["diagonal"].call(x, 0, a, b)
     if step.shape is not None:
         x = _reshaped(x, step.shape)
-    return TABLE["sum"].call(x, step.summed, False) if step.summed else x
+    if not step.summed:
+        return x
+    wide = to_dtype(x, np.dtype(np.int64)) if x._d.dtype.kind in "biu" else x
+    return TABLE["sum"].call(wide, step.summed, False)
 
 
 def _arranged(x: Any, order: tuple[int, ...], shape: Shape | None = None) -> Any:
@@ -326,7 +331,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
         left, right = tuple([dim_of(d, len(sx)) for d in left]), tuple([dim_of(d, len(sy)) for d in right])
     if len(left) != len(right):
         raise RuntimeError(f"both dimension lists should have same length: got {list(left)} and {list(right)}")
-    return run(_tensordot_plan(sx, sy, left, right), [x, y])
+    return to_dtype(run(_tensordot_plan(sx, sy, left, right), [x, y]), x._d.dtype)
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,7 @@ from . import reduce
 from .define import define
 from .einsum import tensordot
 from .elementwise import add, conj, mul, sub
-from .operands import operand, promoted, refused, tensor
+from .operands import number_fits, operand, promoted, refused, tensor
 from .samples import cases, joined, of_values
 from .shape import broadcast_to, cat, diagonal, dim_of, expand, flip, numpy_names, reshape, shape_of, unsqueeze, with_out
 
@@ -282,11 +282,13 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
 
 
 def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
-    """beta * input + alpha * product; the input is not read for beta 0."""
-    if product._d.dtype.kind in "iu":
-        for name, factor in (("beta", beta), ("alpha", alpha)):
-            if isinstance(factor, float):
-                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    """beta * input + alpha * product; the input is not read for beta 0. Integers take the whole part of beta and alpha."""
+    dtype = product._d.dtype
+    if dtype.kind in "biu":
+        number_fits(beta, dtype)
+        number_fits(alpha, dtype)
+        whole = bool if dtype.kind == "b" else int
+        beta, alpha = whole(beta), whole(alpha)
     scaled = product if alpha == 1 else mul(product, alpha)
     if beta == 0:
         return scaled
@@ -317,8 +319,13 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) 
 
 @with_out
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * input + alpha * outer(vec1, vec2)."""
-    return _plus(input, _outer("addr", vec1, vec2, ("vec1", "vec2")), beta, alpha)
+    """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
+    product = _outer("addr", vec1, vec2, ("vec1", "vec2"))
+    if product._d.dtype.kind in "biu":
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    return _plus(input, product, beta, alpha)
 
 
 @with_out

@@ -16,7 +16,7 @@ from ..arrays.numpy import add_reduce, quiet, wide_sum
 from ..core.op import TABLE
 from .decompose import svdvals_of
 from .define import binary, define
-from .operands import Refusal, each, no_kernel, refused_as, tensor
+from .operands import Refusal, each, floating, no_kernel, refused_as, tensor
 from .results import result
 from .samples import Sample, cases, complex_uniform, joined, of_values, pairs, uniform
 from .shape import dim_of, dims_of, numpy_names, shape_of, with_out
@@ -178,12 +178,12 @@ ROWS = joined(cases(((2, 3), (1,)), ((2, 3, 2), (1,)), ((2, 0), (1,))), of_value
 _softmax_op = define(
     "softmax", "general", lambda x, dim: kernels.softmax(x, dim),
     (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),), params=("dim",), row=(0, None),
-    refuses=no_kernel("biuc", "softmax_lastdim_kernel_impl"), samples=ROWS,
+    samples=ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", lambda x, dim: kernels.log_softmax(x, dim),
     (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), row=(0, None),
-    refuses=no_kernel("biuc", "log_softmax_lastdim_kernel_impl"), samples=ROWS,
+    samples=ROWS,
 )  # fmt: skip
 
 # Extremes of value only: ties share evenly; counted in a wide type.
@@ -803,23 +803,28 @@ def _no_flag(dim: Any) -> Any:
     return None if isinstance(dim, bool) else dim  # var(x, True) means unbiased=True
 
 
-def _normaliser(op: Any, input: Any, dim: int, dtype: Any) -> Any:
+def _normaliser(name: str, op: Any, input: Any, dim: int, dtype: Any) -> Any:
     x = _start(input, dtype)
-    if not x._d.ndim:
+    rank = x._d.ndim
+    along = dim_of(dim, rank)
+    if x._d.size:
+        last = "lastdim_" if along >= rank - 1 else ""
+        floating(x, f"{name}_{last}kernel_impl")
+    if not rank:
         return TABLE["reshape"].call(op(TABLE["reshape"].call(x, (1,)), 0), ())
-    return op(x, dim_of(dim, x._d.ndim))
+    return op(x, along)
 
 
 @numpy_names
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """exp(input) / sum(exp(input)) along `dim`."""
-    return _normaliser(_softmax_op, input, dim, dtype)
+    return _normaliser("softmax", _softmax_op, input, dim, dtype)
 
 
 @numpy_names
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """log(softmax(input)) along `dim`, without cancellation."""
-    return _normaliser(_log_softmax_op, input, dim, dtype)
+    return _normaliser("log_softmax", _log_softmax_op, input, dim, dtype)
 
 
 @with_out

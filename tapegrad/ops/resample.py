@@ -519,16 +519,17 @@ def _sampled(x: Any, grid: Any, mode: str, padding_mode: str, align_corners: boo
             at = [np.rint(_moved_inside(p, n, padding_mode, align_corners)._d) for p, n in zip(centres, sizes, strict=True)]
             at = [_whole(p) for p in at]
         part = _element(rows, batch, at, sizes, zeros)
-        part = part if weight is None else part * TABLE["reshape"].call(weight, (len(batch), 1))
+        part = part * TABLE["reshape"].call(weight, (len(batch), 1))
         total = part if total is None else total + part
     image = TABLE["permute"].call(TABLE["reshape"].call(total, (n, *out, c)), (0, len(out) + 1, *range(1, len(out) + 1)))
     return TABLE["contiguous"].call(image)
 
 
 def _neighbours(places: Sequence[Any], mode: str) -> Any:
-    """The elements around each place, as integers one array a dimension, and their weights (None: 1)."""
+    """The elements around each place, as integers one array a dimension, and their weights."""
     if mode == "nearest":
-        yield [_whole(np.rint(p._d)) for p in places], None
+        # A weight of 1 whose derivative is 0: the grid's gradient is 0, not absent.
+        yield [_whole(np.rint(p._d)) for p in places], TABLE["where"].call(wrap(np.False_), places[0], 1.0)
         return
     below = [np.floor(p._d) for p in places]
     bases, past = [_whole(b) for b in below], [p - wrap(b) for p, b in zip(places, below, strict=True)]

@@ -762,12 +762,14 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
 
 
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
-    """Summed over the dimensions that expand() to input's shape would repeat."""
+    """Summed over the dimensions that expand() to input's shape would repeat; integers in int64."""
     x = tensor(input)
     target, shape = given("sum_to_size", "size", sizes, size), shape_of(x)
     lead = len(shape) - len(target)
     if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=False)):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    if shape != target and x._d.dtype.kind in "biu":
+        x = to_dtype(x, np.dtype(np.int64))
     return TABLE["sum_to"].call(x, target)
 
 
