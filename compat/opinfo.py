@@ -26,6 +26,7 @@ with warnings.catch_warnings():
     from torch.testing._internal.common_methods_invocations import op_db
 
 RTOL, ATOL = 1e-7, 1e-8  # against the largest element: factorisations and sums in another order
+UNIT = float(np.finfo(np.float32).eps)
 STEP = 1e-6  # of finite differences, where PyTorch has no double backward
 NO_DOUBLE_BACKWARD = {("nn.functional.linear_cross_entropy", "chunked")}  # PyTorch's gradients are constants, silently
 # What PyTorch says where its double backward fails
@@ -154,16 +155,21 @@ class Run(NamedTuple):
 
 
 def random_like(rng, t):
+    """Random numbers of t's dtype, the same in single and double precision."""
     a = array_of(t)
-    values = rng.standard_normal(a.shape)
-    return (values + 1j * rng.standard_normal(a.shape) if a.dtype.kind == "c" else values).astype(a.dtype)
+    values = rng.standard_normal(a.shape).astype(np.float32)
+    return (values + 1j * rng.standard_normal(a.shape).astype(np.float32) if a.dtype.kind == "c" else values).astype(a.dtype)
 
 
 def is_tracked(t):
     return t.requires_grad and (t.is_floating_point() or t.is_complex())
 
 
-def run(library, kind, function, leaves, process, second):
+def identity(x):
+    return x
+
+
+def run(library, kind, function, leaves, process, second, perturb=identity):
     """Value, vjp and second-order vjp of function() for random cotangents; `second` False leaves the last one out."""
     result = function()
     values = flat(process(result), kind)
@@ -171,7 +177,7 @@ def run(library, kind, function, leaves, process, second):
     if not leaves or not tracked:
         return Run([array_of(v) for v in values], [], [])
     rng = np.random.default_rng(1)
-    seeds = [make(library, random_like(rng, y)) for y in tracked]
+    seeds = [make(library, perturb(random_like(rng, y))) for y in tracked]
     grad = library.autograd.grad
     gs = list(grad(tracked, leaves, seeds, create_graph=second, allow_unused=True))
     first = Run([array_of(v) for v in values], [array_of(g) for g in gs], None)
@@ -238,10 +244,6 @@ def numerical_second(function_of, leaves, process, second):
     return None
 
 
-def identity(x):
-    return x
-
-
 def own_leaf(v):
     """The argument; for a view of a tracked tensor, taken while nothing was recorded, a leaf with a gradient of its own."""
     if isinstance(v, torch.Tensor) and v.requires_grad and v._is_view():
@@ -296,12 +298,12 @@ class Ours:
         return run(tg, tg.Tensor, self.call, self.leaves, self.process, second)
 
 
-def run_theirs(op, sample, second):
+def run_theirs(op, sample, second, perturb=identity):
     def call():
         return wrapped(op, op.op, False)(sample.input, *sample.args, **sample.kwargs)
 
     torch.manual_seed(0)
-    return run(torch, torch.Tensor, call, leaves_of(sample), process_of(sample, False), second)
+    return run(torch, torch.Tensor, call, leaves_of(sample), process_of(sample, False), second, perturb)
 
 
 def check(op, sample):
@@ -351,21 +353,57 @@ def doubled(v):
     return v.detach().double().requires_grad_(v.requires_grad) if wide else v
 
 
+def rounded(v):
+    """doubled() of a float32 tensor whose elements are moved by one unit of float32."""
+    wide = doubled(v)
+    return wide if wide is v else torch.from_numpy(moved(wide.detach().numpy())).requires_grad_(v.requires_grad)
+
+
+def moved(a):
+    """An array whose elements are moved by one unit of float32, up or down."""
+    return np.asarray(a * (1 + UNIT * np.random.choice([-1, 1], a.shape)))
+
+
+def worse(errors):
+    """Whether the first error is more than twice the second; two units of float32 are no error."""
+    ours, theirs = errors
+    return ours > 2 * theirs + 2 * UNIT
+
+
 def single_precision(row):
-    """{quantity: (our error, PyTorch's)} in float32 against PyTorch's float64: the largest over the row's samples."""
+    """{quantity: (our error, PyTorch's)} in float32 against PyTorch's float64: the largest over the row's samples.
+
+    A sample on which we are worse does not count if rounding its numbers, or the cotangents, changes the exact result as
+    much: then terms cancel, and whose sum comes out nearer is luck. Nor does one that PyTorch refuses.
+    """
     op = INFOS[row.name, row.variant]
     worst = {}
-    for sample in samples(op, torch.float32):
+    for sample in samples(op, torch.float32) if torch.float32 in op.supported_dtypes("cpu") else ():
         sample.input, sample.args, sample.kwargs = tree_map(own_leaf, (sample.input, sample.args, sample.kwargs))
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            exact, theirs = run_theirs(op, sample.transform(doubled), False), run_theirs(op, sample, False)
+            try:
+                exact, theirs = run_theirs(op, sample.transform(doubled), False), run_theirs(op, sample, False)
+            except RuntimeError:
+                continue
             ours = Ours(op, sample).run(False)
         for quantity in ("value", "vjp"):
-            errors = [relative_error(getattr(r, quantity), getattr(exact, quantity)) for r in (ours, theirs)]
-            if None not in errors:
-                worst[quantity] = tuple(map(max, worst.get(quantity, (0.0, 0.0)), errors))
+            right, *single = (getattr(r, quantity) for r in (exact, ours, theirs))
+            errors = [relative_error(r, right) for r in single]
+            if None in errors or (worse(errors) and errors[0] <= sensitivity(op, sample, quantity, right)):
+                continue
+            worst[quantity] = tuple(map(max, worst.get(quantity, (0.0, 0.0)), errors))
     return worst
+
+
+def sensitivity(op, sample, quantity, right):
+    """How much the exact result changes when the sample's numbers are rounded: the most of a few tries."""
+    changes = []
+    for seed in range(5):
+        np.random.seed(seed)
+        result = run_theirs(op, sample.transform(rounded), False, moved)
+        changes.append(relative_error(getattr(result, quantity), right) or 0.0)
+    return max(changes)
 
 
 def samples(op, dtype):
@@ -406,7 +444,7 @@ def print_single(row):
             worst = single_precision(row)
         except Exception as e:
             worst = f"{type(e).__name__}: {e}"[:200]
-        bad = isinstance(worst, str) or any(a > 2 * b + 2.4e-7 for a, b in worst.values())
+        bad = isinstance(worst, str) or any(map(worse, worst.values()))
         print("WORSE" if bad else "fine ", row.title, worst)
 
 

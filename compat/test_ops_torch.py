@@ -248,7 +248,7 @@ INTERNAL = {
     "by_sign", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "exp_diff", "gelu_slope",
     "gelu_tanh_slope",
     "igamma_shape", "inverse_gaps", "inverse_sizes", "largest", "linear_scan", "log_ndtr_derivative", "lu_permutation",
-    "matrix_exp_derivative", "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route",
+    "matrix_exp_derivative", "norm_scale", "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route",
     "product_sum", "resample", "safe_div", "safe_reciprocal", "share", "shift", "sigmoid_slope", "silu_slope",
     "sin_ratio", "softplus_slope", "standardize", "standardize_back", "strided_sum", "tie", "tie_share", "to_complex",
     "weigh_inner", "weighted_difference", "winner", "without_part", "write_zeros", "written_part", "zero_at",

@@ -9,6 +9,7 @@ import inspect
 import pathlib
 import re
 import sys
+import textwrap
 import types
 
 HERE = pathlib.Path(__file__).parent
@@ -16,9 +17,15 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 import differences  # noqa: E402
 
+import tapegrad as tg  # noqa: E402
 from tapegrad.core.op import TABLE, Op  # noqa: E402
 
-NAMESPACES = ("tapegrad", "tapegrad.special", "tapegrad.linalg", "tapegrad.fft", "tapegrad.masked", "tapegrad.nn.functional")
+NAMESPACES = [
+    f"tapegrad{path}" for path in (
+        "", ".special", ".linalg", ".fft", ".masked", ".nn.functional", ".func", ".autograd", ".autograd.functional", ".nn",
+        ".nn.init", ".nn.utils", ".optim", ".optim.lr_scheduler", ".testing",
+    )
+]  # fmt: skip
 KINDS = {
     "elementwise": "g * d for each local derivative d",
     "linear": "the transpose",
@@ -176,7 +183,7 @@ def functions(namespace: str) -> str:
     names = sorted(getattr(module, "__all__", vars(module)))
     for name in names:
         value = getattr(module, name, None)
-        if name.startswith("_") or not isinstance(value, types.FunctionType):
+        if name.startswith("_") or not isinstance(value, types.FunctionType | type):
             continue
         if not value.__module__.startswith("tapegrad"):
             continue
@@ -185,10 +192,20 @@ def functions(namespace: str) -> str:
     return "\n".join(rows)
 
 
+def methods() -> str:
+    """The names of the tensor's methods and properties."""
+    names = [n for n in sorted(dir(tg.Tensor)) if not n.startswith("_")]
+    return textwrap.fill(", ".join(f"`{n}`" for n in names), 125, break_long_words=False)
+
+
 def signature(function) -> str:
     parts = []
     star = False
-    for p in inspect.signature(function).parameters.values():
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # a class without a signature of its own
+        return ""
+    for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
         star = star or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
@@ -202,6 +219,7 @@ def page() -> str:
     parts = [HEAD, "## Public functions\n"]
     for namespace in NAMESPACES:
         parts.append(f"\n### {namespace}\n\n{functions(namespace)}\n")
+    parts.append(f"\n### Tensor: methods and properties\n\n{methods()}\n")
     kinds = "\n".join(f"- {kind}: {text}" for kind, text in KINDS.items())
     parts.append(f"\n## Records\n\nWhat reverse mode derives from a record's kind:\n\n{kinds}\n\n{records()}\n")
     return "".join(parts)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib as _importlib
 import types as _types
 from builtins import bool as _bool
+from math import e, inf, nan, pi
 
 from . import autograd as autograd
+from . import cuda as cuda
 from . import fft as fft
 from . import func as func
 from . import linalg as linalg
@@ -36,6 +38,7 @@ from .arrays.dtypes import (
     uint8,
 )
 from .arrays.dtypes import bool_ as bool
+from .arrays.dtypes import can_cast as can_cast
 from .arrays.dtypes import device as device
 from .arrays.dtypes import dtype as dtype
 from .arrays.dtypes import finfo as finfo
@@ -79,6 +82,7 @@ from .ops.create import (
     default_generator,
     empty,
     empty_like,
+    empty_permuted,
     empty_strided,
     eye,
     from_dlpack,
@@ -86,6 +90,7 @@ from .ops.create import (
     frombuffer,
     full,
     full_like,
+    get_default_device,
     get_rng_state,
     initial_seed,
     linspace,
@@ -103,16 +108,19 @@ from .ops.create import (
     randn,
     randn_like,
     randperm,
+    range,
     scalar_tensor,
     seed,
+    set_default_device,
     set_rng_state,
     tensor,
+    to_dlpack,
     tril_indices,
     triu_indices,
     zeros,
     zeros_like,
 )  # fmt: skip
-from .ops.decompose import cholesky, lu, lu_unpack, qr, svd
+from .ops.decompose import cholesky, geqrf, lu, lu_unpack, qr, svd
 from .ops.dropout import native_dropout_backward
 from .ops.einsum import einsum, tensordot
 from .ops.elementwise import (
@@ -213,6 +221,7 @@ from .ops.index import (
     masked_scatter,
     masked_select,
     nonzero,
+    nonzero_static,
     put,
     repeat_interleave,
     searchsorted,
@@ -231,7 +240,6 @@ from .ops.linalg import (
     cdist,
     chain_matmul,
     cross,
-    dist,
     dot,
     ger,
     inner,
@@ -245,7 +253,6 @@ from .ops.linalg import (
     vander,
     vdot,
 )  # fmt: skip
-from .ops.loss import pdist
 from .ops.matrix import (
     cholesky_inverse,
     cholesky_solve,
@@ -263,6 +270,41 @@ from .ops.matrix import (
     svd_lowrank,
     triangular_solve,
 )  # fmt: skip
+from .ops.native import (
+    adaptive_max_pool1d,
+    affine_grid_generator,
+    alpha_dropout,
+    alpha_dropout_,
+    batch_norm,
+    binary_cross_entropy_with_logits,
+    conv_tbc,
+    convolution,
+    cosine_embedding_loss,
+    ctc_loss,
+    dropout,
+    dropout_,
+    eig,
+    embedding,
+    embedding_renorm_,
+    feature_alpha_dropout,
+    feature_alpha_dropout_,
+    feature_dropout,
+    feature_dropout_,
+    frobenius_norm,
+    hinge_embedding_loss,
+    instance_norm,
+    kl_div,
+    lstsq,
+    margin_ranking_loss,
+    matrix_rank,
+    native_dropout,
+    norm_except_dim,
+    nuclear_norm,
+    poisson_nll_loss,
+    solve,
+    symeig,
+    triplet_margin_loss,
+)
 from .ops.normalize import _batch_norm_with_update as _batch_norm_with_update
 from .ops.normalize import _native_batch_norm_legit as _native_batch_norm_legit
 from .ops.normalize import (
@@ -307,7 +349,9 @@ from .ops.parts import (
     resolve_neg,
     signbit,
     view_as_complex,
+    view_as_complex_copy,
     view_as_real,
+    view_as_real_copy,
 )  # fmt: skip
 from .ops.pool import adaptive_avg_pool1d, avg_pool1d, max_pool1d, max_pool1d_with_indices, max_pool2d, max_pool3d
 from .ops.reduce import (
@@ -369,6 +413,7 @@ from .ops.shape import (
     combinations,
     constant_pad_nd,
     detach,
+    detach_copy,
     diag,
     diag_embed,
     diagflat,
@@ -382,6 +427,7 @@ from .ops.shape import (
     flip,
     fliplr,
     flipud,
+    get_device,
     hsplit,
     hstack,
     is_complex,
@@ -399,11 +445,13 @@ from .ops.shape import (
     permute_copy,
     ravel,
     reshape,
+    result_type,
     roll,
     rot90,
     select,
     select_copy,
     select_scatter,
+    slice_copy,
     slice_scatter,
     split,
     split_copy,
@@ -470,20 +518,40 @@ from .ops.statistics import (
     gradient,
     histc,
     histogram,
+    histogramdd,
     renorm,
     trapezoid,
     trapz,
 )
 from .printing import set_printoptions as set_printoptions
+from .tensor import FUNCTIONS_IN_PLACE as _FUNCTIONS_IN_PLACE
+from .tensor import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+    set_default_tensor_type,
+)  # fmt: skip
 from .tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
 
 multiply, subtract, divide, true_divide, negative, absolute, clip = mul, sub, div, div, neg, abs, clamp
 concat = concatenate = cat
+newaxis = None
 row_stack = vstack
+native_channel_shuffle = channel_shuffle
 arcsin, arccos, arctan, arctan2, arcsinh, arccosh, arctanh = asin, acos, atan, atan2, asinh, acosh, atanh
 greater, greater_equal, less, less_equal, not_equal, fix = gt, ge, lt, le, ne, trunc
+
+globals().update(_FUNCTIONS_IN_PLACE)
+newaxis = None
 
 # Memory layouts and formats: there is but one layout, and formats ask for nothing here.
 strided = "torch.strided"
@@ -499,6 +567,8 @@ def is_tensor(obj: object) -> _bool:
 def __getattr__(name: str) -> _types.ModuleType:
     if name == "testing":  # for tests only: loaded on first use
         return _importlib.import_module(".testing", __name__)
+    if name.startswith(("quantize", "sparse_")):
+        raise AttributeError(f"{name}: sparse and quantised tensors are out of tapegrad's scope, every tensor is dense.")
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")
 
 

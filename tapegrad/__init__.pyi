@@ -4,11 +4,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import autograd as autograd
+from . import cuda as cuda
+from . import fft as fft
 from . import func as func
+from . import linalg as linalg
+from . import masked as masked
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
+from . import special as special
+from . import testing as testing
+from .tensor import BFloat16Tensor as BFloat16Tensor
+from .tensor import BoolTensor as BoolTensor
+from .tensor import ByteTensor as ByteTensor
+from .tensor import CharTensor as CharTensor
+from .tensor import DoubleTensor as DoubleTensor
+from .tensor import FloatTensor as FloatTensor
 from .ops.create import Generator as Generator
+from .tensor import HalfTensor as HalfTensor
+from .tensor import IntTensor as IntTensor
+from .tensor import LongTensor as LongTensor
+from .tensor import ShortTensor as ShortTensor
 from .arrays.dtypes import Size as Size
 from .tensor import Tensor as Tensor
 from .arrays.dtypes import device as device
@@ -20,36 +36,44 @@ from .core.modes import inference_mode as inference_mode
 from .core.modes import no_grad as no_grad
 from .core.modes import set_grad_enabled as set_grad_enabled
 
-__version__: str
+__version__: builtins.str
 bfloat16: dtype
 bool: dtype
 cdouble: dtype
 cfloat: dtype
-channels_last: str
-channels_last_3d: str
+channels_last: builtins.str
+channels_last_3d: builtins.str
 complex128: dtype
 complex64: dtype
-contiguous_format: str
+contiguous_format: builtins.str
 default_generator: Generator
 double: dtype
+e: builtins.float
 float: dtype
 float16: dtype
 float32: dtype
 float64: dtype
 half: dtype
+inf: builtins.float
 int: dtype
 int16: dtype
 int32: dtype
 int64: dtype
 int8: dtype
 long: dtype
-preserve_format: str
+nan: builtins.float
+newaxis: None
+pi: builtins.float
+preserve_format: builtins.str
 short: dtype
-strided: str
+strided: builtins.str
 uint8: dtype
 
 def abs(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise absolute value; its derivative at 0 is 0."""
+
+def abs_(input: Any) -> Tensor:
+    """abs() written into this tensor; returns it."""
 
 def absolute(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise absolute value; its derivative at 0 is 0."""
@@ -57,13 +81,22 @@ def absolute(input: Any, *, out: Any = None) -> Tensor:
 def acos(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise arc cosine."""
 
+def acos_(input: Any) -> Tensor:
+    """acos() written into this tensor; returns it."""
+
 def acosh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic cosine."""
+
+def acosh_(input: Any) -> Tensor:
+    """acosh() written into this tensor; returns it."""
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     """Means over output_size windows that cover (N, C, *sizes) evenly, 1-D.
 
     None among the sizes (of 2-D and 3-D) keeps the input's."""
+
+def adaptive_max_pool1d(input: Any, output_size: Any) -> tuple[Tensor, Any]:
+    """(nn.functional.adaptive_max_pool1d, the places of the maxima)."""
 
 def add(input: Any, other: Any, *, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """Elementwise `input + alpha * other` with broadcasting."""
@@ -83,20 +116,32 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: 
 def addmv(input: Any, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (mat @ vec)."""
 
+def addmv_(input: Any, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    """addmv() written into this tensor; returns it."""
+
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
-    """beta * input + alpha * outer(vec1, vec2)."""
+    """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
 
 def adjoint(input: Any) -> Tensor:
     """The last two dimensions exchanged, complex values conjugated."""
 
+def affine_grid_generator(theta: Any, size: Any, align_corners: builtins.bool) -> Tensor:
+    """nn.functional.affine_grid."""
+
 def alias_copy(input: Any, *, out: Any = None) -> Tensor:
-    """A copy."""
+    """A copy of what alias() shows."""
 
 def all(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Whether all elements are true (nonzero); of uint8, 1 or 0."""
 
 def allclose(input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether isclose holds for every element."""
+
+def alpha_dropout(input: Any, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Elements set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train."""
+
+def alpha_dropout_(input: Any, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Elements set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train. This tensor itself is changed."""
 
 def amax(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Largest value over the given dimensions, or all; ties share the gradient evenly."""
@@ -119,14 +164,26 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, dev
 def arccos(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise arc cosine."""
 
+def arccos_(input: Any) -> Tensor:
+    """acos() written into this tensor; returns it."""
+
 def arccosh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic cosine."""
+
+def arccosh_(input: Any) -> Tensor:
+    """acosh() written into this tensor; returns it."""
 
 def arcsin(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise arc sine."""
 
+def arcsin_(input: Any) -> Tensor:
+    """asin() written into this tensor; returns it."""
+
 def arcsinh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic sine."""
+
+def arcsinh_(input: Any) -> Tensor:
+    """asinh() written into this tensor; returns it."""
 
 def arctan(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise arc tangent."""
@@ -134,8 +191,14 @@ def arctan(input: Any, *, out: Any = None) -> Tensor:
 def arctan2(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise angle of the point (other, input)."""
 
+def arctan_(input: Any) -> Tensor:
+    """atan() written into this tensor; returns it."""
+
 def arctanh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic tangent."""
+
+def arctanh_(input: Any) -> Tensor:
+    """atanh() written into this tensor; returns it."""
 
 def argmax(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Index of the largest element along `dim`, or in the flattened tensor."""
@@ -160,6 +223,9 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: builtins.int 
         RuntimeError: for negative steps, for a view that leaves the block, or one that leaves a part whose base is gone, so
             that nothing is known of the gradient of what lies outside."""
 
+def as_strided_(input: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+    """Turn this tensor into its as_strided(); returns it."""
+
 def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None, *, out: Any = None) -> Tensor:
     """A copy of what as_strided() shows."""
 
@@ -178,8 +244,14 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: builtins.b
 def asin(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise arc sine."""
 
+def asin_(input: Any) -> Tensor:
+    """asin() written into this tensor; returns it."""
+
 def asinh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic sine."""
+
+def asinh_(input: Any) -> Tensor:
+    """asinh() written into this tensor; returns it."""
 
 def atan(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise arc tangent."""
@@ -187,8 +259,14 @@ def atan(input: Any, *, out: Any = None) -> Tensor:
 def atan2(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise angle of the point (other, input)."""
 
+def atan_(input: Any) -> Tensor:
+    """atan() written into this tensor; returns it."""
+
 def atanh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse hyperbolic tangent."""
+
+def atanh_(input: Any) -> Tensor:
+    """atanh() written into this tensor; returns it."""
 
 def atleast_1d(*tensors: Any) -> Tensor:
     """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
@@ -208,6 +286,9 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: builtins.float = 1, a
 def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """1 - |2 t - 1| for t from 0 to 1: a triangle."""
 
+def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
+    """nn.functional.batch_norm, weight and bias first; cudnn_enabled is of no effect."""
+
 def bernoulli(input: Any, *, generator: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """1 with the probability given by each element, else 0."""
 
@@ -216,6 +297,9 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
 
     Raises:
         RuntimeError: for shapes that do not fit."""
+
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: builtins.int = 0) -> Tensor:
+    """nn.functional.binary_cross_entropy_with_logits with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
 def bincount(input: Any, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
     """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
@@ -261,6 +345,9 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: builtins.bool = False, 
 
     With right=True it belongs to the one above."""
 
+def can_cast(from_: dtype, to: dtype) -> builtins.bool:
+    """Return whether values of a dtype may be written into another: no complex into real, nor real into whole numbers."""
+
 def cartesian_prod(*tensors: Any) -> Tensor:
     """All combinations of one element from each vector, as rows; of one vector: the vector."""
 
@@ -279,6 +366,9 @@ def cdist(x1: Any, x2: Any, p: builtins.float = 2.0, compute_mode: builtins.str 
 
 def ceil(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise smallest integer not below input; its derivative is 0."""
+
+def ceil_(input: Any) -> Tensor:
+    """ceil() written into this tensor; returns it."""
 
 def celu(input: Any, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
     """input where positive, else alpha * (exp(input / alpha) - 1).
@@ -310,14 +400,26 @@ def chunk(input: Any, chunks: builtins.int, dim: builtins.int = 0, *, axis: Any 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
 
+def clamp_(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """clamp() written into this tensor; returns it."""
+
 def clamp_max(input: Any, max: Any, *, out: Any = None) -> Tensor:
     """Each element at most `max`."""
+
+def clamp_max_(input: Any, max: Any) -> Tensor:
+    """clamp_max() written into this tensor; returns it."""
 
 def clamp_min(input: Any, min: Any, *, out: Any = None) -> Tensor:
     """Each element at least `min`."""
 
+def clamp_min_(input: Any, min: Any) -> Tensor:
+    """clamp_min() written into this tensor; returns it."""
+
 def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+
+def clip_(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """clamp() written into this tensor; returns it."""
 
 def clone(input: Any, *, memory_format: Any = None) -> Tensor:
     """A recorded copy."""
@@ -342,6 +444,9 @@ def conj(input: Any) -> Tensor:
 
 def conj_physical(input: Any) -> Tensor:
     """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
+
+def conj_physical_(input: Any) -> Tensor:
+    """conj_physical() written into this tensor; returns it."""
 
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Tensor:
     """input with a value added around it: `pad` has the numbers before and after of the last dimension, the last but one ..
@@ -384,6 +489,9 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
     Raises:
         RuntimeError: for shapes, dtypes or sizes that do not fit."""
 
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: builtins.int = 0) -> Tensor:
+    """conv1d of (time, batch, channels) with weight (width, channels, outputs) and bias (outputs,)."""
+
 def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1) -> Tensor:
     """1-D transposed convolution: the derivative of conv1d by its input.
 
@@ -423,6 +531,9 @@ def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
     Raises:
         RuntimeError: for shapes, dtypes or sizes that do not fit."""
 
+def convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: builtins.bool, output_padding: Any, groups: builtins.int) -> Tensor:
+    """conv1d, conv2d or conv3d, by the dimensions of weight, or their transposes."""
+
 def copysign(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise size of input with the sign of other."""
 
@@ -432,8 +543,17 @@ def corrcoef(input: Any) -> Tensor:
 def cos(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise cosine."""
 
+def cos_(input: Any) -> Tensor:
+    """cos() written into this tensor; returns it."""
+
 def cosh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise hyperbolic cosine."""
+
+def cosh_(input: Any) -> Tensor:
+    """cosh() written into this tensor; returns it."""
+
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: builtins.float = 0, reduction: builtins.int = 0) -> Tensor:
+    """nn.functional.cosine_embedding_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
 def cosine_similarity(x1: Any, x2: Any, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
     """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
@@ -451,6 +571,9 @@ def cov(input: Any, *, correction: builtins.int = 1, fweights: Any = None, aweig
 
 def cross(input: Any, other: Any, dim: builtins.int | None = None, *, out: Any = None) -> Tensor:
     """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
+
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.int = 0, zero_infinity: builtins.bool = False) -> Tensor:
+    """nn.functional.ctc_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
 def cummax(input: Any, dim: Any = None, *, axis: Any = None, out: Any = None) -> Any:
     """(values, indices) of the largest element so far along `dim`; of equal ones the last."""
@@ -470,11 +593,20 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: builtins
 def deg2rad(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise angle in radians of one in degrees."""
 
+def deg2rad_(input: Any) -> Tensor:
+    """deg2rad() written into this tensor; returns it."""
+
 def det(input: Any, *, out: Any = None) -> Tensor:
     """linalg.det."""
 
 def detach(input: Any) -> Tensor:
     """The same memory without history."""
+
+def detach_(self: Any) -> Tensor:
+    """Forget the history of this tensor; returns itself."""
+
+def detach_copy(input: Any, *, out: Any = None) -> Tensor:
+    """A copy of what detach() shows."""
 
 def diag(input: Any, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
@@ -512,11 +644,20 @@ def divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = None,
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Tensor:
     """Inner product of two vectors, without conjugation."""
 
+def dropout(input: Any, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless train."""
+
+def dropout_(input: Any, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless train. This tensor itself is changed."""
+
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Views of parts along the third dimension; a number of parts must divide its size."""
 
 def dstack(tensors: Any, *, out: Any = None) -> Tensor:
     """Tensors joined along their third dimension, vectors as (1, n, 1)."""
+
+def eig(input: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Raises: PyTorch has removed this function. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum of products of the operands' elements over the labels that the output does not name.
@@ -530,11 +671,20 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Raises:
         RuntimeError: for labels that do not fit the operands' dimensions or each other's sizes."""
 
+def embedding(weight: Any, indices: Any, padding_idx: builtins.int = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
+    """nn.functional.embedding, weight first; a negative padding_idx stands for none."""
+
+def embedding_renorm_(input: Any, indices: Any, max_norm: builtins.float, norm_type: builtins.float) -> Tensor:
+    """Rows of input at the indices scaled down to a norm of max_norm, where it is larger, in place."""
+
 def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Uninitialised memory of the given sizes."""
 
 def empty_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """empty of input's shape and dtype."""
+
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """Uninitialised memory of the given sizes, whose dimensions lie in memory in the order of physical_layout."""
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Uninitialised memory with the given sizes and steps (in elements)."""
@@ -548,8 +698,14 @@ def equal(input: Any, other: Any) -> builtins.bool:
 def erf(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise error function."""
 
+def erf_(input: Any) -> Tensor:
+    """erf() written into this tensor; returns it."""
+
 def erfc(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise 1 - erf(input), exact in the tail."""
+
+def erfc_(input: Any) -> Tensor:
+    """erfc() written into this tensor; returns it."""
 
 def erfinv(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise inverse of erf."""
@@ -560,14 +716,35 @@ def exp(input: Any, *, out: Any = None) -> Tensor:
 def exp2(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise power of 2."""
 
+def exp2_(input: Any) -> Tensor:
+    """exp2() written into this tensor; returns it."""
+
+def exp_(input: Any) -> Tensor:
+    """exp() written into this tensor; returns it."""
+
 def expand_copy(input: Any, *sizes: Any, size: Any = None, out: Any = None) -> Tensor:
     """A copy of what expand() shows."""
 
 def expm1(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise exp(input) - 1, exact near 0."""
 
+def expm1_(input: Any) -> Tensor:
+    """expm1() written into this tensor; returns it."""
+
 def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Identity matrix."""
+
+def feature_alpha_dropout(input: Any, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Whole channels set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train."""
+
+def feature_alpha_dropout_(input: Any, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Whole channels set to selu(-inf) with probability p, then all scaled and shifted; the input itself unless train. This tensor itself is changed."""
+
+def feature_dropout(input: Any, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Whole channels set to 0 with probability p, the others divided by 1 - p; the input itself unless train."""
+
+def feature_dropout_(input: Any, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Whole channels set to 0 with probability p, the others divided by 1 - p; the input itself unless train. This tensor itself is changed."""
 
 def fill(input: Any, value: Any) -> Tensor:
     """A tensor of input's shape and dtype with a number or 0-dim tensor everywhere; input's gradient is 0."""
@@ -577,6 +754,9 @@ def fill_(input: Any, value: Any) -> Tensor:
 
 def fix(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise integer part; its derivative is 0."""
+
+def fix_(input: Any) -> Tensor:
+    """trunc() written into this tensor; returns it."""
 
 def flatten(input: Any, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """Dimensions start_dim to end_dim merged into one."""
@@ -596,6 +776,9 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
 def floor(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise largest integer not above input; its derivative is 0."""
 
+def floor_(input: Any) -> Tensor:
+    """floor() written into this tensor; returns it."""
+
 def floor_divide(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise quotient rounded down; its derivative is 0."""
 
@@ -611,8 +794,14 @@ def fmod(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def frac(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise fractional part, with the sign of input."""
 
-def frexp(input: Any) -> Tensor:
+def frac_(input: Any) -> Tensor:
+    """frac() written into this tensor; returns it."""
+
+def frexp(input: Any) -> Any:
     """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
+
+def frobenius_norm(input: Any, dim: Any, keepdim: builtins.bool = False) -> Tensor:
+    """Square root of the sum of squares over the given dimensions."""
 
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """A tensor on the memory of another library's array, by way of DLPack."""
@@ -635,14 +824,29 @@ def gather(input: Any, dim: builtins.int, index: Any, *, sparse_grad: builtins.b
 def gcd(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise greatest common divisor of integers."""
 
+def gcd_(input: Any, other: Any) -> Tensor:
+    """gcd() written into this tensor; returns it."""
+
 def ge(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input >= other`, as a bool tensor of the broadcast shape."""
+
+def geqrf(input: Any, *, out: Any = None) -> Any:
+    """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr).
+
+    Raises:
+        NotImplementedError: for a tensor that requires grad, which linalg.qr can differentiate."""
 
 def ger(input: Any, vec2: Any, *, out: Any = None) -> Tensor:
     """Outer product of two vectors."""
 
+def get_default_device() -> device:
+    """Where new tensors are: device(type='cpu')."""
+
 def get_default_dtype() -> dtype:
     """Return the dtype that Python floats become."""
+
+def get_device(input: Any) -> builtins.int:
+    """-1, the number of the CPU."""
 
 def get_rng_state() -> Tensor:
     """State of the default generator, as a uint8 tensor."""
@@ -696,6 +900,9 @@ def hardshrink(input: Any, lambd: builtins.float = 0.5) -> Tensor:
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Tensor:
     """Elementwise 0 where input is negative, 1 where positive, `values` where 0; its derivative is 0."""
 
+def hinge_embedding_loss(input: Any, target: Any, margin: builtins.float = 1.0, reduction: builtins.int = 0) -> Tensor:
+    """nn.functional.hinge_embedding_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
+
 def histc(input: Any, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Any = None) -> Tensor:
     """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
 
@@ -705,6 +912,16 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
     Args:
         bins: number of equal bins over `range` (that of the elements, unless given), or a tensor of increasing edges.
         density: divide by the total and the widths, so that the integral is 1."""
+
+def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: builtins.bool = False) -> Any:
+    """(hist, bin_edges): number, or total weight, of the points in each bin of D dimensions.
+
+    Args:
+        input: (..., D), one point a row.
+        bins: a number of equal bins, one number a dimension, or a tensor of increasing edges a dimension.
+        range: the bounds of each dimension, 2 D numbers; those of the points unless given.
+        weight: (...), of each point.
+        density: divide by the total and the volumes, so that the integral is 1."""
 
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
@@ -717,6 +934,9 @@ def hypot(input: Any, other: Any, *, out: Any = None) -> Tensor:
 
 def i0(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise modified Bessel function of the first kind of order 0."""
+
+def i0_(input: Any) -> Tensor:
+    """i0() written into this tensor; returns it."""
 
 def igamma(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both. Needs SciPy."""
@@ -742,6 +962,9 @@ def index_fill(input: Any, dim: builtins.int, index: Any, value: Any, *, axis: A
 def index_put(input: Any, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
     """input with values written (or added) at the advanced index."""
 
+def index_put_(input: Any, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+    """index_put() written into this tensor; returns it."""
+
 def index_reduce(input: Any, dim: builtins.int, index: Any, source: Any, reduce: builtins.str, *, include_self: builtins.bool = True, out: Any = None, axis: Any = None) -> Tensor:
     """input with the slices of source reduced into it at a 1-D index along `dim`.
 
@@ -757,6 +980,9 @@ def initial_seed() -> builtins.int:
 
 def inner(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Sums of products over the last dimension of both; with a 0-d operand, their product."""
+
+def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool) -> Tensor:
+    """nn.functional.instance_norm, weight and bias first; cudnn_enabled is of no effect."""
 
 def inverse(input: Any, *, out: Any = None) -> Tensor:
     """linalg.inv."""
@@ -827,6 +1053,9 @@ def istft(input: Any, n_fft: builtins.int, hop_length: builtins.int | None = Non
 def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta) for t from 0 to 1."""
 
+def kl_div(input: Any, target: Any, reduction: builtins.int = 0, log_target: builtins.bool = False) -> Tensor:
+    """nn.functional.kl_div with the reduction as a number: 0 none, 1 mean, 2 sum."""
+
 def kron(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Kronecker product: blocks input[i, j, ..] * other."""
 
@@ -842,8 +1071,14 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 def lcm(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise least common multiple of integers."""
 
+def lcm_(input: Any, other: Any) -> Tensor:
+    """lcm() written into this tensor; returns it."""
+
 def ldexp(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise input * 2**other."""
+
+def ldexp_(input: Any, other: Any) -> Tensor:
+    """ldexp() written into this tensor; returns it."""
 
 def le(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input <= other`, as a bool tensor of the broadcast shape."""
@@ -869,11 +1104,23 @@ def log(input: Any, *, out: Any = None) -> Tensor:
 def log10(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logarithm to base 10."""
 
+def log10_(input: Any) -> Tensor:
+    """log10() written into this tensor; returns it."""
+
 def log1p(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise log(1 + input), exact near 0."""
 
+def log1p_(input: Any) -> Tensor:
+    """log1p() written into this tensor; returns it."""
+
 def log2(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logarithm to base 2."""
+
+def log2_(input: Any) -> Tensor:
+    """log2() written into this tensor; returns it."""
+
+def log_(input: Any) -> Tensor:
+    """log() written into this tensor; returns it."""
 
 def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """log(softmax(input)) along `dim`, without cancellation."""
@@ -905,26 +1152,35 @@ def logical_xor(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def logit(input: Any, eps: builtins.float | None = None, *, out: Any = None) -> Tensor:
     """Elementwise log(input / (1 - input)), of input limited to [eps, 1 - eps] if eps is given; nan outside [0, 1] else."""
 
+def logit_(input: Any, eps: builtins.float | None = None) -> Tensor:
+    """logit() written into this tensor; returns it."""
+
 def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = 10.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """base to the power of `steps` evenly spaced values from start to end."""
 
 def logsumexp(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
 
+def lstsq(input: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Raises: PyTorch has removed this function. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
+
 def lt(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
 
-def lu(input: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Tensor:
+def lu(input: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Any:
     """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
 
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Tensor:
     """linalg.lu_solve under its older name."""
 
-def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any = None) -> Tensor:
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any = None) -> Any:
     """(P, L, U) of the packed factors that linalg.lu_factor gives; what is not asked for is empty."""
 
 def manual_seed(seed: builtins.int) -> Generator:
     """Seed the default generator and return it: PyTorch's CPU streams follow."""
+
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: builtins.float = 0, reduction: builtins.int = 0) -> Tensor:
+    """nn.functional.margin_ranking_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:
     """input with a number or 0-dim tensor where mask is true."""
@@ -944,10 +1200,13 @@ def matrix_exp(input: Any) -> Tensor:
 def matrix_power(input: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     """linalg.matrix_power."""
 
+def matrix_rank(input: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Raises: PyTorch has removed this function. Use linalg.matrix_rank."""
+
 def max(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
     """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
 
-def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Tensor:
+def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
     """Maxima over windows of (N, C, *sizes) or (C, *sizes), 1-D.
 
     Args:
@@ -961,10 +1220,10 @@ def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
     Raises:
         RuntimeError: for sizes and shapes that do not fit."""
 
-def max_pool1d_with_indices(*args: Any, **kwargs: Any) -> Tensor:
+def max_pool1d_with_indices(*args: Any, **kwargs: Any) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
-def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Tensor:
+def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
     """Maxima over windows of (N, C, *sizes) or (C, *sizes), 2-D.
 
     Args:
@@ -978,7 +1237,7 @@ def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
     Raises:
         RuntimeError: for sizes and shapes that do not fit."""
 
-def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Tensor:
+def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
     """Maxima over windows of (N, C, *sizes) or (C, *sizes), 3-D.
 
     Args:
@@ -1043,6 +1302,9 @@ def mvlgamma(input: Any, p: builtins.int, *, out: Any = None) -> Tensor:
 def nan_to_num(input: Any, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Any = None) -> Tensor:
     """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
 
+def nan_to_num_(input: Any, nan: builtins.float = 0.0, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    """nan_to_num() written into this tensor; returns it."""
+
 def nanmean(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Mean of the elements that are not nan over the given dimensions, or all."""
 
@@ -1064,6 +1326,12 @@ def narrow_copy(input: Any, dim: builtins.int, start: builtins.int, length: buil
 def native_batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: builtins.bool, momentum: builtins.float, eps: builtins.float) -> tuple[Tensor, Any, Any]:
     """(batch_norm, mean, 1 / sqrt(variance + eps)); the latter two empty in evaluation mode."""
 
+def native_channel_shuffle(input: Any, groups: builtins.int) -> Tensor:
+    """(N, C, *) with the channels of the groups taken in turn."""
+
+def native_dropout(input: Any, p: builtins.float, train: builtins.bool | None) -> tuple[Tensor, Any]:
+    """(dropout(input, p, train), the mask of the elements that are kept)."""
+
 def native_dropout_backward(grad_output: Any, mask: Any, scale: builtins.float) -> Tensor:
     """grad_output * mask * scale."""
 
@@ -1079,8 +1347,14 @@ def ne(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def neg(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise negation."""
 
+def neg_(input: Any) -> Tensor:
+    """neg() written into this tensor; returns it."""
+
 def negative(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise negation."""
+
+def negative_(input: Any) -> Tensor:
+    """neg() written into this tensor; returns it."""
 
 def nextafter(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise next number after input towards other."""
@@ -1088,8 +1362,14 @@ def nextafter(input: Any, other: Any, *, out: Any = None) -> Tensor:
 def nonzero(input: Any, *, out: Any = None, as_tuple: builtins.bool = False) -> Any:
     """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
 
+def nonzero_static(input: Any, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+    """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
+
 def norm(input: Any, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
+
+def norm_except_dim(v: Any, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
+    """The `pow`-norm over all dimensions but one, which are kept with size 1; dim -1: over all dimensions."""
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors.
@@ -1098,6 +1378,9 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
 
 def not_equal(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input != other`, as a bool tensor of the broadcast shape."""
+
+def nuclear_norm(input: Any, dim: Any = None, keepdim: builtins.bool = False) -> Tensor:
+    """Sum of the singular values of the matrices in two dimensions, the only ones unless given."""
 
 def numel(input: Any) -> builtins.int:
     """Number of elements."""
@@ -1123,7 +1406,7 @@ def pairwise_distance(x1: Any, x2: Any, p: builtins.float = 2.0, eps: builtins.f
 def pca_lowrank(A: Any, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> Tensor:
     """svd_lowrank of A with its columns' means taken off (for center): principal directions in V."""
 
-def pdist(input: Any, p: builtins.float = 2) -> Tensor:
+def pdist(input: Any, p: builtins.float = 2.0) -> Tensor:
     """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
 
     Raises:
@@ -1146,6 +1429,9 @@ def pixel_unshuffle(input: Any, downscale_factor: builtins.int) -> Tensor:
 
 def poisson(input: Any, generator: Any = None) -> Tensor:
     """Poisson numbers of the rates given by each element."""
+
+def poisson_nll_loss(input: Any, target: Any, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-08, reduction: builtins.int = 0) -> Tensor:
+    """nn.functional.poisson_nll_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Tensor:
     """The complex tensor abs * (cos(angle) + 1j * sin(angle)), of tensors of one real dtype."""
@@ -1174,7 +1460,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 def put(input: Any, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
     """input with source's elements written (or added) at any indices of the flattened tensor."""
 
-def qr(input: Any, some: builtins.bool = True, *, out: Any = None) -> Tensor:
+def qr(input: Any, some: builtins.bool = True, *, out: Any = None) -> Any:
     """linalg.qr under its older name: reduced, or complete for some=False."""
 
 def quantile(input: Any, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
@@ -1188,6 +1474,9 @@ def quantile(input: Any, q: Any, dim: builtins.int | None = None, keepdim: built
 
 def rad2deg(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise angle in degrees of one in radians."""
+
+def rad2deg_(input: Any) -> Tensor:
+    """rad2deg() written into this tensor; returns it."""
 
 def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Uniform on [0, 1)."""
@@ -1210,6 +1499,9 @@ def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_gr
 def randperm(n: builtins.int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """A random permutation of 0 .. n-1."""
 
+def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
+
 def ravel(input: Any) -> Tensor:
     """All elements in one dimension."""
 
@@ -1218,6 +1510,9 @@ def real(input: Any) -> Tensor:
 
 def reciprocal(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise 1 / input."""
+
+def reciprocal_(input: Any) -> Tensor:
+    """reciprocal() written into this tensor; returns it."""
 
 def relu(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise max(input, 0); its derivative at 0 is 0."""
@@ -1239,11 +1534,17 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: builtins.int | None 
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Tensor:
     """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
 
+def resize_as_(self: Any, other: Any) -> Tensor:
+    """resize_ to other's shape."""
+
 def resolve_conj(input: Any) -> Tensor:
     """The tensor itself: no conjugation is pending here."""
 
 def resolve_neg(input: Any) -> Tensor:
     """The tensor itself: no negation is pending here."""
+
+def result_type(tensor1: Any, tensor2: Any) -> dtype:
+    """The dtype of an operation over two tensors or numbers."""
 
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: builtins.float | None = None) -> Tensor:
     """input over the root of the mean of its squares along the last dimensions, times weight.
@@ -1261,6 +1562,9 @@ def rot90(input: Any, k: builtins.int = 1, dims: Any = ...) -> Tensor:
 def round(input: Any, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
     """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
 
+def round_(input: Any, *, decimals: builtins.int = 0) -> Tensor:
+    """round() written into this tensor; returns it."""
+
 def row_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """Tensors joined along their first dimension, vectors as rows."""
 
@@ -1275,6 +1579,9 @@ def rrelu_(input: Any, lower: builtins.float = 0.125, upper: builtins.float = 0.
 
 def rsqrt(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise 1 / sqrt(input)."""
+
+def rsqrt_(input: Any) -> Tensor:
+    """rsqrt() written into this tensor; returns it."""
 
 def rsub(input: Any, other: Any, *, alpha: builtins.float = 1) -> Tensor:
     """Elementwise `other - alpha * input` with broadcasting."""
@@ -1320,8 +1627,14 @@ def selu(input: Any, inplace: builtins.bool = False) -> Tensor:
 def selu_(input: Any) -> Tensor:
     """selu written into input."""
 
+def set_default_device(device: Any) -> None:
+    """Choose where new tensors are: on the CPU; another device raises, since there is none here."""
+
 def set_default_dtype(d: dtype) -> None:
     """Set the dtype that Python floats become, and with it the complex type of Python complex numbers."""
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
 
 def set_printoptions(precision: builtins.int | None = None, threshold: builtins.float | None = None, edgeitems: builtins.int | None = None, linewidth: builtins.int | None = None, profile: builtins.str | None = None, sci_mode: builtins.bool | None = None) -> None:
     """Set how tensors print.
@@ -1344,6 +1657,9 @@ def sgn(input: Any, *, out: Any = None) -> Tensor:
 def sigmoid(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logistic function, exact in both tails."""
 
+def sigmoid_(input: Any) -> Tensor:
+    """sigmoid() written into this tensor; returns it."""
+
 def sign(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sign; its derivative is 0, at 0 too."""
 
@@ -1353,20 +1669,35 @@ def signbit(input: Any, *, out: Any = None) -> Tensor:
 def sin(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sine."""
 
+def sin_(input: Any) -> Tensor:
+    """sin() written into this tensor; returns it."""
+
 def sinc(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sin(pi * input) / (pi * input), 1 at 0; all derivatives are exact there."""
+
+def sinc_(input: Any) -> Tensor:
+    """sinc() written into this tensor; returns it."""
 
 def sinh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise hyperbolic sine."""
 
+def sinh_(input: Any) -> Tensor:
+    """sinh() written into this tensor; returns it."""
+
+def slice_copy(input: Any, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Any = None) -> Tensor:
+    """A copy of what slice() shows."""
+
 def slice_scatter(input: Any, src: Any, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Any = None, axis: Any = None) -> Tensor:
     """input with src in place of the elements start, start + step, .. before end along `dim`."""
 
-def slogdet(input: Any, *, out: Any = None) -> Tensor:
+def slogdet(input: Any, *, out: Any = None) -> Any:
     """linalg.slogdet."""
 
 def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """exp(input) / sum(exp(input)) along `dim`."""
+
+def solve(input: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Raises: PyTorch has removed this function. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
 
 def sort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None, out: Any = None) -> Any:
     """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
@@ -1388,8 +1719,14 @@ def split_with_sizes_copy(input: Any, split_sizes: Any, dim: builtins.int = 0, *
 def sqrt(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise square root; its derivative at 0 is inf."""
 
+def sqrt_(input: Any) -> Tensor:
+    """sqrt() written into this tensor; returns it."""
+
 def square(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise square."""
+
+def square_(input: Any) -> Tensor:
+    """square() written into this tensor; returns it."""
 
 def squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named that have it."""
@@ -1428,7 +1765,7 @@ def subtract(input: Any, other: Any, *, alpha: builtins.float = 1, out: Any = No
 def sum(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
     """Sum over the given dimensions, or all; integers and bools give int64."""
 
-def svd(input: Any, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Tensor:
+def svd(input: Any, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Any:
     """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
 
 def svd_lowrank(A: Any, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Any = None) -> Tensor:
@@ -1443,6 +1780,9 @@ def swapaxes(input: Any, axis0: builtins.int, axis1: builtins.int) -> Tensor:
 
 def swapdims(input: Any, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """transpose under a third name."""
+
+def symeig(input: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Raises: PyTorch has removed this function. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
 
 def t(input: Any) -> Tensor:
     """The transpose of a matrix; tensors of lower rank as they are."""
@@ -1459,8 +1799,14 @@ def take_along_dim(input: Any, indices: Any, dim: builtins.int | None = None, *,
 def tan(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise tangent."""
 
+def tan_(input: Any) -> Tensor:
+    """tan() written into this tensor; returns it."""
+
 def tanh(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise hyperbolic tangent."""
+
+def tanh_(input: Any) -> Tensor:
+    """tanh() written into this tensor; returns it."""
 
 def tape() -> Tensor:
     """The tape of this thread (or task): `len`, `print` and `clear` work on it."""
@@ -1493,6 +1839,9 @@ def threshold_(input: Any, threshold: builtins.float, value: builtins.float) -> 
 def tile(input: Any, *counts: Any, dims: Any = None) -> Tensor:
     """repeat with missing counts taken as 1 (NumPy's tile)."""
 
+def to_dlpack(tensor: Any) -> Tensor:
+    """A capsule of the tensor's array for libraries that read DLPack; they share its memory."""
+
 def topk(input: Any, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Any = None, out: Any = None) -> Any:
     """(values, indices) of the k largest (or smallest) elements along `dim`, in order."""
 
@@ -1511,7 +1860,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: builtins.int = -1, 
 def trapz(y: Any, x: Any = None, *, dx: Any = None, dim: builtins.int = -1, axis: Any = None) -> Tensor:
     """`trapezoid`."""
 
-def triangular_solve(input: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Tensor:
+def triangular_solve(input: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Any:
     """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
 
 def tril(input: Any, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
@@ -1519,6 +1868,9 @@ def tril(input: Any, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
 
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Row and column numbers, as two rows, of the lower triangle of a matrix."""
+
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, reduction: builtins.int = 0) -> Tensor:
+    """nn.functional.triplet_margin_loss with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
 def triu(input: Any, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """Upper triangle of matrices, 0 elsewhere."""
@@ -1531,6 +1883,9 @@ def true_divide(input: Any, other: Any, *, rounding_mode: builtins.str | None = 
 
 def trunc(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise integer part; its derivative is 0."""
+
+def trunc_(input: Any) -> Tensor:
+    """trunc() written into this tensor; returns it."""
 
 def unbind(input: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of the slices along `dim`, without that dimension."""
@@ -1591,8 +1946,14 @@ def view_as_complex(input: Any) -> Tensor:
     Raises:
         RuntimeError: for other sizes, dtypes, or steps in memory that do not allow it."""
 
+def view_as_complex_copy(input: Any, *, out: Any = None) -> Tensor:
+    """A copy of what view_as_complex() shows."""
+
 def view_as_real(input: Any) -> Tensor:
     """A complex tensor as a real one, a view: the parts along a last dimension of size 2."""
+
+def view_as_real_copy(input: Any, *, out: Any = None) -> Tensor:
+    """A copy of what view_as_real() shows."""
 
 def view_copy(input: Any, *sizes: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """A copy of what view() shows."""
@@ -1610,6 +1971,9 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
 def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise input * log(other), 0 where input is 0 (unless other is nan)."""
+
+def xlogy_(input: Any, other: Any) -> Tensor:
+    """xlogy() written into this tensor; returns it."""
 
 def zero_(input: Any) -> Tensor:
     """input overwritten with 0, in place."""

@@ -206,7 +206,7 @@ class TableMethods:
         """addmv() written into this tensor; returns it."""
 
     def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
-        """beta * input + alpha * outer(vec1, vec2)."""
+        """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
 
     def addr_(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """addr() written into this tensor; returns it."""
@@ -525,16 +525,13 @@ class TableMethods:
         """digamma() written into this tensor; returns it."""
 
     def dist(self, other: Any, p: builtins.float = 2) -> Tensor:
-        """p-norm of input - other."""
+        """p-norm of the difference of two tensors, which broadcast; the derivative where they are equal is 0."""
 
     def div(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
         """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
 
     def div_(self, other: Any, *, rounding_mode: builtins.str | None = None) -> Tensor:
         """div() written into this tensor; returns it."""
-
-    def div_true(self, other: Any, *, out: Any = None) -> Tensor:
-        """Elementwise true quotient with broadcasting."""
 
     def divide(self, other: Any, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
         """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
@@ -548,8 +545,8 @@ class TableMethods:
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Views of parts along the third dimension; a number of parts must divide its size."""
 
-    def elu(self, alpha: builtins.float = 1.0) -> Tensor:
-        """input where positive, else alpha * (exp(input) - 1)."""
+    def eig(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raises: PyTorch has removed this function. `torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."""
 
     def eq(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input == other`, as a bool tensor of the broadcast shape."""
@@ -589,8 +586,6 @@ class TableMethods:
 
     def exp_(self) -> Tensor:
         """exp() written into this tensor; returns it."""
-
-    def exp_diff(self, other: Any, *, out: Any = None) -> Tensor: ...
 
     def expand(self, *sizes: Any, size: Any = None) -> Tensor:
         """Dimensions of size 1 repeated without memory to the given sizes; -1 keeps a size."""
@@ -658,7 +653,7 @@ class TableMethods:
     def frac_(self) -> Tensor:
         """frac() written into this tensor; returns it."""
 
-    def frexp(self) -> Tensor:
+    def frexp(self) -> Any:
         """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
 
     def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False, out: Any = None, axis: Any = None) -> Tensor:
@@ -676,11 +671,17 @@ class TableMethods:
     def ge_(self, other: Any) -> Tensor:
         """ge() written into this tensor; returns it."""
 
-    def gelu(self, approximate: builtins.str = 'none') -> Tensor:
-        """input times the normal distribution function; approximate="tanh" takes the tanh form."""
+    def geqrf(self, *, out: Any = None) -> Any:
+        """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr).
+
+        Raises:
+            NotImplementedError: for a tensor that requires grad, which linalg.qr can differentiate."""
 
     def ger(self, vec2: Any, *, out: Any = None) -> Tensor:
         """Outer product of two vectors."""
+
+    def get_device(self) -> builtins.int:
+        """-1, the number of the CPU."""
 
     def greater(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
@@ -846,9 +847,6 @@ class TableMethods:
     def le_(self, other: Any) -> Tensor:
         """le() written into this tensor; returns it."""
 
-    def leaky_relu(self, negative_slope: builtins.float = 0.01) -> Tensor:
-        """input where positive, else negative_slope * input; its derivative at 0 is negative_slope."""
-
     def lerp(self, end: Any, weight: Any, *, out: Any = None) -> Tensor:
         """input + weight * (end - input) with broadcasting; tensors of one dtype."""
 
@@ -872,9 +870,6 @@ class TableMethods:
 
     def lgamma_(self) -> Tensor:
         """lgamma() written into this tensor; returns it."""
-
-    def linear(self, weight: Any, bias: Any = None) -> Tensor:
-        """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
 
     def log(self, *, out: Any = None) -> Tensor:
         """Elementwise natural logarithm."""
@@ -945,11 +940,11 @@ class TableMethods:
     def logit_(self, eps: builtins.float | None = None) -> Tensor:
         """logit() written into this tensor; returns it."""
 
-    def logsigmoid(self, *, out: Any = None) -> Tensor:
-        """Elementwise log(sigmoid(input))."""
-
     def logsumexp(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """log(sum(exp(input))) over the given dimensions, without overflow."""
+
+    def lstsq(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raises: PyTorch has removed this function. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
 
     def lt(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input < other`, as a bool tensor of the broadcast shape."""
@@ -957,7 +952,7 @@ class TableMethods:
     def lt_(self, other: Any) -> Tensor:
         """lt() written into this tensor; returns it."""
 
-    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Any:
         """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
 
     def lu_solve(self, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Tensor:
@@ -993,9 +988,6 @@ class TableMethods:
     def maximum(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise larger value; at a tie each side has derivative 1/2."""
 
-    def maximum_(self, other: Any) -> Tensor:
-        """maximum() written into this tensor; returns it."""
-
     def mean(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, dtype: Any = None, out: Any = None) -> Tensor:
         """Mean over the given dimensions, or all; floating point only."""
 
@@ -1007,9 +999,6 @@ class TableMethods:
 
     def minimum(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise smaller value; at a tie each side has derivative 1/2."""
-
-    def minimum_(self, other: Any) -> Tensor:
-        """minimum() written into this tensor; returns it."""
 
     def mm(self, mat2: Any, *, out: Any = None) -> Tensor:
         """Product of two matrices."""
@@ -1098,6 +1087,9 @@ class TableMethods:
     def nonzero(self, *, out: Any = None, as_tuple: builtins.bool = False) -> Any:
         """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
 
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+        """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
+
     def norm(self, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
         """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
 
@@ -1137,8 +1129,6 @@ class TableMethods:
     def pow_(self, exponent: Any) -> Tensor:
         """pow() written into this tensor; returns it."""
 
-    def pow_tensor(self, other: Any, *, out: Any = None) -> Tensor: ...
-
     def prelu(self, weight: Any) -> Tensor:
         """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
 
@@ -1154,7 +1144,7 @@ class TableMethods:
     def put_(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
         """put() written into this tensor; returns it."""
 
-    def qr(self, some: builtins.bool = True, *, out: Any = None) -> Tensor:
+    def qr(self, some: builtins.bool = True, *, out: Any = None) -> Any:
         """linalg.qr under its older name: reduced, or complete for some=False."""
 
     def quantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
@@ -1237,15 +1227,6 @@ class TableMethods:
     def rsqrt_(self) -> Tensor:
         """rsqrt() written into this tensor; returns it."""
 
-    def rsub(self, other: Any, *, alpha: builtins.float = 1) -> Tensor:
-        """Elementwise `other - alpha * input` with broadcasting."""
-
-    def safe_div(self, other: Any, *, out: Any = None) -> Tensor:
-        """Elementwise quotient, 0 where the divisor is 0."""
-
-    def safe_reciprocal(self, *, out: Any = None) -> Tensor:
-        """Elementwise 1 / input, 0 where input is 0."""
-
     def scatter(self, dim: builtins.int, index: Any, src: Any = None, *, value: Any = None, reduce: builtins.str | None = None, out: Any = None, axis: Any = None) -> Tensor:
         """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there.
 
@@ -1297,9 +1278,6 @@ class TableMethods:
     def signbit(self, *, out: Any = None) -> Tensor:
         """Whether each element carries a minus sign, -0.0 included."""
 
-    def silu(self, *, out: Any = None) -> Tensor:
-        """Elementwise input * sigmoid(input)."""
-
     def sin(self, *, out: Any = None) -> Tensor:
         """Elementwise sine."""
 
@@ -1321,14 +1299,14 @@ class TableMethods:
     def slice_scatter(self, src: Any, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Any = None, axis: Any = None) -> Tensor:
         """input with src in place of the elements start, start + step, .. before end along `dim`."""
 
-    def slogdet(self, *, out: Any = None) -> Tensor:
+    def slogdet(self, *, out: Any = None) -> Any:
         """linalg.slogdet."""
 
     def softmax(self, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
         """exp(input) / sum(exp(input)) along `dim`."""
 
-    def softplus(self, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
-        """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
+    def solve(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raises: PyTorch has removed this function. `torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."""
 
     def sort(self, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None, out: Any = None) -> Any:
         """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
@@ -1391,9 +1369,9 @@ class TableMethods:
         """Sum over the given dimensions, or all; integers and bools give int64."""
 
     def sum_to_size(self, *sizes: Any, size: Any = None) -> Tensor:
-        """Summed over the dimensions that expand() to input's shape would repeat."""
+        """Summed over the dimensions that expand() to input's shape would repeat; integers in int64."""
 
-    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Tensor:
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Any:
         """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
 
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
@@ -1407,6 +1385,9 @@ class TableMethods:
 
     def swapdims_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Turn this tensor into its swapdims(); returns it."""
+
+    def symeig(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Raises: PyTorch has removed this function. Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."""
 
     def t(self) -> Tensor:
         """The transpose of a matrix; tensors of lower rank as they are."""
@@ -1450,7 +1431,7 @@ class TableMethods:
     def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Turn this tensor into its transpose(); returns it."""
 
-    def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Any:
         """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
 
     def tril(self, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:

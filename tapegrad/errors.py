@@ -6,6 +6,7 @@ then what happened here: the op, the shapes, where it was recorded, and the fix.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -245,6 +246,10 @@ def bad_input(function: str, kind: str) -> TypeError:
     return TypeError(f"{function}(): expected Tensors, but got {kind}.")
 
 
+def not_only_inputs() -> ValueError:
+    return ValueError("only_inputs=False is not there any more: use backward() to accumulate the gradients of other leaves")
+
+
 def materialize_conflict() -> ValueError:
     return ValueError(
         "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -421,6 +426,19 @@ def inplace_expanded(op: str) -> RuntimeError:
 
 def inplace_read_only(op: str) -> RuntimeError:
     return RuntimeError(f"the tensor shares memory with a read-only NumPy array, so {op} cannot write to it: clone() it.")
+
+
+def resize_count(target: Any, shape: Any) -> RuntimeError:
+    wanted, held = "x".join(map(str, target)), "x".join(map(str, shape))
+    return RuntimeError(
+        f"requested resize to {wanted} ({math.prod(target)} elements in total), but the given tensor has a size of {held} "
+        f"({math.prod(shape)} elements). autograd's resize can only change the shape of a given tensor, while preserving "
+        "the number of elements. "
+    )
+
+
+def out_of_scope(name: str, what: str) -> NotImplementedError:
+    return NotImplementedError(f"{name}: {what} are out of tapegrad's scope; every tensor here is dense.")
 
 
 def resize_tracked() -> RuntimeError:

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import errors, printing
 from .arrays import dtypes
-from .core import alias, gradient, leaves, node, record
+from .core import alias, gradient, leaves, modes, node, record
 from .core.op import TABLE
 from .core.record import Box
 from .core.state import TRANSFORMING, is_recording
@@ -31,6 +31,7 @@ from .ops import (
     index,
     linalg,
     matrix,
+    native,
     operands,
     parts,
     reduce,
@@ -71,13 +72,8 @@ class Tensor(Box, TableMethods):
 
     def __new__(cls, *data: Any, device: Any = None, requires_grad: bool = False, dtype: Any = None) -> Any:
         create.check_device(device)
-        values = legacy_data(data)
-        if isinstance(values, tuple):
-            array = np.zeros(values, dtypes.get_default_dtype().numpy)
-        else:
-            array = create.from_data(values, dtype or dtypes.get_default_dtype())
         t = Box.__new__(cls)
-        t._d, t._s, t._st = array, 0, None
+        t._d, t._s, t._st = legacy_array(data, dtype or dtypes.get_default_dtype()), 0, None
         if requires_grad:
             t.requires_grad_()
         return t
@@ -140,13 +136,9 @@ class Tensor(Box, TableMethods):
         """Bytes of all elements."""
         return raw(self).nbytes  # type: ignore[no-any-return]
 
-    @property
-    def is_cuda(self) -> bool:
-        return False
-
-    @property
-    def is_sparse(self) -> bool:
-        return False
+    # Kinds of tensors that do not exist here
+    is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
+    is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
 
     @property
     def layout(self) -> str:
@@ -173,7 +165,7 @@ class Tensor(Box, TableMethods):
     def storage_offset(self) -> Any:
         """Elements between the beginning of the memory block and the first element."""
         own, _, block = alias.layers(self)
-        return shape.place_in(own, block)[0]
+        return shape.place_in(own, block, own.itemsize)[0]
 
     def is_nonzero(self) -> Any:
         """Whether the one element is not 0."""
@@ -186,6 +178,40 @@ class Tensor(Box, TableMethods):
     def is_signed(self) -> Any:
         """Whether the dtype has negative numbers."""
         return raw(self).dtype.kind not in "bu"
+
+    def is_set_to(self, tensor: Any) -> Any:
+        """Whether the other tensor shows the same memory in the same way."""
+        one, other = alias.layers(self), alias.layers(tensor)
+        return (
+            one[2] is other[2]
+            and self.stride() == tensor.stride()
+            and raw(self).shape == raw(tensor).shape
+            and (self.storage_offset() == tensor.storage_offset())
+        )
+
+    def is_pinned(self, device: Any = None) -> Any:
+        """Whether it lies in pinned memory: never."""
+        return False
+
+    def is_shared(self) -> Any:
+        """Whether it lies in memory shared with other processes: never."""
+        return False
+
+    def dim_order(self, *, ambiguity_check: Any = False) -> Any:
+        """The dimensions from the largest step in memory to the smallest."""
+        return tuple(shape.memory_order(raw(self)))
+
+    def dense_dim(self) -> Any:
+        """Number of dimensions that are dense: all."""
+        return raw(self).ndim
+
+    def sparse_dim(self) -> Any:
+        """Number of dimensions that are sparse: 0."""
+        return 0
+
+    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+        """Itself, in another dtype if one is given: every tensor is dense."""
+        return self if dtype is None else self.to(dtype)
 
     @property
     def is_cpu(self) -> Any:
@@ -381,15 +407,15 @@ class Tensor(Box, TableMethods):
         return bool(a.item())
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(_only_element(self))
 
     def __float__(self) -> float:
         warn_of_lost_gradient(self)
-        return float(self.item())
+        return float(_only_element(self))
 
     def __complex__(self) -> complex:
         warn_of_lost_gradient(self)
-        return complex(self.item())
+        return complex(_only_element(self))
 
     def __index__(self) -> int:
         a = raw(self)
@@ -450,10 +476,10 @@ class Tensor(Box, TableMethods):
         return TABLE["cast"].call(self, target)
 
     def type(self, dtype: Any = None) -> Any:
-        """The tensor's PyTorch type name, or the tensor in another dtype."""
+        """The tensor's PyTorch type name, or the tensor in another dtype: one itself, or its type or the type's name."""
         if dtype is None:
             return f"torch.{errors.dtype_name(raw(self).dtype)}Tensor"
-        return self.to(dtype)
+        return self.to(dtype if isinstance(dtype, dtypes.dtype | np.dtype) else type_named(dtype).dtype)
 
     def type_as(self, other: Any) -> Any:
         """In other's dtype."""
@@ -515,12 +541,21 @@ class Tensor(Box, TableMethods):
         """On the CPU, where it is."""
         return self
 
+    def pin_memory(self, device: Any = None) -> Any:
+        """In pinned memory; raises, since there is no accelerator here."""
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
     def cuda(self, device: Any = None) -> Any:
         """On a CUDA device; raises, since there is none here."""
         create.check_device("cuda")
         return self
 
     # -------------------------------------------------------------------------------------------- new tensors like this
+
+    def new(self, *data: Any, device: Any = None) -> Any:
+        """Tensor(*data) in this dtype: of a sequence, or of sizes."""
+        create.check_device(device)
+        return record.wrap(legacy_array(data, self.dtype))
 
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
         """A new leaf of the data, in this dtype."""
@@ -609,6 +644,43 @@ class Tensor(Box, TableMethods):
         line[: min(a.size, n)] = a.reshape(-1)[:n]
         alias.rebind(self, record.wrap(line.reshape(target)))
         return self
+
+    def resize(self, *sizes: Any) -> Any:
+        """The elements in another shape. PyTorch prefers reshape."""
+        target = create.checked(shape.given("resize", "size", sizes))
+        a = raw(self)
+        if math.prod(target) != a.size:
+            raise errors.resize_count(target, a.shape)
+        return shape.reshape(self, target)
+
+    def resize_as(self, tensor: Any) -> Any:
+        """The elements in another tensor's shape."""
+        return self.resize(*raw(tensor).shape)
+
+    def _each(self, name: str, callable: Callable[..., Any], *others: Any) -> Any:
+        """Overwrite each element x with callable(x, *elements of the others, broadcast to this shape)."""
+        if self.requires_grad:
+            raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+        for other in others:
+            if raw(other).dtype != raw(self).dtype:
+                raise TypeError(f"{name}: expected {self.type()} for 'other' (got {other.type()})")
+        alias.check_writable(self, name, False)
+        a = raw(self)
+        arrays = [a, *[np.broadcast_to(raw(other), a.shape) for other in others]]
+        values = [callable(*elements) for elements in zip(*[v.reshape(-1).tolist() for v in arrays], strict=True)]
+        return overwrite(self, record.wrap(np.array(values, a.dtype).reshape(a.shape)))
+
+    def apply_(self, callable: Callable[[Any], Any]) -> Any:
+        """Overwrite each element with callable(element): slow, and not recorded."""
+        return self._each("apply_", callable)
+
+    def map_(self, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
+        """Overwrite each element with callable(element, tensor's element): slow, and not recorded."""
+        return self._each("map_", callable, tensor)
+
+    def map2_(self, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
+        """Overwrite each element with callable(element, x's element, y's element): slow, and not recorded."""
+        return self._each("map2_", callable, x, y)
 
     def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Any:
         """Overwrite the main diagonal with a number, in place; with wrap again after each full turn of a tall matrix."""
@@ -797,6 +869,12 @@ class Tensor(Box, TableMethods):
         return parts.imag(self)
 
 
+def _only_element(t: Any) -> Any:
+    if raw(t).size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return t.item()
+
+
 CPU = dtypes.device("cpu")
 PRIVATE = ("_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
 gradient_backward = gradient.backward
@@ -845,6 +923,57 @@ class Parameter(Tensor):
 
 
 record.adopt(Tensor, Parameter)
+
+
+class TensorType(type):
+    """PyTorch's older names of the tensors of one dtype: FloatTensor(data) makes one, isinstance tells them."""
+
+    dtype: dtypes.dtype
+
+    def __call__(cls, *data: Any, device: Any = None) -> Any:
+        create.check_device(device)
+        return record.wrap(legacy_array(data, cls.dtype))
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+
+def _type_of(name: str, dtype: dtypes.dtype) -> TensorType:
+    doc = f"A tensor of {dtype.__reduce__()}: of a sequence, or of sizes."
+    return TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "tapegrad"})
+
+
+BFloat16Tensor, BoolTensor = _type_of("BFloat16Tensor", dtypes.bfloat16), _type_of("BoolTensor", dtypes.bool_)
+ByteTensor, CharTensor = _type_of("ByteTensor", dtypes.uint8), _type_of("CharTensor", dtypes.int8)
+DoubleTensor, FloatTensor = _type_of("DoubleTensor", dtypes.float64), _type_of("FloatTensor", dtypes.float32)
+HalfTensor, IntTensor = _type_of("HalfTensor", dtypes.float16), _type_of("IntTensor", dtypes.int32)
+LongTensor, ShortTensor = _type_of("LongTensor", dtypes.int64), _type_of("ShortTensor", dtypes.int16)
+TYPES = {v.__name__: v for v in list(globals().values()) if isinstance(v, TensorType)}
+
+
+def type_named(t: Any) -> Any:
+    """A tensor type, itself or by its name ("torch.FloatTensor")."""
+    found = TYPES.get(t.rpartition(".")[2]) if isinstance(t, str) else t
+    if not isinstance(found, TensorType):
+        raise ValueError(f"invalid type: {t!r}")
+    return found
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
+    text = "only floating-point types are supported as the default type"
+    if isinstance(t, dtypes.dtype):
+        raise TypeError(f"invalid type object: {text}")
+    dtype = type_named(t).dtype
+    if not dtype.is_floating_point:
+        raise TypeError(text)
+    dtypes.set_default_dtype(dtype)
+
+
+def legacy_array(data: tuple[Any, ...], dtype: Any) -> Any:
+    """The array of `Tensor(...)`."""
+    values = legacy_data(data)
+    return np.zeros(values, dtype.numpy) if isinstance(values, tuple) else create.from_data(values, dtype)
 
 
 def legacy_data(data: tuple[Any, ...]) -> Any:
@@ -965,25 +1094,29 @@ def _collect() -> None:
 
 
 NOT_METHODS = {
-    "linalg_cross", "linalg_matmul", "linalg_norm", "pdist",
-    "tensor", "std_mean", "var_mean", "ndtr", "view_as_complex", "view_as_real", "alias_copy",
-    "as_strided_copy", "bucketize", "combinations", "constant_pad_nd", "gradient",
-    "diagonal_copy", "expand_copy", "fill", "permute_copy", "select_copy", "split_copy",
-    "split_with_sizes_copy",
-    "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy", "unsqueeze_copy", "view_copy",
+    "alias_copy", "as_strided_copy", "bucketize", "combinations", "constant_pad_nd", "detach_copy", "diagonal_copy",
+    "div_true", "elu", "exp_diff", "expand_copy", "fill", "gelu", "gradient", "histogramdd", "leaky_relu",
+    "linalg_cross", "linalg_matmul", "linalg_norm", "linear", "logsigmoid", "ndtr", "pdist", "permute_copy",
+    "pow_tensor", "result_type", "rsub", "safe_div", "safe_reciprocal", "select_copy", "silu", "slice_copy", "softplus",
+    "split_copy", "split_with_sizes_copy", "squeeze_copy", "std_mean", "t_copy", "tensor", "transpose_copy",
+    "unbind_copy", "unfold_copy", "unsqueeze_copy", "var_mean", "view_as_complex", "view_as_complex_copy",
+    "view_as_real", "view_as_real_copy", "view_copy",
 }  # fmt: skip
+# In-place methods; the first of them are functions, too.
+INPLACE_FUNCTIONS = [
+    "abs", "acos", "acosh", "addmv", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max", "clamp_min",
+    "conj_physical", "cos", "cosh", "deg2rad", "erf", "erfc", "exp", "exp2", "expm1", "floor", "frac", "gcd", "i0",
+    "lcm", "ldexp", "log", "log10", "log1p", "log2", "logit", "nan_to_num", "neg", "rad2deg", "reciprocal", "round",
+    "rsqrt", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xlogy",
+]  # fmt: skip
 INPLACE = [
-    "add", "sub", "mul", "div", "pow", "neg", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
-    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "sqrt", "rsqrt", "square", "reciprocal",
-    "sigmoid", "abs", "sign", "floor", "ceil", "round", "trunc", "clamp", "clamp_min", "clamp_max", "relu", "lerp",
-    "remainder", "fmod", "floor_divide", "erf", "erfc", "logical_not", "logical_and", "logical_or", "logical_xor",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "eq", "ne", "lt", "le", "gt", "ge", "masked_fill",
-    "scatter_reduce", "index_reduce", "addcmul", "addcdiv", "nan_to_num", "sgn",
-    "tril", "triu", "cumsum", "cumprod", "atan2", "hypot", "maximum", "minimum",
-    "addbmm", "addmm", "addmv", "addr", "baddbmm",
-    "digamma", "erfinv", "i0", "igamma", "igammac", "lgamma", "logit", "mvlgamma", "polygamma", "sinc", "xlogy",
-    "acosh", "asinh", "atanh", "bitwise_left_shift", "bitwise_right_shift", "conj_physical", "copysign", "deg2rad",
-    "float_power", "frac", "gcd", "heaviside", "lcm", "ldexp", "nextafter", "rad2deg", "renorm",
+    *INPLACE_FUNCTIONS,
+    "add", "addbmm", "addcdiv", "addcmul", "addmm", "addr", "atan2", "baddbmm", "bitwise_and", "bitwise_left_shift",
+    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "cumprod", "cumsum", "digamma",
+    "div", "eq", "erfinv", "float_power", "floor_divide", "fmod", "ge", "gt", "heaviside", "hypot", "igamma", "igammac",
+    "index_reduce", "le", "lerp", "lgamma", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
+    "masked_fill", "mul", "mvlgamma", "ne", "nextafter", "polygamma", "pow", "relu", "remainder", "renorm",
+    "scatter_reduce", "sgn", "sign", "sub", "tril", "triu",
 ]  # fmt: skip
 
 
@@ -1035,7 +1168,12 @@ def _write_method(name: str, function: Callable[..., Any], plan: Callable[..., A
 
 def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return alias.become(self, function(self, *args, **kwargs), name)
+        if is_recording() or not self.requires_grad:
+            view = function(self, *args, **kwargs)
+        else:  # under no_grad the values stay as they are, and so does where they come from
+            with modes.enable_grad():
+                view = function(self, *args, **kwargs)
+        return alias.become(self, view, name)
 
     return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
 
@@ -1112,6 +1250,33 @@ def _attach_all() -> None:
         for end in ("", "_"):
             if hasattr(Tensor, name + end):
                 _attach(alias_name + end, getattr(Tensor, name + end))
+    for name, function in native.REMOVED.items():
+        _attach(name, function)
+    for name in SPARSE:
+        setattr(Tensor, name, _out_of_scope(name))
+
+
+SPARSE = [
+    "coalesce", "col_indices", "crow_indices", "indices", "is_coalesced", "sparse_mask", "to_sparse", "to_sparse_bsc",
+    "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "values",
+]  # fmt: skip
+
+
+def _out_of_scope(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise errors.out_of_scope(name, "sparse tensors")
+
+    return method
 
 
 _attach_all()
+
+FUNCTIONS_IN_PLACE = {
+    f"{name}_": getattr(Tensor, f"{name}_")
+    for name in (
+        *INPLACE_FUNCTIONS,
+        *(a for a, name in ALIASES.items() if name in INPLACE_FUNCTIONS and a != "absolute"),
+        "as_strided", "detach", "index_put", "resize_as",
+    )
+}  # fmt: skip
+"""Methods that change a tensor and that PyTorch has as functions, too."""

@@ -152,3 +152,38 @@ def test_a_list_is_no_tensor():
         with pytest.raises(TypeError, match="must be Tensor, not"):
             call()
     assert (tg.ones(2) == None) is False  # noqa: E711
+
+
+@pytest.mark.parametrize(
+    "data, dtype",
+    [
+        ([np.float64(1)], "float64"), ([1.0, np.float64(1)], "float64"), ([np.float16(1), 1], "float16"),
+        ([np.int32(1)], "int32"), ([1, np.int32(1)], "int64"), ([np.ones(2), np.zeros(2)], "float64"),
+        ([np.ones(2, np.int32), [1, 2]], "int64"), ([[np.float64(1)], [2.0]], "float64"), ([np.bool_(True)], "bool"),
+        ([np.complex128(1)], "complex128"), ([1, 2.5], "float32"), ([True, np.float32(2)], "float32"),
+    ],
+)  # fmt: skip
+def test_arrays_in_a_list_keep_their_dtype(data, dtype):
+    assert str(tg.tensor(data).dtype) == f"torch.{dtype}"
+
+
+def test_a_numpy_number_fills_as_a_python_number():
+    assert tg.full((2,), np.float64(1)).dtype is tg.float32
+
+
+@pytest.mark.parametrize("f", [tg.sign, tg.sgn, tg.floor, tg.ceil, tg.round, tg.trunc, np.sign, np.round, np.floor, np.fix])
+def test_steps_are_recorded_and_have_derivative_0(f):
+    x = tg.tensor([0.5, -1.25], requires_grad=True)
+    (g,) = tg.autograd.grad(f(x), x, tg.tensor([np.inf, 1.0]), create_graph=True)
+    assert g.tolist() == [0.0, 0.0]
+
+
+def test_only_inputs():
+    x = tg.ones(1, requires_grad=True)
+    assert tg.autograd.grad(x * 2, x, only_inputs=True)[0].item() == 2
+    with pytest.raises(ValueError, match="only_inputs"):
+        tg.autograd.grad(x * 2, x, only_inputs=False)
+
+
+def test_there_is_no_gpu():
+    assert not tg.cuda.is_available() and tg.cuda.device_count() == 0

@@ -18,7 +18,7 @@ LAYERS = [
     {"arrays"},
     {"ops"},
     {"printing", "tensor"},
-    {"special", "linalg", "fft", "masked"},
+    {"special", "linalg", "fft", "masked", "cuda"},
     {"numpy"},
     {"func"},
     {"autograd"},

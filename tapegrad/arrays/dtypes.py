@@ -230,6 +230,13 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     return of(np.promote_types(a.numpy, b.numpy))
 
 
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Return whether values of a dtype may be written into another: no complex into real, nor real into whole numbers."""
+    _require_dtype("can_cast", from_)
+    _require_dtype("can_cast", to)
+    return from_._category <= to._category
+
+
 def promote(dt_a: NumpyDType, rank_a: builtins.int, dt_b: NumpyDType, rank_b: builtins.int) -> NumpyDType:
     """Return the dtype of a binary operation over (dtype, rank) operands; see ``result_type``."""
     return _promote(dt_a, rank_a, dt_b, rank_b, _default)

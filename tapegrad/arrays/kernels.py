@@ -23,6 +23,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from numpy.typing import NDArray
 
 from ..core.kinds import HALF, is_floating
+from .numpy import quiet
 
 __all__ = [
     "add_at_flat",
@@ -56,10 +57,10 @@ def _computing(x: Array) -> Array:
     return x.astype(np.float64 if x.dtype.char == "d" else np.float32, copy=False)
 
 
-@np.errstate(all="ignore")
+@quiet
 def _elementwise(kernel: Callable[[Array, Array], None], x: Array) -> Array:
     """Run `kernel(chunk, out)` over `x`; a dense `x` keeps its memory order, any other gives C order."""
-    if x.flags.c_contiguous and x.nbytes <= _CHUNK_BYTES and x.dtype.char in "fd" and x.dtype.isnative:
+    if x.flags.c_contiguous and 0 < x.nbytes <= _CHUNK_BYTES and x.dtype.char in "fd" and x.dtype.isnative:
         result = np.empty(x.shape, x.dtype)
         kernel(x.reshape(-1), result.reshape(-1))
         return result
@@ -427,6 +428,8 @@ def erfinv(x: Array) -> Array:
 # 1/(1 + exp(-x)) is accurate in both tails as long as exp(-x) is finite; the few elements below are redone by
 # index.  0.5*tanh(x/2) + 0.5 is no faster and loses the lower tail.
 
+least: Any = np.minimum.reduce  # of a line; nan if that has one
+greatest: Any = np.maximum.reduce
 _EXP_LIMIT = {"f": 88.0, "d": 709.0}  # exp stays finite up to here
 
 
@@ -434,9 +437,9 @@ def _sigmoid(x: Array, out: Array) -> None:
     np.negative(x, out=out)
     np.exp(out, out=out)
     out += 1
-    np.divide(1, out, out=out)
-    far = (x < -_EXP_LIMIT[x.dtype.char]).nonzero()[0]
-    if far.size:
+    np.reciprocal(out, out=out)
+    if not least(x) >= -_EXP_LIMIT[x.dtype.char]:  # of nan, too
+        far = x < -_EXP_LIMIT[x.dtype.char]
         out[far] = np.exp(x[far])
 
 
@@ -445,8 +448,8 @@ def _gated(x: Array, exponent: Array, out: Array) -> None:
     np.exp(exponent, out=out)
     out += 1
     np.divide(x, out, out=out)
-    far = (exponent > _EXP_LIMIT[x.dtype.char]).nonzero()[0]
-    if far.size:
+    if not greatest(exponent) <= _EXP_LIMIT[x.dtype.char]:
+        far = exponent > _EXP_LIMIT[x.dtype.char]
         # Two factors, neither of them subnormal; a finite x keeps -inf*0 from being nan.
         root = np.exp(-0.5 * exponent[far].astype(np.float64))
         out[far] = np.maximum(x[far], -1e4) * root * root
@@ -465,18 +468,22 @@ def _gelu_tanh(x: Array, out: Array) -> None:
     _gated(x, exponent, out)
 
 
-def _log1pexp(x: Array, out: Array) -> None:
+def _correction(x: Array) -> Array:
+    """log1p(exp(-|x|))."""
     correction = np.abs(x)
     np.negative(correction, out=correction)
     np.exp(correction, out=correction)
-    np.log1p(correction, out=correction)
+    return np.log1p(correction, out=correction)
+
+
+def _log1pexp(x: Array, out: Array) -> None:
     np.maximum(x, 0, out=out)
-    out += correction
+    out += _correction(x)
 
 
 def _log_sigmoid(x: Array, out: Array) -> None:
-    _log1pexp(-x, out)
-    np.negative(out, out=out)
+    np.minimum(x, 0, out=out)
+    out -= _correction(x)
 
 
 def sigmoid(x: Array) -> Array:
@@ -528,18 +535,42 @@ def _sum(x: Array, axis: int | tuple[int, ...]) -> Array:
     """`x.sum(axis, keepdims=True)`; a dot product where it is cheaper (a third of `sum` for rows of 100)."""
     if axis == x.ndim - 1 and _SHORT_ROW < x.shape[-1] <= _DOT_ROW:
         return np.asarray(np.vecdot(x, np.ones(x.shape[-1], x.dtype)))[..., None]
-    return np.asarray(x.sum(axis=axis, keepdims=True))
+    return np.asarray(np.add.reduce(x, axis=axis, keepdims=True))
 
 
 def _max(x: Array, axis: int | tuple[int, ...]) -> Array:
+    if axis == x.ndim - 1 and _SHORT_ROW < x.shape[-1] <= _DOT_ROW and x.flags.c_contiguous:
+        return row_max(x)
     return np.asarray(x.max(axis=axis, keepdims=True, initial=-np.inf))
 
 
+def row_max(x: Array) -> Array:
+    """The largest element (or a nan) of each row: `argmax` takes a third of the time of `max` for rows of 100."""
+    length = x.shape[-1]
+    place = x.argmax(-1)
+    place += np.arange(0, x.size, length).reshape(place.shape)
+    return x.reshape(-1).take(place)[..., None]
+
+
+_MODEST = 50.0  # exp(50) is 5e21: neither do sums of it overflow, nor do quotients of such sums underflow
+
+
+def _modest(x: Array) -> bool:
+    """Whether exp(x) needs no shift; without one it is the more accurate."""
+    if not x.size or not x.flags.c_contiguous:
+        return False
+    line = x.reshape(-1)
+    return bool(greatest(line) <= _MODEST and least(line) >= -_MODEST)
+
+
 def _softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
-    result = x - _max(x, axis)
-    np.exp(result, out=result)
+    if _modest(x):
+        result = np.exp(x)
+    else:
+        result = x - _max(x, axis)
+        np.exp(result, out=result)
     result /= _sum(result, axis)
-    return np.asarray(result)
+    return result
 
 
 def _log_softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
@@ -549,6 +580,8 @@ def _log_softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
 
 
 def _logsumexp(x: Array, axis: int | tuple[int, ...]) -> Array:
+    if _modest(x):
+        return np.asarray(np.log(_sum(np.exp(x), axis)))
     shift = _max(x, axis)
     shift[~np.isfinite(shift)] = 0  # inf - inf would be nan; without a shift exp and log give the limits
     terms = x - shift
@@ -556,11 +589,11 @@ def _logsumexp(x: Array, axis: int | tuple[int, ...]) -> Array:
     return np.asarray(np.log(_sum(terms, axis)) + shift)
 
 
-@np.errstate(all="ignore")
+@quiet
 def _rowwise(kernel: Callable[[Array, int | tuple[int, ...]], Array], x: Array, axis: Axis) -> Array:
     """Run `kernel(x, axis)`, which keeps the dimensions, under the promises of this module."""
     source = _computing(x) if x.ndim else _computing(x).reshape(1)
-    axes = normalize_axis_tuple(axis, source.ndim)
+    axes = (normalize_axis_index(axis, source.ndim),) if type(axis) is int else normalize_axis_tuple(axis, source.ndim)
     length = source.shape[-1]
     if axes == (source.ndim - 1,) and length <= _SHORT_ROW and source.size >= _MANY_ELEMENTS:
         # Reductions and broadcasts cost ten times more along short rows than along long columns.
@@ -609,7 +642,7 @@ _ONE_THREAD_PRODUCT = 1 << 18  # OpenBLAS leaves m*n*k up to this to one thread;
 _MANY_ROWS_ELEMENTS = 512
 
 
-@np.errstate(all="ignore")
+@quiet
 def cumsum(x: Array, axis: int) -> Array:
     """Cumulative sum along `axis` in the dtype of `x` (integers wrap; cast them first).
 
@@ -686,7 +719,7 @@ _LAYER_ELEMENTS = 1 << 12
 _SPARSE_ELEMENTS = 1 << 15
 
 
-@np.errstate(all="ignore")
+@quiet
 def add_at_flat(n: int, flat_index: Array, values: Array) -> Array:
     """The 1-D array of length `n` whose element i is the sum of the `values` with `flat_index` i.
 
@@ -700,7 +733,7 @@ def add_at_flat(n: int, flat_index: Array, values: Array) -> Array:
     return result
 
 
-@np.errstate(all="ignore")
+@quiet
 def add_at_rows(n: int, index: Array, rows: Array) -> Array:
     """The (n, k) array whose row i is the sum of the `rows` (m, k) with `index` (m,) i, each in [0, n).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ else:
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function without floating-point warnings, as in PyTorch."""
 
+    @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         previous = silence()
         try:

@@ -101,6 +101,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -113,6 +114,7 @@ def grad(
         grad_outputs: cotangents of the outputs' shapes; None for outputs of one element.
         retain_graph: keep saved arrays for another pass (default: the value of create_graph).
         create_graph: record the computation of the gradient, so that it can be differentiated again.
+        only_inputs: True, always: `.grad` of other leaves is left alone.
         allow_unused: give None for an input that the outputs do not depend on, instead of an error.
         is_grads_batched: grad_outputs carry a leading batch dimension; so does the result.
         materialize_grads: zeros instead of None for unused inputs.
@@ -125,9 +127,11 @@ def grad(
             saved arrays have been released.
     """
     if isinstance(inputs, dict):
-        values = grad(outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, allow_unused,
+        values = grad(outputs, list(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
                       is_grads_batched, materialize_grads)  # fmt: skip
         return dict(zip(inputs, values, strict=True))
+    if not only_inputs:
+        raise errors.not_only_inputs()
     if materialize_grads and allow_unused is False:
         raise errors.materialize_conflict()
     unused_ok = bool(allow_unused) or materialize_grads

@@ -163,6 +163,8 @@ def make_backward(mode: Mode, number: int) -> Backward:
         return backward_into(op)
     if op.kind == "elementwise" and not op.params:
         return backward_unary(mode, op) if op.arity == 1 else backward_binary(mode, op)
+    if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
+        return backward_linear(mode, op)
     return backward_plain(mode, op)
 
 
@@ -298,6 +300,24 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
                 t = xp.sum_to(t, ys)
             p = cot.get(sb)
             cot[sb] = t if p is None else p + t
+
+    return backward
+
+
+def backward_linear(mode: Mode, op: Op) -> Backward:
+    """A linear op of one array, whose transpose reads no value."""
+    transpose: Any = op.rules[0]
+    xp = mode.xp
+    accumulate = add_recorded if mode.record else add
+    shape_read = bool(op.shape_of[0])
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
+        if sa in cot:
+            accumulate(cot, sa, t, owned)
+        else:
+            cot[sa] = t
 
     return backward
 

@@ -385,7 +385,7 @@ def fmin(x1: Any, x2: Any, out: Any = None, *, where: Any = True, dtype: Any = N
 def fmod(x1: Any, x2: Any, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's fmod on tensors, recorded."""
 
-def frexp(x: Any, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
+def frexp(x: Any, out: Any = None, *, where: Any = True, dtype: Any = None) -> Any:
     """NumPy's frexp on tensors, recorded."""
 
 def from_dlpack(x: Any, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor:

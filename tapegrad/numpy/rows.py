@@ -964,8 +964,7 @@ def _imag(val: Any) -> Any:
 
 @row(np.round, np.around)
 def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    x = _tensor(a)
-    return _into("round", out, elementwise.round(x) if not decimals else wrap(np.asarray(np.round(raw(x), decimals))))
+    return _into("round", out, elementwise.round(_tensor(a), decimals=decimals))
 
 
 @row(np.isclose)

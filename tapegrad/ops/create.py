@@ -15,7 +15,7 @@ from .. import errors
 from ..arrays import dtypes, random
 from ..core import alias
 from ..core.record import Box, wrap
-from .operands import as_constant, filling
+from .operands import SCALARS, as_constant, filling
 from .shape import given, shape_of
 
 ALLOWED = "biufc"
@@ -36,6 +36,16 @@ def check_device(device: Any) -> None:
         raise RuntimeError(
             f"no {d.type} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled"
         )
+
+
+def get_default_device() -> dtypes.device:
+    """Where new tensors are: device(type='cpu')."""
+    return dtypes.device("cpu")
+
+
+def set_default_device(device: Any) -> None:
+    """Choose where new tensors are: on the CPU; another device raises, since there is none here."""
+    check_device(device)
 
 
 def factory(function: Callable[..., Any]) -> Any:
@@ -83,6 +93,33 @@ def _nested_tensors(data: Any) -> Any:
     return data
 
 
+def _kinds_of_items(data: Any, found: set[Any]) -> set[Any]:
+    """Dtypes of the arrays and tensors in nested sequences, and types of the other items."""
+    for kind in {type(d) for d in data}:
+        if issubclass(kind, list | tuple):
+            for d in data:
+                if type(d) is kind:
+                    _kinds_of_items(d, found)
+        elif issubclass(kind, np.ndarray | np.generic):
+            found.update(d.dtype for d in data if type(d) is kind)
+        elif issubclass(kind, Box):
+            found.update(d._d.dtype for d in data if type(d) is kind)
+            found.add(Box)
+        else:
+            found.add(kind)
+    return found
+
+
+def _common_dtype(kinds: set[Any]) -> np.dtype[Any] | None:
+    """Dtype of a sequence with arrays or tensors among its items: theirs, promoted with PyTorch's for numbers."""
+    own = [k for k in kinds if isinstance(k, np.dtype) and k.kind in "biufcV"]
+    if not own:
+        return None
+    numbers = {**SCALARS, float: _dtype(None), complex: dtypes.get_default_dtype().to_complex().numpy}
+    own += [numbers[k] for k in kinds if k in numbers]
+    return functools.reduce(lambda a, b: dtypes.promote(a, dtypes.DIM, b, dtypes.DIM), own)
+
+
 def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     """A new array of the data, in PyTorch's dtype for it."""
     if isinstance(data, Box):
@@ -93,7 +130,11 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
             dtypes.of(data.dtype)
         return np.array(data, None if dtype is None else dtypes.to_numpy(dtype), subok=False)
     if isinstance(data, list | tuple):
-        data = _nested_tensors(data)
+        kinds = _kinds_of_items(data, set())
+        if dtype is None:
+            dtype = _common_dtype(kinds)
+        if Box in kinds:
+            data = _nested_tensors(data)
     elif hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         return from_data(np.asarray(data), dtype)
     if dtype is not None and isinstance(data, bool | int | float | complex):
@@ -183,6 +224,11 @@ def from_dlpack(ext_tensor: Any) -> Any:
     return from_numpy(np.from_dlpack(ext_tensor))
 
 
+def to_dlpack(tensor: Any) -> Any:
+    """A capsule of the tensor's array for libraries that read DLPack; they share its memory."""
+    return tensor.__dlpack__()
+
+
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
     """A vector on the memory of a Python buffer, from a byte offset on."""
     dt, size = dtypes.to_numpy(dtype), memoryview(buffer).nbytes
@@ -244,7 +290,7 @@ def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
 @factory
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to the given sizes, in its own dtype."""
-    value = from_data(fill_value, dtype)
+    value = from_data(fill_value.item() if isinstance(fill_value, np.generic) else fill_value, dtype)
     return finish(np.full(checked(given("full", "size", (size,))), value), requires_grad, device)
 
 
@@ -264,6 +310,20 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
     return (
         finish(np.empty(count, _dtype(dtype)), False, device).as_strided(shape, steps).detach().requires_grad_(requires_grad)
     )
+
+
+@factory
+def empty_permuted(
+    size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """Uninitialised memory of the given sizes, whose dimensions lie in memory in the order of physical_layout."""
+    shape, order = checked(given("empty_permuted", "size", (size,))), tuple(physical_layout)
+    if sorted(order) != np.arange(len(shape)).tolist():
+        raise RuntimeError(
+            f"Number of dimensions in size ({len(shape)}) does not match the permutation physical_layout {list(order)}"
+        )
+    dense = np.empty([shape[d] for d in order], _dtype(dtype))
+    return finish(dense.transpose(np.argsort(order)) if order else dense, requires_grad, device)
 
 
 def _triangle(name: str, places: Callable[..., Any]) -> Any:
@@ -315,11 +375,8 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, 
     return finish(np.eye(n, m, dtype=_dtype(dtype)), requires_grad, device)
 
 
-@factory
-def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
-    """start, start + step, .. before end: int64 for integers, else the default dtype."""
+def _progression(start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
+    """The numbers that arange() and range() were given: start (0 unless both bounds are), end and step."""
     if end is None:
         start, end = 0, start
     start, end, step = (v.item() if isinstance(v, Box | np.generic) else v for v in (start, end, step))  # type: ignore[union-attr]
@@ -327,6 +384,15 @@ def arange(
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    return start, end, step
+
+
+@factory
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """start, start + step, .. before end: int64 for integers, else the default dtype."""
+    start, end, step = _progression(start, end, step)
     whole = all(isinstance(v, int) for v in (start, end, step))
     dt = _dtype(dtype, np.dtype(np.int64) if whole else None)
     if whole:
@@ -334,6 +400,16 @@ def arange(
     else:
         values = start + step * np.arange(int(np.ceil((end - start) / step)))
     return finish(values.astype(dt), requires_grad, device)
+
+
+@factory
+def range(
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
+    start, end, step = _progression(start, end, step)
+    values = start + step * np.arange(int((end - start) / step) + 1)
+    return finish(values.astype(_dtype(dtype)), requires_grad, device)
 
 
 @factory

@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import lapack
+from ..core.alias import slot_of
 from ..core.op import TABLE
 from ..core.record import wrap
 from ..core.state import is_recording
@@ -508,6 +509,20 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
 def qr(input: Any, some: bool = True) -> Any:
     """linalg.qr under its older name: reduced, or complete for some=False."""
     return result("qr", *linalg_qr(input, "reduced" if some else "complete"))
+
+
+@with_out
+def geqrf(input: Any) -> Any:
+    """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr).
+
+    Raises:
+        NotImplementedError: for a tensor that requires grad, which linalg.qr can differentiate.
+    """
+    x = matrices("geqrf", input)
+    if is_recording() and slot_of(x):
+        raise NotImplementedError("the derivative for 'geqrf' is not implemented: use linalg.qr.")
+    raw, tau = np.linalg.qr(x._d, mode="raw")
+    return result("geqrf", wrap(raw.swapaxes(-2, -1)), wrap(tau))
 
 
 # ------------------------------------------------------------------------------------------------------------------- lu

@@ -20,7 +20,7 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _kept(x: Any, p: float, channels: bool) -> Any:
+def kept(x: Any, p: float, channels: bool) -> Any:
     """A tensor of ones and zeros, 1 with probability 1 - p; of x's shape, or one value a channel."""
     floating(x, "bernoulli_scalar_cpu_", "c")
     if x._d.dtype.kind in "biu":
@@ -34,12 +34,12 @@ def _kept(x: Any, p: float, channels: bool) -> Any:
         return create.empty(*sizes[:2], *(1,) * (len(sizes) - 2), dtype=x.dtype).bernoulli_(1.0 - p)
 
 
-def _dropped(x: Any, p: float, channels: bool) -> Any:
+def dropped(x: Any, p: float, channels: bool) -> Any:
     """x with elements set to 0, the others divided by 1 - p."""
     x = tensor(x)
     if p == 1.0:
         return x * create.zeros((), dtype=x.dtype)
-    mask = _kept(x, p, channels)
+    mask = kept(x, p, channels)
     return x * mask.div_(1.0 - p)
 
 
@@ -47,18 +47,18 @@ def _dropped(x: Any, p: float, channels: bool) -> Any:
 SATURATED = -SELU_ALPHA * SELU_SCALE
 
 
-def _alpha_dropped(x: Any, p: float, channels: bool) -> Any:
+def alpha_dropped(x: Any, p: float, channels: bool) -> Any:
     """x with elements saturated, then scaled and shifted to the mean and variance it had (Klambauer et al. 2017)."""
     x = tensor(x)
     if p == 1.0:
         return x * create.zeros((), dtype=x.dtype)
-    mask = _kept(x, p, channels)
+    mask = kept(x, p, channels)
     a = 1.0 / math.sqrt((SATURATED * SATURATED * p + 1.0) * (1.0 - p))
     shift = (mask - 1.0) * (-SATURATED * a) + (-SATURATED * a * p)
     return x * (mask * a) + shift
 
 
-def _in_training(function: Any, input: Any, p: float, training: bool, inplace: bool, channels: bool) -> Any:
+def in_training(function: Any, input: Any, p: float, training: bool, inplace: bool, channels: bool) -> Any:
     """The input itself unless training."""
     if not training or p == 0.0 or not math.prod(shape_of(tensor(input))):
         return input
@@ -72,7 +72,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
         ValueError: for a p outside [0, 1].
     """
     _check_probability(p)
-    return _in_training(_dropped, input, p, training, inplace, False)
+    return in_training(dropped, input, p, training, inplace, False)
 
 
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
@@ -82,7 +82,7 @@ def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: b
         ValueError: for a p outside [0, 1].
     """
     _check_probability(p)
-    return _in_training(_alpha_dropped, input, p, training, inplace, False)
+    return in_training(alpha_dropped, input, p, training, inplace, False)
 
 
 def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
@@ -92,15 +92,15 @@ def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, in
         ValueError: for a p outside [0, 1].
     """
     _check_probability(p)
-    return _in_training(_alpha_dropped, input, p, training, inplace, True)
+    return in_training(alpha_dropped, input, p, training, inplace, True)
 
 
 def _channels(input: Any, p: float, training: bool, inplace: bool, batched: bool) -> Any:
     """Dropout of whole channels; an unbatched input is (C, ...)."""
     if batched:
-        return _in_training(_dropped, input, p, training, inplace, True)
+        return in_training(dropped, input, p, training, inplace, True)
     row = shape.unsqueeze(input, 0)
-    return shape.squeeze(_in_training(_dropped, row, p, training, inplace, True), 0)
+    return shape.squeeze(in_training(dropped, row, p, training, inplace, True), 0)
 
 
 def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:

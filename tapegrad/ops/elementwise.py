@@ -776,7 +776,7 @@ abs = unary(
     "abs", np.absolute, lambda xp, ans, x: xp.conj(xp.sgn(x)), "Elementwise absolute value; its derivative at 0 is 0.",
     integers="keep", refuses=no_kernel("b"),
 )  # fmt: skip
-_sign_of = define("sgn", "constant", np.sign, samples=REAL)
+_sign_of = define("sgn", "elementwise", np.sign, (0.0,), samples=STEPS)
 _direction = define(
     "sgn_complex", "general", np.sign,
     # what of g is across z, over |z|; 0 at the origin

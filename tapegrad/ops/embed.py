@@ -88,7 +88,7 @@ def _padding(padding_idx: int | None, rows: int) -> int | None:
 
 
 @no_grad()
-def _limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> None:
+def limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are used down to a norm of max_norm, in place."""
     used = create.as_tensor(np.unique(index))
     rows = weight[used]
@@ -127,7 +127,7 @@ def embedding(
     rows = shape_of(w)[0]
     padding, index = _padding(padding_idx, rows), _indices("embedding", input, rows)
     if max_norm is not None:
-        _limit_norms(w, index, max_norm, norm_type)
+        limit_norms(w, index, max_norm, norm_type)
     result = _embedding(w, index, padding)
     return _by_frequency(result, index, rows) if scale_grad_by_freq else result
 
@@ -233,7 +233,7 @@ def embedding_bag(
     table = shape_of(w)[0]
     index = _indices("embedding_bag", x, table).reshape(-1)
     if max_norm is not None:
-        _limit_norms(w, index, max_norm, norm_type)
+        limit_norms(w, index, max_norm, norm_type)
     if factors is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "

@@ -198,6 +198,8 @@ def _from_half(input: Any, dims_and_sizes: Any, inverse: bool, norm: str) -> Any
 
 
 def _along(input: Any, n: int | None, dim: int) -> tuple[tuple[int], list[int | None]]:
+    if n is not None and n < 1:  # -1 leaves the size in the functions of several dimensions alone
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
     return (dim_within(dim, tensor(input)._d.ndim),), [n]
 
 

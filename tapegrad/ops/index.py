@@ -825,6 +825,16 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     return result if out is None else out.resize_as_result_(result)
 
 
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+    """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = nonzero(input)._d[:size]
+    rows = np.full((size, found.shape[1]), fill_value, np.int64)
+    rows[: len(found)] = found
+    return wrap(rows)
+
+
 def argwhere(input: Any) -> Any:
     """Indices of the elements that are not zero, one row each."""
     return nonzero(input)

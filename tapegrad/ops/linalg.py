@@ -577,7 +577,11 @@ def _distances(x: Any, y: Any, p: float) -> Any:
 
 
 def pdist(input: Any, p: float = 2.0) -> Any:
-    """p-norm distances between all pairs of rows, as the part of cdist above the diagonal, row by row."""
+    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
+
+    Raises:
+        RuntimeError: for a tensor that is no matrix, or a negative p.
+    """
     x = tensor(input)
     if len(shape_of(x)) != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape_of(x))}D")
@@ -585,8 +589,3 @@ def pdist(input: Any, p: float = 2.0) -> Any:
         raise RuntimeError("pdist only supports non-negative p values")
     i, j = np.triu_indices(shape_of(x)[0], 1)
     return _distances(TABLE["index_select"].call(x, (i,)), TABLE["index_select"].call(x, (j,)), p)
-
-
-def dist(input: Any, other: Any, p: float = 2) -> Any:
-    """p-norm of input - other."""
-    return reduce.norm(sub(tensor(input), tensor(other)), p)

@@ -177,6 +177,18 @@ def gaussian_nll_loss(
 # ------------------------------------------------------------------------------------------ of elements: probabilities
 
 
+def divergences(input: Any, target: Any, log_target: bool) -> Any:
+    """The elements of kl_div."""
+    x, y = tensor(input), tensor(target)
+    for kind, text in (("biu", "Integral"), ("c", "Complex")):
+        if x._d.dtype.kind in kind or y._d.dtype.kind in kind:
+            raise RuntimeError(f"kl_div: {text} inputs not supported.")
+    if log_target:
+        return elementwise.exp(y) * (y - x)
+    none = elementwise.eq(y, 0)
+    return elementwise.where(none, 0.0, y * elementwise.log(elementwise.where(none, 1.0, y))) - y * x
+
+
 def kl_div(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
 ) -> Any:
@@ -195,18 +207,10 @@ def kl_div(
             "by the batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
             "'batchmean' in the next major release."
         )
-    x, y = tensor(input), tensor(target)
-    for kind, text in (("biu", "Integral"), ("c", "Complex")):
-        if x._d.dtype.kind in kind or y._d.dtype.kind in kind:
-            raise RuntimeError(f"kl_div: {text} inputs not supported.")
-    if log_target:
-        losses = elementwise.exp(y) * (y - x)
-    else:
-        none = elementwise.eq(y, 0)
-        losses = elementwise.where(none, 0.0, y * elementwise.log(elementwise.where(none, 1.0, y))) - y * x
+    losses = divergences(input, target, log_target)
     if reduction == "batchmean":
-        rows = shape_of(x)[0] if shape_of(x) else 1
-        return reduced(losses, "sum") / rows
+        sizes = shape_of(tensor(input))
+        return reduced(losses, "sum") / (sizes[0] if sizes else 1)
     return reduced(losses, reduction)
 
 
@@ -231,7 +235,7 @@ def binary_cross_entropy(
             f"({errors.size(shape_of(x))}) is deprecated. Please ensure they have the same size."
         )
     reduction = _reduction(size_average, reduce, reduction)
-    if ((x._d < 0) | (x._d > 1)).any():
+    if not ((x._d >= 0) & (x._d <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
     positive = elementwise.clamp_min(elementwise.log(x), -100.0)
     negative = elementwise.clamp_min(elementwise.log1p(-x), -100.0)
@@ -488,21 +492,6 @@ def triplet_margin_with_distance_loss(
     return _triplet(distance(a, b), distance(a, c), distance(b, c) if swap else None, margin, reduction)
 
 
-def pdist(input: Any, p: float = 2) -> Any:
-    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
-
-    Raises:
-        RuntimeError: for a tensor that is no matrix, or a negative p.
-    """
-    x = tensor(input)
-    if len(shape_of(x)) != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape_of(x))}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    i, j = np.triu_indices(shape_of(x)[0], 1)
-    return sums.norm(x[create.as_tensor(i)] - x[create.as_tensor(j)], p, 1)
-
-
 # --------------------------------------------------------------------------------------------------------- of classes
 
 
@@ -605,6 +594,10 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
             f"integers: .long() makes them. Class probabilities, for cross_entropy, have input's shape {sizes}."
         )
     expected = (*sizes[:1], *sizes[2:]) if len(sizes) > 1 else ()
+    if len(sizes) == 1 and shape_of(labels):
+        if shape_of(labels) != (1,):
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {shape_of(labels)[0]}")
+        labels = shape.reshape(labels, ())
     if shape_of(labels) != expected:
         raise RuntimeError(
             f"size mismatch (got input: {list(sizes)} , target: {list(shape_of(labels))}): the target of an input of this "
@@ -620,6 +613,14 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
     if outside.any():
         raise IndexError(f"Target {values[outside].flat[0]} is out of bounds.")
     return create.as_tensor(values), None if counted is None else create.as_tensor(counted)
+
+
+def _check_weight(weight: Any, classes: int) -> None:
+    if weight is not None and shape_of(tensor(weight)) != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
+            f"{list(shape_of(tensor(weight)))}"
+        )
 
 
 def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: str) -> Any:
@@ -655,6 +656,7 @@ def nll_loss(
     x = floating(input, "nll_loss_out_frame")
     dim = _class_dim(len(shape_of(x)))
     labels, counted = _labels(x, target, ignore_index)
+    _check_weight(weight, shape_of(x)[dim])
     picked = shape.squeeze(index.gather(x, dim, shape.unsqueeze(labels, dim)), dim)
     return _of_labels(-picked, labels, counted, weight, reduction)
 
@@ -678,6 +680,7 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     x, y = floating(input, "log_softmax_lastdim_kernel_impl"), tensor(target)
     dim = _class_dim(len(shape_of(x)))
+    _check_weight(weight, shape_of(x)[dim])
     if y.is_floating_point() and shape_of(y) == shape_of(x):
         return _probability_loss(log_softmax(x, dim), y, weight, dim, reduction, label_smoothing)
     labels, counted = _labels(x, y, ignore_index)
@@ -793,7 +796,9 @@ def _ctc(logs: Any, labels: Any, frames: Any, lengths: Any, blank: int) -> Any:
     unreached = create.full((batch, 2), UNREACHED, dtype=logs.dtype)
     first = create.as_tensor((np.arange(width) < 2) & (np.arange(width) <= 2 * lengths[:, None]))
     skip = create.as_tensor(skips)
-    alpha = elementwise.where(first, logs[0][at[0], at[1]], UNREACHED)
+    begun = elementwise.where(first, logs[0][at[0], at[1]], UNREACHED)
+    unbegun = create.as_tensor(np.where(np.arange(width), UNREACHED, 0.0).astype(logs._d.dtype))
+    alpha = elementwise.where(create.as_tensor(frames[:, None] > 0), begun, unbegun)
     for t in range(1, int(frames.max(initial=0))):
         padded = shape.cat([unreached, alpha], 1)
         before, two_before = padded[:, 1 : width + 1], elementwise.where(skip, padded[:, :width], UNREACHED)

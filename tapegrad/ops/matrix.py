@@ -588,6 +588,11 @@ def _matrix_dims(x: Any, dim: Any) -> tuple[int, int]:
     return a, b
 
 
+def _largest(x: Any, dim: int) -> Any:
+    """amax of numbers that are not negative; of none, 0."""
+    return reduce.amax(x, dim) if shape_of(x)[dim] else reduce.sum(x, dim)
+
+
 @with_out
 def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Norm of matrices: "fro", "nuc", or the largest (smallest) row sum, column sum, singular value for (-)inf, 1, 2."""
@@ -607,11 +612,11 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
         return reduce.norm(a, 2, (rows, columns), keepdim)
     if ord == "nuc" or abs(ord) == 2:
         s = linalg_svdvals(movedim(a, (rows, columns), (-2, -1)))
-        r = reduce.sum(s, -1) if ord == "nuc" else reduce.amax(s, -1) if ord > 0 else reduce.amin(s, -1)
+        r = reduce.sum(s, -1) if ord == "nuc" else _largest(s, -1) if ord > 0 else reduce.amin(s, -1)
     else:
         along, over = (columns, rows) if abs(ord) == math.inf else (rows, columns)
         sums = reduce.norm(a, 1, along)
-        pick = reduce.amax if ord > 0 else reduce.amin
+        pick = _largest if ord > 0 else reduce.amin
         r = pick(sums, over - (over > along))
     if not keepdim:
         return r

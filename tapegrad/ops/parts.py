@@ -19,7 +19,7 @@ from .define import binary, define, named, unary
 from .operands import SCALARS, no_kernel, refused_as, tensor
 from .results import result
 from .samples import PREDICATE, Sample, cases, complex_uniform, of_values, pairs
-from .shape import with_out
+from .shape import copied, with_out
 
 # ----------------------------------------------------------------------------------------------------- complex numbers
 
@@ -83,6 +83,9 @@ def view_as_real(input: Any) -> Any:
     return alias.view(x, TABLE["view_as_real"])
 
 
+view_as_real_copy = copied(view_as_real)
+
+
 def view_as_complex(input: Any) -> Any:
     """A real tensor whose last dimension has size 2 as a complex one, a view.
 
@@ -105,6 +108,9 @@ def view_as_complex(input: Any) -> Any:
             raise RuntimeError("Tensor must have a last dimension with stride 1")
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     return alias.view(x, TABLE["view_as_complex"])
+
+
+view_as_complex_copy = copied(view_as_complex)
 
 
 def _join(x: Any, y: Any) -> Any:

@@ -77,6 +77,12 @@ def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
     return np.sqrt(add_reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype)
 
 
+def _norm_scale(top: Any) -> Any:
+    """What vectors with this largest element are divided by: neither infinite nor, but for zero vectors, below the normal."""
+    scale = np.maximum(top, np.finfo(top.dtype).tiny)
+    return np.where(top == 0, 0, np.where(np.isinf(top), 1, scale)).astype(top.dtype, copy=False)
+
+
 DOT_ROW = 1024  # on longer rows the pairwise sum is twice as accurate
 
 
@@ -152,6 +158,9 @@ _norm2_op = define(
     # 0 at the zero vector
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(xp.safe_div(g, ans), x.shape, dims, keepdim) * x,),
     params=("dims", "keepdim"), row=(0, 1), display="LinalgVectorNorm", samples=NORMED,
+)  # fmt: skip
+define(
+    "norm_scale", "constant", _norm_scale, samples=of_values([0.0, 1e-310, 2.0, math.inf, math.nan]),
 )  # fmt: skip
 # The share exp(x - y) of a term in a sum of exponentials with the logarithm y: a term of 0 has none, be the sum 0 too.
 exp_diff, _ = binary(
@@ -277,7 +286,7 @@ def _places(index: Any, shape: tuple[int, ...], dim: int) -> Any:
     for d, n in enumerate(index.shape):
         step = math.prod(shape[d + 1 :])
         if d != dim and n > 1:
-            places = places + np.arange(0, n * step, step).reshape([-1 if i == d else 1 for i in range(index.ndim)])
+            places = places + (np.arange(n) * step).reshape([-1 if i == d else 1 for i in range(index.ndim)])
     return places
 
 
@@ -747,7 +756,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
         # recorded, though its gradient is 0
         return _sum(TABLE["where"].call(tensor(np.zeros((), bool)), a, count), dims, keepdim)
     # scaled by the largest element: no overflow, and 0/0 at the zero vector becomes 0
-    top = _amax(a, dims, True).detach()
+    top = TABLE["norm_scale"].call(_amax(a, dims, True))
     scaled = TABLE["safe_div"].call(a, top)
     powers = scaled ** operator.index(p) if isinstance(p, int) else scaled**p
     if 0 < p < 1:  # the derivative of |x|^p at 0 is infinite: 0 by convention
@@ -807,9 +816,10 @@ def _normaliser(name: str, op: Any, input: Any, dim: int, dtype: Any) -> Any:
     x = _start(input, dtype)
     rank = x._d.ndim
     along = dim_of(dim, rank)
-    if x._d.size:
-        last = "lastdim_" if along >= rank - 1 else ""
-        floating(x, f"{name}_{last}kernel_impl")
+    if not x._d.size:
+        return TABLE["clone"].call(x)
+    last = "lastdim_" if along >= rank - 1 else ""
+    floating(x, f"{name}_{last}kernel_impl")
     if not rank:
         return TABLE["reshape"].call(op(TABLE["reshape"].call(x, (1,)), 0), ())
     return op(x, along)

@@ -10,7 +10,8 @@ from ..arrays import dtypes
 RANKED = ("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin")
 FIELDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(RANKED, ("values", "indices")),
-    "aminmax": ("min", "max"), "frexp": ("mantissa", "exponent"), "histogram": ("hist", "bin_edges"),
+    "aminmax": ("min", "max"), "frexp": ("mantissa", "exponent"), "geqrf": ("a", "tau"),
+    "histogram": ("hist", "bin_edges"), "histogramdd": ("hist", "bin_edges"),
     "qr": ("Q", "R"), "svd": ("U", "S", "V"), "slogdet": ("sign", "logabsdet"), "lu_unpack": ("P", "L", "U"),
     "triangular_solve": ("solution", "cloned_coefficient"),
     "linalg_cholesky_ex": ("L", "info"), "linalg_qr": ("Q", "R"), "linalg_lu": ("P", "L", "U"),

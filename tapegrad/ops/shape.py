@@ -21,7 +21,7 @@ from ..core.record import Box, wrap
 from ..core.rules import arrays
 from ..core.state import is_recording
 from .define import define
-from .operands import promoted, tensor, to_dtype
+from .operands import common_dtype, operand, promoted, tensor, to_dtype
 from .samples import cases
 
 # ------------------------------------------------------------------------------------------------- argument handling
@@ -722,7 +722,12 @@ def broadcast_to(input: Any, size: Any) -> Any:
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """All tensors expanded to their common shape."""
     xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
-    shape = np.broadcast_shapes(*[shape_of(x) for x in xs])
+    shape: tuple[int, ...] = ()
+    for x in xs:
+        try:
+            shape = np.broadcast_shapes(shape, shape_of(x))
+        except ValueError:
+            raise errors.broadcast_mismatch("broadcast_tensors", shape, shape_of(x)) from None
     return tuple([expand(x, shape) for x in xs])
 
 
@@ -768,7 +773,7 @@ def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
     lead = len(shape) - len(target)
     if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=False)):
         raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
-    if shape != target and x._d.dtype.kind in "biu":
+    if (shape != target or not target) and x._d.dtype.kind in "biu":
         x = to_dtype(x, np.dtype(np.int64))
     return TABLE["sum_to"].call(x, target)
 
@@ -1049,35 +1054,44 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(full)} and strides={list(steps)}")
     own, base, root = alias.layers(x)
     whole = own is root and own.flags.c_contiguous
-    at, count = (0, own.size) if whole else place_in(own, root)
+    at, count = (0, own.size) if whole else place_in(own, root, own.itemsize)
     offset = at if storage_offset is None else operator.index(storage_offset)
     last = -1 if 0 in full else offset + builtins_sum([(n - 1) * k for n, k in zip(full, steps, strict=True)])
     if offset < 0 or last >= count:
-        step = root.itemsize
+        step = own.itemsize
         raise RuntimeError(
             f"setStorage: sizes {list(full)}, strides {list(steps)}, storage offset {offset}, and itemsize {step} "
             f"requiring a storage size of {(last + 1) * step} are out of bounds for storage of size {count * step}"
         )
     if whole:
         return _view(x, "as_strided", full, steps, offset, tuple(range(own.ndim)))
-    for part, view_it in ((own, alias.view), (base, alias.view_of_base)):
-        order, begin = memory_order(part), place_in(part, root)[0]
+    if base.dtype == own.dtype:
+        of_base, view_it = x, alias.view_of_base
+    elif own.dtype.kind == "c":
+        of_base = alias.view_of_base(x, TABLE["alias"])
+        pairs = as_strided(of_base, (*full, 2), (*[2 * k for k in steps], 1), 2 * offset)
+        return _view(pairs, "view_as_complex")
+    else:
+        of_base, view_it = alias.view_of_base(x, TABLE["view_as_real"]), alias.view
+        base = of_base._d
+    for part, y, shown in ((own, x, alias.view), (base, of_base, view_it)):
+        order, begin = memory_order(part), place_in(part, root, own.itemsize)[0]
         if part.transpose(order).flags.c_contiguous and offset >= begin and last - begin < part.size:
-            return view_it(x, TABLE["as_strided"], full, steps, offset - begin, order)
+            return shown(y, TABLE["as_strided"], full, steps, offset - begin, order)
     if x._s > 0 and is_recording():
         raise RuntimeError(
             "as_strided() reaches past a tensor that is part of a larger one which is gone: keep the larger one, and take "
             "the view of it."
         )
-    line = restrided(root, (count,), (root.itemsize,))
-    places = _strided(np.arange(count), own.shape, tuple([n // root.itemsize for n in own.strides]), at)
+    line = restrided(root.view(own.dtype), (count,), (own.itemsize,))
+    places = _strided(np.arange(count), own.shape, tuple([n // own.itemsize for n in own.strides]), at)
     return TABLE["as_strided"].call(TABLE["index_put"].call(wrap(line.copy()), x, (places,)), full, steps, offset, (0,))
 
 
-def place_in(part: Any, block: Any) -> tuple[int, int]:
-    """Where a part begins in a block, and the block's length, in elements."""
+def place_in(part: Any, block: Any, unit: int) -> tuple[int, int]:
+    """Where a part begins in a block, and the block's length, in elements of `unit` bytes."""
     low, high = np.lib.array_utils.byte_bounds(block)
-    return (np.lib.array_utils.byte_bounds(part)[0] - low) // block.itemsize, (high - low) // block.itemsize
+    return (np.lib.array_utils.byte_bounds(part)[0] - low) // unit, (high - low) // unit
 
 
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
@@ -1437,8 +1451,9 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 # -------------------------------------------------------------------------------------------------------- copies of views
 
 
-def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of views with copies for them."""
+def copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of views with copies for them; an underscore before its name is dropped."""
+    name = function.__name__.removeprefix("_")
 
     @functools.wraps(function)
     def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -1456,8 +1471,8 @@ def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(function)
     keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
     copy.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
-    copy.__name__ = copy.__qualname__ = f"{function.__name__}_copy"
-    copy.__doc__ = f"A copy of what {function.__name__}() shows."
+    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__doc__ = f"A copy of what {name}() shows."
     return copy
 
 
@@ -1466,24 +1481,29 @@ def _alias(input: Any) -> Any:
     return _view(tensor(input), "alias")
 
 
-alias_copy = _copied(_alias)
-alias_copy.__name__ = alias_copy.__qualname__ = "alias_copy"
-alias_copy.__doc__ = "A copy."
-as_strided_copy = _copied(as_strided)
-diagonal_copy = _copied(diagonal)
-expand_copy = _copied(expand)
-narrow_copy = _copied(narrow)
-permute_copy = _copied(permute)
-select_copy = _copied(select)
-split_copy = _copied(split)
-split_with_sizes_copy = _copied(split_with_sizes)
-squeeze_copy = _copied(squeeze)
-t_copy = _copied(t)
-transpose_copy = _copied(transpose)
-unbind_copy = _copied(unbind)
-unfold_copy = _copied(unfold)
-unsqueeze_copy = _copied(unsqueeze)
-view_copy = _copied(view)
+def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    """A view of the elements from start to end along dim."""
+    x = tensor(input)
+    return x[(slice(None),) * dim_of(dim, len(shape_of(x))) + (slice(start, end, step),)]
+
+
+alias_copy = copied(_alias)
+as_strided_copy = copied(as_strided)
+diagonal_copy = copied(diagonal)
+expand_copy = copied(expand)
+narrow_copy = copied(narrow)
+permute_copy = copied(permute)
+select_copy = copied(select)
+split_copy = copied(split)
+split_with_sizes_copy = copied(split_with_sizes)
+squeeze_copy = copied(squeeze)
+t_copy = copied(t)
+transpose_copy = copied(transpose)
+slice_copy = copied(_slice)
+unbind_copy = copied(unbind)
+unfold_copy = copied(unfold)
+unsqueeze_copy = copied(unsqueeze)
+view_copy = copied(view)
 
 
 # ------------------------------------------------------------------------------------------------------ what a tensor is
@@ -1519,6 +1539,20 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 def detach(input: Any) -> Any:
     """The same memory without history."""
     return alias.detached(tensor(input))
+
+
+detach_copy = copied(detach)
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype of an operation over two tensors or numbers."""
+    return dtypes.of(common_dtype([operand(tensor1, False), operand(tensor2, False)]))
+
+
+def get_device(input: Any) -> int:
+    """-1, the number of the CPU."""
+    shape_of(input)
+    return -1
 
 
 def is_same_size(input: Any, other: Any) -> bool:

@@ -160,6 +160,38 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
     return result("histogram", tensor(hist.astype(x.dtype)), tensor(edges.astype(x.dtype)))
 
 
+def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+    """(hist, bin_edges): number, or total weight, of the points in each bin of D dimensions.
+
+    Args:
+        input: (..., D), one point a row.
+        bins: a number of equal bins, one number a dimension, or a tensor of increasing edges a dimension.
+        range: the bounds of each dimension, 2 D numbers; those of the points unless given.
+        weight: (...), of each point.
+        density: divide by the total and the volumes, so that the integral is 1.
+    """
+    x = _real_values("histogramdd", input)
+    if x.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    points = x.reshape(-1, x.shape[-1])
+    each = [bins] * x.shape[-1] if isinstance(bins, int) else list(bins)
+    if len(each) != x.shape[-1]:
+        raise RuntimeError(
+            "torch.histogramdd: if bins is a sequence, it must have one entry a dimension, but got "
+            f"{len(each)} for an innermost dimension of size {x.shape[-1]}"
+        )
+    edges = []
+    for d, own in enumerate(each):
+        if isinstance(own, int):
+            low, high = _bounds("histogramdd", points[:, d], *((0, 0) if range is None else range[2 * d : 2 * d + 2]))
+            edges.append(np.linspace(low, high, _some_bins(own) + 1))
+        else:
+            edges.append(tensor(own)._d.astype(np.float64))
+    weights = None if weight is None else tensor(weight)._d.reshape(-1)
+    hist, _ = np.histogramdd(points.astype(np.float64), edges, density=density, weights=weights)
+    return result("histogramdd", tensor(hist.astype(x.dtype)), tuple([tensor(e.astype(x.dtype)) for e in edges]))
+
+
 # ------------------------------------------------------------------------------------------------- sums along a grid
 
 
