@@ -41,9 +41,10 @@ MISSING = {
         SETTING,
     ),
     **dict.fromkeys(
-        ("compile", "cond", "fork", "get_file_path", "import_ir_module", "import_ir_module_from_buffer", "wait", "while_loop",
-         "merge_type_from_type_comment", "parse_ir", "parse_schema", "parse_type_comment", "unify_type_list", "classproperty",
-         "prepare_multiprocessing_environment", "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12", "typename"),
+        ("compile", "cond", "fork", "get_file_path", "import_ir_module", "import_ir_module_from_buffer", "while_loop",
+         "merge_type_from_type_comment", "parse_ir", "parse_schema", "parse_type_comment", "unify_type_list",
+         "prepare_multiprocessing_environment", "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12", "typename",
+         "classproperty", "wait"),
         COMPILER,
     ),
     **dict.fromkeys(
@@ -136,6 +137,8 @@ REORDERED = [
     "avg_pool1d", "adaptive_avg_pool1d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle",
     "norm_except_dim", "slice_copy", "nonzero_static", "bilinear", "native_layer_norm", "native_group_norm",
     "native_batch_norm", "rms_norm", "pairwise_distance", "cosine_similarity", "pdist", "can_cast",
+    "celu", "selu", "threshold", "prelu", "hardshrink", "max_pool1d", "max_pool2d", "max_pool3d", "grid_sampler", "softmax",
+    "log_softmax",
 ]  # fmt: skip
 
 
@@ -218,16 +221,19 @@ L.range(0,1,0)
 L.result_type(w,1.0) is L.float32
 L.result_type(L.tensor([1]),L.tensor(1.0,dtype=L.float64)) is L.float32
 L.result_type(1,2.0) is L.float32
-[L.can_cast(a,b) for a in (L.bool,L.uint8,L.int64,L.float32,L.complex64) for b in (L.bool,L.uint8,L.int64,L.float16,L.complex64)]
+[L.can_cast(a,b) for a in (L.bool,L.uint8,L.int64,L.float32,L.complex64) for b in (L.bool,L.uint8,L.float16,L.complex64)]
 L.get_device(w), w.get_device()
 L.empty_permuted((2,3,4),(1,2,0)).stride()
 L.histogramdd(w[:,:2],[2,3])
 L.histogramdd(w[:,:2],2,range=[-1.,1.,-2.,2.],weight=L.tensor([1.,2.,3.]),density=True)
+L.histogramdd(w[:,:2],[L.tensor([-1.,0.,1.]),L.tensor([1.,-1.])])
+L.histogramdd(L.tensor([[0.,1.],[1.,1.],[2.,3.]]),[L.tensor([0.,1.,1.,2.]),L.tensor([0.,1.,3.])])
 L.histogramdd(b3,[2])
 L.geqrf(w)
 L.geqrf(x.double())
 L.geqrf(L.complex(w,w+1))
 a,t=L.geqrf(w.T); L.orgqr(a,t) @ a[:3].triu()
+reversed(w), reversed(L.tensor(3))
 w.new(2,3).shape
 w.new([1,2])
 L.tensor([1]).new([1.5,2.5])
@@ -281,7 +287,7 @@ i=L.tensor([[1,2],[3,4]],dtype=L.uint8); L.tensordot(i,i[:,:1],([1],[1]))
 L.masked.argmax(w,1), L.masked.argmin(w.int(),1,dtype=L.int16)
 L.masked.logsumexp(w.int(),1,mask=w>0)
 L.nn.functional.silu(L.tensor([1+2j,-3j],dtype=L.complex64))
-g=L.zeros(1,2,2,2,requires_grad=True); L.nn.functional.grid_sample(L.ones(1,1,3,3),g,'nearest',align_corners=True).sum().backward(); g.grad
+g=L.zeros(1,2,2,2,requires_grad=True); L.grid_sampler(L.ones(1,1,3,3),g,1,0,True).sum().backward(); g.grad
 """.strip().splitlines()
 
 

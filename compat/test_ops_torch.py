@@ -86,7 +86,7 @@ COUNTERPARTS = {
     **same_name(*TORCH_NAMES.split()),
     **same_name("elu", "gelu", "leaky_relu", "linear", "logsigmoid", "silu", "softplus", module=F),
     "sgn_complex": torch.sgn,
-    **same_name("hardtanh", "softsign", "tanhshrink", module=F),
+    **same_name("hardswish", "hardtanh", "softsign", "tanhshrink", module=F),
     "scaled_elu": lambda x, alpha, scale, rate: torch.where(x > 0, scale * x, scale * F.elu(rate * x, alpha)),
     "embedding": lambda w, index, padding: F.embedding(torch.from_numpy(index), w, padding),
     "add_rows": lambda g, index, rows, padding: added_rows(g, torch.from_numpy(index), rows, padding),
@@ -245,11 +245,12 @@ def exponentials(x, dim):
 # Parts of rules, which PyTorch does not have.
 INTERNAL = {
     "airy", "alias", "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean", "bessel_ratio", "bessel_y",
-    "by_sign", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "exp_diff", "gelu_slope",
-    "gelu_tanh_slope",
+    "by_sign", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "elu_slope", "exp_diff",
+    "gelu_slope", "gelu_tanh_slope", "hardswish_slope",
     "igamma_shape", "inverse_gaps", "inverse_sizes", "largest", "linear_scan", "log_ndtr_derivative", "lu_permutation",
-    "matrix_exp_derivative", "norm_scale", "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route",
-    "product_sum", "resample", "safe_div", "safe_reciprocal", "share", "shift", "sigmoid_slope", "silu_slope",
+    "matrix_exp_derivative", "norm_scale",
+    "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route",
+    "prod_others", "product_sum", "resample", "safe_div", "safe_reciprocal", "share", "shift", "sigmoid_slope", "silu_slope",
     "sin_ratio", "softplus_slope", "standardize", "standardize_back", "strided_sum", "tie", "tie_share", "to_complex",
     "weigh_inner", "weighted_difference", "winner", "without_part", "write_zeros", "written_part", "zero_at",
 }  # fmt: skip

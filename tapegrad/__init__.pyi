@@ -1053,7 +1053,7 @@ def istft(input: Any, n_fft: builtins.int, hop_length: builtins.int | None = Non
 def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
     """i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta) for t from 0 to 1."""
 
-def kl_div(input: Any, target: Any, reduction: builtins.int = 0, log_target: builtins.bool = False) -> Tensor:
+def kl_div(input: Any, target: Any, reduction: builtins.int = 0, *, log_target: builtins.bool = False) -> Tensor:
     """nn.functional.kl_div with the reduction as a number: 0 none, 1 mean, 2 sum."""
 
 def kron(input: Any, other: Any, *, out: Any = None) -> Tensor:

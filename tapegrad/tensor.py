@@ -232,14 +232,19 @@ class Tensor(Box, TableMethods):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if type(value) is not bool:
+            raise RuntimeError("requires_grad must be a bool")
         if self._s > 0 and not value:
             raise errors.non_leaf_requires_grad()
         if value and not dtypes.is_inexact(raw(self).dtype):
             raise errors.only_float_grad_setter()
-        set_leaf(self, bool(value))
+        set_leaf(self, value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Switch recording of operations on this leaf on or off; returns the tensor itself."""
+        if type(requires_grad) is not bool:
+            got = type(requires_grad).__name__
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {got}")
         if self._st is not None:
             alias.sync_only(self)
         if self._s > 0:
@@ -434,6 +439,9 @@ class Tensor(Box, TableMethods):
             raise TypeError("iteration over a 0-d tensor")
         return iter(shape.unbind(self))
 
+    def __reversed__(self) -> Any:
+        return shape.flip(self, 0) if raw(self).ndim else self
+
     def __contains__(self, value: Any) -> bool:
         return bool((raw(self) == (raw(value) if isinstance(value, Box) else value)).any())
 
@@ -614,9 +622,12 @@ class Tensor(Box, TableMethods):
             source = TABLE["cast"].call(source, self._d.dtype)
         if source._d.shape != self._d.shape:
             try:
-                source = TABLE["expand"].call(source, self._d.shape)
+                full = np.broadcast_shapes(self._d.shape, source._d.shape)
             except ValueError:
-                raise errors.inplace_shape("copy", self._d.shape, source._d.shape) from None
+                raise errors.broadcast_mismatch("copy_", self._d.shape, source._d.shape) from None
+            if full != self._d.shape:
+                raise errors.inplace_shape("copy", self._d.shape, full)
+            source = TABLE["expand"].call(source, full)
         return overwrite(self, source)
 
     def fill_(self, value: Any) -> Any:

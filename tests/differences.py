@@ -115,8 +115,6 @@ ROWS = [
      "[0.0, 0.0]", "[nan, nan]"),
     ("prod takes several dimensions",
      "print(L.full((2, 2), 3.).prod((0, 1)).item())", "81.0", "TypeError: prod() received an invalid combination of arguments"),
-    ("masked.argmax and argmin give integers",
-     "print(L.masked.argmax(L.tensor([1., 2.])))", "tensor(1)", "tensor(1.)"),
     ("unique has a gradient: of equal elements the first takes it",
      "x = L.tensor([3., 1., 3.], requires_grad=True); (x.unique() * L.tensor([1., 2.])).sum().backward(); print(x.grad.tolist())",
      "[2.0, 1.0, 0.0]", "NotImplementedError: the derivative for '_unique2' is not implemented."),

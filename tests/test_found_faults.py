@@ -187,3 +187,163 @@ def test_only_inputs():
 
 def test_there_is_no_gpu():
     assert not tg.cuda.is_available() and tg.cuda.device_count() == 0
+
+
+def test_arrays_without_elements_along_the_last_dimension_are_sorted():
+    x = leaf(np.zeros((3, 0)))
+    for values, index in (x.sort(-1), x.cummax(-1), x.cummin(-1), x.topk(0, -1)):
+        assert values.shape == index.shape == (3, 0)
+        assert tg.autograd.grad(values.sum(), x)[0].shape == (3, 0)
+
+
+@pytest.mark.parametrize("p, expected", [(3, inf), (1.5, inf), (0.5, inf), (-1, 0.0)])
+def test_norms_of_infinite_elements(p, expected):
+    assert tg.linalg.vector_norm(tg.tensor([inf, 0.0, 1.0]), p).item() == expected
+    assert tg.linalg.vector_norm(tg.tensor([-inf, -inf]), p).item() == inf
+
+
+def test_norms_of_subnormal_elements():
+    x = leaf([1e-310, 1e-310])
+    y = tg.linalg.vector_norm(x, 3.0)
+    y.backward()
+    assert y.item() == pytest.approx(2 ** (1 / 3) * 1e-310) and x.grad.tolist() == pytest.approx([2 ** (-2 / 3)] * 2)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
+@pytest.mark.parametrize("ord", [2, 1, inf, "nuc", "fro"])
+def test_norms_of_matrices_without_elements_are_0(shape, ord):
+    x = leaf(np.zeros(shape))
+    norm = tg.linalg.matrix_norm(x, ord)
+    assert norm.shape == shape[:-2] and not norm.any()
+    assert tg.autograd.grad(norm.sum(), x)[0].shape == shape
+
+
+def test_as_strided_counts_in_elements_of_the_tensor_that_it_is_given():
+    z = leaf([1.0, 2.0, 3.0, 4.0]) * (1 + 10j)
+    part = z.imag[1:]
+    assert part.storage_offset() == 3 and part.as_strided((2, 2), (1, 2)).tolist() == [[20, 30], [3, 4]]
+    x = leaf([1.0, 2.0, 3.0, 4.0])
+    z = x * (1 + 10j)
+    z.imag[1:].as_strided((2,), (4,)).mul_(3)
+    assert z.tolist() == [1 + 10j, 2 + 60j, 3 + 30j, 4 + 120j]
+    z.imag.sum().backward()
+    assert x.grad.tolist() == [10, 30, 10, 30]
+    x = leaf([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    pairs = tg.view_as_complex(x.reshape(3, 2) * 1.0)
+    with pytest.raises(RuntimeError, match="setStorage"):
+        pairs.as_strided((2,), (2,), 2)
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda t: t.unsqueeze_(0), lambda t: t.t_(), lambda t: t.transpose_(0, 1), lambda t: t.squeeze_(),
+        lambda t: t.swapaxes_(0, 1), lambda t: t.as_strided_((2, 3), (3, 1)),
+    ],
+)  # fmt: skip
+def test_a_shape_changed_in_place_under_no_grad_keeps_its_history(turn):
+    x = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    y = x * 3
+    part = y[:]
+    for t in (y, part):
+        with tg.no_grad():
+            turn(t)
+        assert t.requires_grad
+        assert tg.autograd.grad((t * t).sum(), x, retain_graph=True)[0].tolist() == (18 * x).tolist()
+
+
+def test_shapes_that_do_not_broadcast():
+    a, b = tg.zeros(4, 3), tg.zeros(2)
+    for f in (tg.broadcast_tensors, F.cosine_similarity):
+        with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match .* b \(2\)"):
+            f(a, b)
+
+
+def test_numbers_of_several_elements():
+    for number in (int, float, complex):
+        with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
+            number(tg.zeros(3))
+        assert number(tg.ones(1, 1)) == 1
+
+
+@pytest.mark.parametrize("f", [tg.fft.fft, tg.fft.ifft, tg.fft.rfft, tg.fft.irfft, tg.fft.hfft, tg.fft.ihfft])
+def test_a_transform_of_minus_one_values(f):
+    with pytest.raises(RuntimeError, match=r"Invalid number of data points \(-1\)"):
+        f(tg.ones(3), -1)
+    assert tg.fft.fftn(tg.ones(3, 2), s=(-1, 2)).shape == (3, 2)
+
+
+def test_binary_cross_entropy_refuses_nan():
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        F.binary_cross_entropy(tg.tensor([nan, 0.5]), tg.zeros(2))
+
+
+def test_class_weights_are_one_for_each_class():
+    x, y = leaf([[0.0, 1.0], [2.0, 0.0]]), tg.tensor([1, 0])
+    for loss, target in ((F.cross_entropy, y), (F.nll_loss, y), (F.cross_entropy, x.detach())):
+        for weight in (tg.ones(3), tg.ones(2, 1)):
+            with pytest.raises(RuntimeError, match="weight tensor should be defined either for all 2 classes or no classes"):
+                loss(x, target, weight)
+
+
+def test_a_single_label_may_have_a_dimension():
+    x = leaf([0.0, 1.0, 2.0])
+    assert F.nll_loss(x, tg.tensor([1])).item() == -1
+    assert F.cross_entropy(x, tg.tensor([1])).item() == F.cross_entropy(x, tg.tensor(1)).item()
+    with pytest.raises(ValueError, match="1D target must have size 1, but got target size: 2"):
+        F.nll_loss(x, tg.tensor([1, 2]))
+
+
+def test_ctc_loss_without_frames():
+    logs = leaf(np.log(np.full((3, 2, 4), 0.25)))
+    loss = F.ctc_loss(logs, tg.tensor([[1, 2], [1, 2]]), (0, 0), (0, 2), reduction="none")
+    assert loss.tolist() == [0, inf]
+    loss[0].backward()
+    assert not logs.grad.any()
+
+
+def test_special_functions_of_numbers_near_the_ends_of_the_range():
+    tiny = leaf([-1e-310, -1e-170])
+    assert tg.lgamma(tiny).tolist() == pytest.approx([713.8013788281542, 391.4394658089878])
+    assert tg.digamma(tiny).tolist() == pytest.approx([inf, 1e170])
+    assert tg.special.ndtri(leaf([-1e-310, -1e-17, -0.0])).tolist() == pytest.approx([nan, nan, -inf], nan_ok=True)
+    big = leaf([1e300, -1e300, 2001.0])
+    assert tg.special.i1(big).tolist() == [inf, -inf, inf]
+    assert tg.autograd.grad(tg.i0(big).sum(), big)[0].tolist() == [inf, -inf, inf]
+
+
+@pytest.mark.parametrize(
+    "shape, source",
+    [((3, 4), (7,)), ((3, 4), (4, 3)), ((3, 4), (2, 3)), ((2,), (0,)), ((4,), (1, 4)), ((1,), (3,)), ((), (2,))],
+)
+def test_copy_of_a_shape_that_does_not_fit(shape, source):
+    for values in (tg.arange(float(np.prod(source))).reshape(source), tg.ones(source)):
+        t = tg.full(shape, 5.0)
+        with pytest.raises(RuntimeError, match=r"must match the size|doesn't match the broadcast shape"):
+            t.copy_(values)
+        assert (t == 5).all()
+
+
+def test_masks_and_indices_that_do_not_broadcast():
+    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match .* b \(2\)"):
+        tg.masked_scatter(tg.ones(3), tg.ones(2, dtype=tg.bool), tg.ones(3))
+    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match .* b \(2\)"):
+        tg.take_along_dim(tg.ones(3, 1), tg.zeros(2, 1, dtype=tg.int64), 1)
+
+
+def test_requires_grad_is_a_bool():
+    x = tg.ones(2)
+    with pytest.raises(TypeError, match="must be bool, not str"):
+        x.requires_grad_("x")
+    with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
+        x.requires_grad = "x"
+    assert not x.requires_grad
+
+
+@pytest.mark.parametrize("f", [tg.linalg.svdvals, tg.linalg.svd, tg.linalg.eigh, tg.linalg.eigvalsh, tg.linalg.cond])
+@pytest.mark.parametrize("bad", [nan, inf])
+def test_decompositions_of_matrices_that_are_not_finite(f, bad):
+    x = tg.stack([tg.eye(2), tg.full((2, 2), bad)])
+    with pytest.raises(tg.linalg.LinAlgError, match=r"\(Batch element 1\): The algorithm failed to converge"):
+        f(x)
+    assert f(tg.zeros(0, 2, 2)) is not None

@@ -80,6 +80,8 @@ COUNTERPARTS = {
     "bessel_mean": bessel_mean,
     "gelu_tanh": gelu_tanh, "gelu_tanh_slope": derivative(gelu_tanh, 1), "sigmoid_slope": derivative(jnn.sigmoid, 1),
     "gelu_slope": derivative(lambda x: jnn.gelu(x, approximate=False), 1), "silu_slope": derivative(jnn.silu, 1),
+    "hardswish": jnn.hard_swish, "hardswish_slope": derivative(jnn.hard_swish, 1),
+    "elu_slope": lambda x, alpha: jnp.where(x > 0, 1.0, alpha * jnp.exp(jnp.minimum(x, 0))),
     "softplus_slope": lambda x, beta, threshold: jnp.where(x * beta > threshold, 1.0, jnn.sigmoid(x * beta)),
     "log_ndtr_derivative": lambda x, order: derivative(special.log_ndtr, order)(x),
     "sin_ratio": lambda x, order: derivative(lambda x: jnp.sin(x) / x, order)(x),

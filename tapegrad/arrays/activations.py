@@ -1,15 +1,20 @@
 """Kernels of activations' derivatives, and selection by a mask; they keep the promises of `kernels`."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from .kernels import Array, _elementwise, _ndtr, log1pexp, sigmoid
+from .kernels import Array, _elementwise, _ndtr, greatest, least, log1pexp, sigmoid
 
 __all__ = [
     "by_sign",
+    "elu",
+    "elu_slope",
     "gelu_erf_slope",
     "gelu_tanh_slope",
+    "hardswish",
+    "hardswish_slope",
     "select",
     "sigmoid_slope",
     "silu_slope",
@@ -119,35 +124,80 @@ def softplus_slope(x: Array, beta: float, threshold: float) -> Array:
 
 def _where_beyond(x: Array, threshold: float, result: Array, value: Array | None) -> Array:
     """`result` with the value (or 1) where x > threshold, which is rare: `np.where` would cost more than all else."""
-    far = np.greater(x, threshold)
-    if far.any():
+    if x.size and not greatest(x, axis=None) <= threshold:
+        far = np.greater(x, threshold)
         result[far] = 1 if value is None else value[far]
     return result
 
 
-def by_sign(x: Array, positive: float, other: float) -> Array:
-    """One of two numbers, by whether x > 0: as the sum of two products, of which one is 0."""
-    mask = np.greater(x, 0)
-    result = np.multiply(mask, positive, dtype=x.dtype)
-    if other:
-        result += np.multiply(~mask, other, dtype=x.dtype)
+def elu(x: Array, alpha: float) -> Array:
+    """x where x > 0, else alpha*(exp(x) - 1)."""
+    result = np.minimum(x, 0, out=np.empty_like(x))
+    np.expm1(result, out=result)
+    if alpha != 1:
+        result *= alpha
+    result += np.maximum(x, 0)
+    return np.asarray(result)
+
+
+def elu_slope(x: Array, alpha: float) -> Array:
+    """1 where x > 0, else alpha*exp(x)."""
+    result = np.minimum(x, 0, out=np.empty_like(x))
+    np.exp(result, out=result)
+    if alpha != 1:
+        result *= by_sign(x, 1, alpha)
+    return np.asarray(result)
+
+
+def hardswish(x: Array) -> Array:
+    """x*min(max(x + 3, 0), 6)/6."""
+    result = np.asarray(x + 3)
+    np.maximum(result, 0, out=result)
+    np.minimum(result, 6, out=result)
+    result *= x
+    result /= 6
+    return np.asarray(result)
+
+
+def hardswish_slope(x: Array) -> Array:
+    """x/3 + 1/2 within (-3, 3), else 0 or 1."""
+    result = np.asarray(x * (1 / 3))
+    result += 0.5
+    if x.size and not (least(x, axis=None) > -3 and greatest(x, axis=None) < 3):
+        result[x <= -3] = 0
+        result[x >= 3] = 1
     return np.asarray(result)
 
 
 _FEW = 1 << 12
-_BITS = {2: np.int16, 4: np.int32, 8: np.int64}
+_BITS: dict[int, Any] = {2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def _all_bits(mask: Array, bits: Any) -> Array:
+    """Integers with all bits set where true; widened last, which is cheaper."""
+    return np.negative(mask.view(np.int8)).astype(bits)
+
+
+def by_sign(x: Array, positive: float, other: float) -> Array:
+    """One of two numbers, by whether x > 0: by their bits, in half the time of sums of products with masks."""
+    bits = _BITS[x.dtype.itemsize]
+    a, b = (np.asarray(v, x.dtype).view(bits) for v in (positive, other))
+    result = _all_bits(np.asarray(np.greater(x, 0)), bits)
+    result &= a ^ b
+    result ^= b
+    return np.asarray(result.view(x.dtype))
 
 
 def select(mask: Array, x: Array, y: Array) -> Array:
     """`np.where(mask, x, y)`; of many elements by their bits, as a random mask costs np.where 4 ns an element."""
-    if mask.size < _FEW or not all(_plain(a, mask) for a in (x, y)):
+    like = x if getattr(x, "ndim", 0) else y
+    if mask.size < _FEW or getattr(like, "shape", None) != mask.shape or not mask.flags.c_contiguous:
         return np.where(mask, x, y)
-    dtype = np.result_type(x, y)
-    if dtype.itemsize not in _BITS or dtype.kind == "c" or any(getattr(a, "dtype", dtype) != dtype for a in (x, y)):
+    bits = _BITS.get(like.dtype.itemsize) if like.dtype.kind != "c" else None
+    a, b = _bits_of(x, like, bits), _bits_of(y, like, bits)
+    if a is None or b is None:
         return np.where(mask, x, y)
-    bits = _BITS[dtype.itemsize]
-    a, b = (np.asarray(v, dtype).view(bits) for v in (x, y))
-    result = np.negative(mask.view(np.int8), dtype=bits)  # all bits set where true
+    result = _all_bits(mask, bits)
     if not a.ndim and not a:
         np.invert(result, out=result)
         result &= b
@@ -156,11 +206,13 @@ def select(mask: Array, x: Array, y: Array) -> Array:
     else:
         result &= a ^ b
         result ^= b
-    return np.asarray(result.view(dtype))
+    return np.asarray(result.view(like.dtype))
 
 
-def _plain(a: Array, mask: Array) -> bool:
-    """A number, or an array of the mask's shape, both in row-major order."""
-    if not isinstance(a, np.ndarray):
-        return isinstance(a, float | int)
-    return a.ndim == 0 or (a.shape == mask.shape and a.flags.c_contiguous and mask.flags.c_contiguous)
+def _bits_of(a: Array | float, like: Array, bits: Any) -> Array | None:
+    """The bits of a number or 0-d array, or of an array that lies in memory as `like` does; None for any other."""
+    if isinstance(a, np.ndarray):
+        fits = a.dtype == like.dtype and (not a.ndim or (a.shape == like.shape and a.flags.c_contiguous))
+        return a.view(bits) if fits and bits is not None else None
+    fits = like.dtype.kind == "f" and type(a) in (float, int)
+    return np.asarray(a, like.dtype).view(bits) if fits else None

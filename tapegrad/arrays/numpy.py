@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,10 +36,12 @@ else:
     unsilence: Callable[[Any], None] = _extobj_contextvar.reset  # type: ignore[no-redef]
 
 
-def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def quiet(function: Function) -> Function:
     """The function without floating-point warnings, as in PyTorch."""
 
-    @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         previous = silence()
         try:
@@ -48,7 +49,7 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             unsilence(previous)
 
-    return run
+    return run  # type: ignore[return-value]
 
 
 def finite(x: Array) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .kernels import Array, _elementwise, _polynomial, erfinv, ndtr, sigmoid
+from .numpy import finite, quiet
 
 __all__ = [
     "bell",
@@ -149,8 +150,8 @@ def _digamma(x: Array) -> Array:
     result = _by_part(y, y < 2, _digamma_near, _digamma_far)
     low = (x < 0).nonzero()[0]
     if low.size:  # digamma(x) = digamma(1 - x) - pi/tan(pi*x)
-        cotangent = _cot_pi(x[low])
-        result[low] -= math.pi * np.where(np.isinf(cotangent), np.nan, cotangent)
+        s = x[low]
+        result[low] -= math.pi * np.where(s == np.rint(s), np.nan, _cot_pi(s))
     return result
 
 
@@ -195,7 +196,8 @@ def _lgamma(x: Array) -> Array:
     low = (x < 0).nonzero()[0]
     if low.size:  # lgamma(x) = log(pi/abs(x*sin(pi*x))) - lgamma(-x)
         s = y[low]
-        result[low] = np.log(math.pi / np.abs(s * np.sin(math.pi * (s - np.rint(s))))) - result[low]
+        reflected = np.log(math.pi / np.abs(s * np.sin(math.pi * (s - np.rint(s))))) - result[low]
+        result[low] = np.where(s < 1e-20, -np.log(s), reflected)  # the square of a smaller s may be 0
     result[np.isinf(x)] = np.inf
     return result
 
@@ -257,7 +259,7 @@ def polygamma(x: Array, order: int) -> Array:
     return digamma(x) if order == 0 else _in_double(_polygamma, x, order)
 
 
-@np.errstate(all="ignore")
+@quiet
 def zeta(s: Array, q: Array) -> Array:
     """The sum of (q + k)**-s over k >= 0, of arrays or numbers.
 
@@ -294,7 +296,7 @@ def bell(slopes: Sequence[Any]) -> Any:
     return values[-1]
 
 
-@np.errstate(all="ignore")
+@quiet
 def igamma_shape(a: Array, x: Array, order: int) -> Array:
     """The derivative of P(a, x), the regularised lower incomplete gamma function, by a; of order >= 1.
 
@@ -478,6 +480,7 @@ def _ndtri(p: Array) -> Array:
                 f = 0.5 * math.sqrt(math.pi) * (_erfcx(x) - np.exp(x * x + log))
                 x += f / (1 - x * f)
             result[far] = sign * math.sqrt(2) * x
+    result[p < 0] = np.nan  # 2*p - 1 may be -1
     return result
 
 
@@ -561,6 +564,9 @@ _BESSEL_I1 = (
 )
 
 
+_BESSEL_OVERFLOW = 2000.0  # exp(x)/x**n is infinite from here on, though a factor of it may be 0
+
+
 def _power_series(y: Array, order: int, terms: int) -> Array:
     """I(order)/x**order as a polynomial in y = x*x/4."""
     coefficients = [1.0 / (2.0**order * math.factorial(order))]
@@ -594,7 +600,9 @@ def _bessel_i(x: Array, order: int, scaled: bool) -> Array:
 
     y = np.abs(x)
     result = _by_part(y, y < edge, near, far)
-    return np.where(np.isinf(x), 0.0 if scaled else np.inf, result)
+    if scaled:
+        return np.where(np.isinf(x), 0.0, result)
+    return np.where(y > _BESSEL_OVERFLOW, np.inf, result)
 
 
 def bessel_i(x: Array, order: int, scaled: bool) -> Array:
@@ -668,7 +676,7 @@ def _sin_ratio(x: Array, order: int) -> Array:
     return np.asarray(result)
 
 
-@np.errstate(all="ignore")
+@quiet
 def sin_ratio(x: Array, order: int) -> Array:
     """The derivative of sin(x)/x of that order, for real and complex x.
 
@@ -682,7 +690,7 @@ def sin_ratio(x: Array, order: int) -> Array:
 # ----- Logistic functions -----------------------------------------------------------------------------------
 
 
-@np.errstate(all="ignore")
+@quiet
 def sigmoid_any(x: Array) -> Array:
     """1/(1 + exp(-x)) of a real or complex array, without overflow."""
     if x.dtype.kind != "c":
@@ -692,11 +700,14 @@ def sigmoid_any(x: Array) -> Array:
     return np.asarray(np.where(left, e, 1) / (1 + e), x.dtype)
 
 
-@np.errstate(all="ignore")
+@quiet
 def share(x: Array, y: Array) -> Array:
     """exp(x)/(exp(x) + exp(y)): 1/2 where they are equal, infinite ones too."""
     zero = np.zeros((), np.result_type(x, y))
-    return sigmoid_any(np.where(np.equal(x, y), zero, x - y))
+    distance = np.asarray(x - y)
+    if not finite(distance):  # inf - inf
+        distance = np.where(np.equal(x, y), zero, distance)
+    return sigmoid_any(distance)
 
 
 def _log_sum(x: Array, y: Array, add_log: Callable[[Array], Array]) -> Array:
@@ -707,18 +718,19 @@ def _log_sum(x: Array, y: Array, add_log: Callable[[Array], Array]) -> Array:
         result = large + add_log(small - large)
     else:
         large = np.maximum(x, y)
-        result = large + add_log(-np.abs(x - y))
-    apart = np.isfinite(large)
-    return np.asarray(result if apart.all() else np.where(apart, result, large))  # inf - inf is nan
+        distance = np.asarray(x - y)
+        np.negative(np.abs(distance, out=distance), out=distance)
+        result = large + add_log(distance)
+    return np.asarray(result if finite(large) else np.where(np.isfinite(large), result, large))  # inf - inf is nan
 
 
-@np.errstate(all="ignore")
+@quiet
 def log_sum_exp(x: Array, y: Array) -> Array:
     """log(exp(x) + exp(y)) of real or complex arrays, without overflow."""
     return _log_sum(x, y, lambda d: np.log1p(np.exp(d)))
 
 
-@np.errstate(all="ignore")
+@quiet
 def log_sum_exp2(x: Array, y: Array) -> Array:
     """log2(2**x + 2**y), without overflow."""
     return _log_sum(x, y, lambda d: np.log1p(np.exp2(d)) * (1 / math.log(2)))

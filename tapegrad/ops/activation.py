@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..arrays import activations
 from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
@@ -129,8 +130,13 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     return applied("hardsigmoid", _hardsigmoid, input, inplace)
 
 
-def _hardswish(x: Any) -> Any:
-    return x * _hardsigmoid(x)
+_hardswish = unary(
+    "hardswish", activations.hardswish, lambda xp, ans, x: xp.hardswish_slope(x), "", samples=domain(-4.0, 4.0, -3.0, 3.0)
+)
+unary(
+    "hardswish_slope", activations.hardswish_slope,
+    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "", samples=domain(-4.0, 4.0, -3.0, 3.0),
+)  # fmt: skip
 
 
 def hardswish(input: Any, inplace: bool = False) -> Any:

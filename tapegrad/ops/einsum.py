@@ -275,7 +275,9 @@ def _contract(
 
 def run(p: Plan, operands: Sequence[Any]) -> Any:
     """Carry a plan out on tensors."""
-    xs = promoted([_prepared(x, step) for x, step in zip(operands, p.preparations, strict=True)])
+    xs = [_prepared(x, step) for x, step in zip(operands, p.preparations, strict=True)]
+    if any(step.summed for step in p.preparations):
+        xs = promoted(xs)  # sums of integers are int64
     for step in p.contractions:
         x = _arranged(xs[step.first], step.orders[0], step.shapes[0])
         y = _arranged(xs[step.second], step.orders[1], step.shapes[1])

@@ -282,7 +282,7 @@ def _inverse(y: Any) -> Any:
 div_true, rdiv = binary(
     "div",
     np.true_divide,
-    (lambda xp, ans, x, y: _inverse(y), lambda xp, ans, x, y: -ans * (1.0 / y)),
+    (lambda xp, ans, x, y: _inverse(y), lambda xp, ans, x, y: -ans / y),
     "Elementwise true quotient with broadcasting.",
     singular=True,
     integers="float",
@@ -292,8 +292,11 @@ neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep", 
 
 
 def _safe_div(x: Any, y: Any) -> Any:
+    divisible = np.not_equal(y, 0)
+    if divisible.all():
+        return np.divide(x, y)
     zeros = np.zeros(np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y))
-    return np.divide(x, y, out=zeros, where=np.not_equal(y, 0))
+    return np.divide(x, y, out=zeros, where=divisible)
 
 
 # x / y with 0 where y == 0: the convention of norm, hypot and atan2 at the origin.
@@ -575,9 +578,20 @@ atan2, _ = binary(
     refuses=no_kernel("c"),
     samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
 )
+SAFE_SQUARES = {"f": (1e-30, 1e38), "d": (1e-280, 1e308)}  # sums of squares that have lost nothing
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    square = np.asarray(x * x + y * y)
+    low, high = SAFE_SQUARES.get(square.dtype.char, (0.0, 0.0))
+    if square.size and np.minimum.reduce(square, axis=None) > low and np.maximum.reduce(square, axis=None) < high:
+        return np.sqrt(square, out=square)
+    return np.hypot(x, y)  # three times slower
+
+
 hypot, _ = binary(
     "hypot",
-    np.hypot,
+    _hypot,
     # 0 at the origin, as norm
     (lambda xp, ans, x, y: xp.safe_div(x, ans), lambda xp, ans, x, y: xp.safe_div(y, ans)),
     "Elementwise sqrt(input**2 + other**2).",
@@ -707,11 +721,16 @@ def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
 _elu = define(
     "elu",
     "elementwise",
-    lambda x, alpha: np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0)),
-    (lambda xp, ans, x, alpha: xp.where(xp.gt(x, 0.0), 1.0, alpha * xp.exp(-xp.relu(-x))),),
+    activations.elu,
+    (lambda xp, ans, x, alpha: xp.elu_slope(x, alpha),),
     params=("alpha",),
+    refuses=no_kernel("biuc", "elu_cpu"),
     samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.0,), (0.5,))),
 )
+define(
+    "elu_slope", "elementwise", activations.elu_slope, (lambda xp, ans, x, alpha: xp.where(xp.ge(x, 0.0), 0.0, ans),),
+    params=("alpha",), samples=domain(-2.0, 2.0, -40.0, params=((1.0,), (0.5,))),
+)  # fmt: skip
 
 
 def elu(input: Any, alpha: float = 1.0) -> Any:
@@ -920,6 +939,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     With the condition alone: the indices of its true elements, one tensor a dimension.
     """
     c = tensor(condition)
+    if isinstance(input, Box) and isinstance(other, Box) and c._d.dtype.kind == "b" and input._d.dtype is other._d.dtype:
+        return _where(c, input, other)
     if input is None and other is None:
         return tuple(tensor(i) for i in np.nonzero(c._d))
     if c._d.dtype.kind != "b":

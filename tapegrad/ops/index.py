@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, kernels
+from ..arrays.numpy import finite
 from ..core import alias, rules
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
@@ -25,6 +26,7 @@ ALL = slice(None)
 MANY = 1 << 15  # elements from which on adding rows is worth a sparse product
 FEW = 512  # elements that np.add.at adds before any preparation for a faster way is done
 LISTED = (list, tuple, slice, Box, np.ndarray)
+PRODUCT = 1 << 18  # multiplications up to which a product with a matrix of zeros and ones is the fastest way
 SPARSE = 8  # more elements than this for each that is touched: the others are left alone
 
 # ----------------------------------------------------------------------------------------------------- canonical index
@@ -148,7 +150,7 @@ def add_into(out: Any, v: Any, index: Any) -> None:
         part = out[index if Ellipsis in index else (*index, Ellipsis)]  # the Ellipsis makes one element a view, too
         part += v
     elif type(index) is Places and out.flags.c_contiguous:
-        _add_flat(out.reshape(-1), index.at.reshape(-1), np.broadcast_to(v, index.at.shape).reshape(-1))
+        _add_flat(out.reshape(-1), index.at.reshape(-1), _spread(v, index.at.shape).reshape(-1))
     elif type(index) is Places or (np.size(v) < FEW and out.dtype not in HALF):
         np.add.at(out, _at(out, index)[1], v)
     elif len(index) == 1 and out.ndim > 1:
@@ -157,6 +159,10 @@ def add_into(out: Any, v: Any, index: Any) -> None:
         _add_flat(out.reshape(-1), places.reshape(-1), np.broadcast_to(v, places.shape).reshape(-1))
     else:
         np.add.at(out, index, v)
+
+
+def _spread(v: Any, shape: tuple[int, ...]) -> Any:
+    return v if v.shape == shape else np.broadcast_to(v, shape)
 
 
 def _places(shape: tuple[int, ...], index: Index, count: int) -> Any:
@@ -174,8 +180,12 @@ def _add_rows(out: Any, index: Any, v: Any) -> None:
     if i.min() < 0:
         i = np.where(i < 0, i + len(out), i)
     width = out.size // len(out)
-    rows = np.broadcast_to(v, (*index.shape, *out.shape[1:])).reshape(len(i), width).astype(out.dtype, copy=False)
-    if rows.size < MANY and out.flags.c_contiguous and out.dtype not in HALF:
+    rows = _spread(v, (*index.shape, *out.shape[1:])).reshape(len(i), width).astype(out.dtype, copy=False)
+    if len(i) * out.size <= PRODUCT and out.dtype.kind == "f" and out.dtype not in HALF and finite(rows):
+        ones = np.zeros((len(out), len(i)), out.dtype)
+        ones[i, np.arange(len(i))] = 1
+        out += (ones @ rows).reshape(out.shape)
+    elif rows.size < MANY and out.flags.c_contiguous and out.dtype not in HALF:
         np.add.at(out.reshape(-1), (i[:, None] * width + np.arange(width)).reshape(-1), rows.reshape(-1))
     elif SPARSE * len(i) < len(out):  # the other rows are not touched
         some, place = np.unique(i, return_inverse=True)
@@ -360,12 +370,12 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     alias.put(x, key, v, TABLE["index_put"])
 
 
-def _int_index(name: str, index: Any) -> Any:
+def _int_index(name: str, index: Any, copy: bool = True) -> Any:
     i = tensor(index)
     shape_of(i)
     if i._d.dtype.kind not in "iu" or (i._d.dtype.itemsize < 4 and i._d.size):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
-    return i._d.astype(np.int64)
+    return i._d.astype(np.int64, copy=copy)
 
 
 def _in_range(name: str, index: Any, size: int, dim: int, kind: type[Exception] = IndexError, first: str = "") -> Any:
@@ -397,7 +407,7 @@ def _vector(name: str, index: Any, size: int, dim: int) -> Any:
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
     x = line_of(tensor(input))
-    i = _int_index("gather", index)
+    i = _int_index("gather", index, copy=False)  # its places are a copy
     d = dim_of(dim, len(shape_of(x)))
     key = _grid_key("gather", "input", x._d.shape, d, i.reshape(1) if not i.ndim else i)
     result = TABLE["gather"].call(x, key)
@@ -423,11 +433,10 @@ def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
     """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
     steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     at = np.where(i < 0, i + shape[d], i) if i.size and i.min() < 0 else i
-    if steps[d] != 1:
-        at = at * steps[d]
+    at = at * steps[d]
     for k, n in enumerate(i.shape):
         if k != d and n > 1:
-            at = at + (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
+            at += (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
     return Places(at)
 
 
@@ -448,7 +457,11 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
             f"dimensions for input, and {i.ndim} dimensions for indices"
         )
     d = dim_of(dim, len(shape))
-    full = np.broadcast_shapes((*shape[:d], 1, *shape[d + 1 :]), (*i.shape[:d], 1, *i.shape[d + 1 :]))
+    across = (*shape[:d], 1, *shape[d + 1 :]), (*i.shape[:d], 1, *i.shape[d + 1 :])
+    try:
+        full = np.broadcast_shapes(*across)
+    except ValueError:
+        raise errors.broadcast_mismatch("torch.take_along_dim", *across) from None
     i = np.broadcast_to(i, (*full[:d], i.shape[d], *full[d + 1 :]))
     whole = (*full[:d], shape[d], *full[d + 1 :])
     x = TABLE["expand"].call(x, whole) if whole != shape else x
@@ -704,7 +717,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """input with the elements of source, in order, where mask is true."""
     x = tensor(input)
-    shape = np.broadcast_shapes(shape_of(x), shape_of(tensor(mask)))
+    shape = _common_shape("masked_scatter", x, tensor(mask))
     x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
     return written(x, _masked_scatter(x, mask, source))
 

@@ -217,7 +217,7 @@ def outer(input: Any, vec2: Any) -> Any:
 
 def _outer(name: str, x: Any, y: Any, arguments: tuple[str, str]) -> Any:
     x, y = _ranked(name, x, 1, arguments[0]), _ranked(name, y, 1, arguments[1])
-    return mul(reshape(x, (-1, 1)), reshape(y, (1, -1)))
+    return mul(TABLE["reshape"].call(x, (x._d.size, 1)), y)
 
 
 ger = outer

@@ -618,8 +618,8 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
 def _check_weight(weight: Any, classes: int) -> None:
     if weight is not None and shape_of(tensor(weight)) != (classes,):
         raise RuntimeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
-            f"{list(shape_of(tensor(weight)))}"
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(shape_of(tensor(weight)))}"
         )
 
 

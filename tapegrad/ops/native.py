@@ -79,13 +79,19 @@ def _loss(name: str) -> Callable[..., Any]:
     return named(call, name, f"nn.functional.{name} with the reduction as a number: 0 none, 1 mean, 2 sum.")
 
 
-binary_cross_entropy_with_logits, cosine_embedding_loss = (
-    _loss("binary_cross_entropy_with_logits"),
-    _loss("cosine_embedding_loss"),
-)
-ctc_loss, hinge_embedding_loss, kl_div = _loss("ctc_loss"), _loss("hinge_embedding_loss"), _loss("kl_div")
-margin_ranking_loss, poisson_nll_loss = _loss("margin_ranking_loss"), _loss("poisson_nll_loss")
+binary_cross_entropy_with_logits = _loss("binary_cross_entropy_with_logits")
+cosine_embedding_loss = _loss("cosine_embedding_loss")
+ctc_loss = _loss("ctc_loss")
+hinge_embedding_loss = _loss("hinge_embedding_loss")
+margin_ranking_loss = _loss("margin_ranking_loss")
+poisson_nll_loss = _loss("poisson_nll_loss")
 triplet_margin_loss = _loss("triplet_margin_loss")
+
+
+def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = False) -> Any:
+    """nn.functional.kl_div with the reduction as a number: 0 none, 1 mean, 2 sum."""
+    return loss.reduced(loss.divergences(input, target, log_target), REDUCTIONS[reduction])
+
 
 # -------------------------------------------------------------------------------------------------------------- layers
 

@@ -27,7 +27,7 @@ SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain 
 
 def _spread(g: Any, shape: tuple[int, ...], dims: Dims, keepdim: bool) -> Any:
     if dims is not None and not keepdim:
-        g = np.expand_dims(g, dims)
+        g = g.reshape(_kept_shape(shape, dims))
     if math.prod(shape) > SMALL:
         return np.broadcast_to(g, shape)
     out = np.empty(shape, g.dtype)  # cheaper than a broadcast view, to make and to multiply by
@@ -63,13 +63,13 @@ def _one_over(n: float) -> float:
 
 def _d_var(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     scale = 2.0 * _one_over(_count(x.shape, dims) - correction)
-    return xp.spread(g * scale, x.shape, dims, keepdim) * (x - xp.mean(x, dims, True))
+    return xp.reshape(g * scale, _kept_shape(x.shape, dims)) * (x - xp.mean(x, dims, True))
 
 
 def _d_std(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     # 0 where the standard deviation is 0
     scale = _one_over(_count(x.shape, dims) - correction)
-    return xp.spread(xp.safe_div(g, ans) * scale, x.shape, dims, keepdim) * (x - xp.mean(x, dims, True))
+    return xp.reshape(xp.safe_div(g, ans) * scale, _kept_shape(x.shape, dims)) * (x - xp.mean(x, dims, True))
 
 
 def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
@@ -78,7 +78,7 @@ def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
 
 
 def _norm_scale(top: Any) -> Any:
-    """What vectors with this largest element are divided by: neither infinite nor, but for zero vectors, below the normal."""
+    """Divisor of vectors with this largest element: neither infinite nor, but for zero vectors, subnormal."""
     scale = np.maximum(top, np.finfo(top.dtype).tiny)
     return np.where(top == 0, 0, np.where(np.isinf(top), 1, scale)).astype(top.dtype, copy=False)
 
@@ -102,7 +102,7 @@ def _kept_shape(shape: tuple[int, ...], dims: Dims) -> tuple[int, ...]:
 def _exp_diff(x: Any, y: Any) -> Any:
     out = np.asarray(x - y)
     np.exp(out, out=out)
-    if np.isneginf(y.real).any():
+    if (y.real == -np.inf).any():
         out[np.broadcast_to(np.isneginf(x.real), out.shape)] = 0
     return out
 
@@ -156,7 +156,7 @@ _std_op = define(
 _norm2_op = define(
     "norm", "general", _norm2,
     # 0 at the zero vector
-    (lambda xp, g, ans, x, dims, keepdim: xp.spread(xp.safe_div(g, ans), x.shape, dims, keepdim) * x,),
+    (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
     params=("dims", "keepdim"), row=(0, 1), display="LinalgVectorNorm", samples=NORMED,
 )  # fmt: skip
 define(
@@ -205,7 +205,9 @@ def backwards(x: Any, dim: int) -> Any:
 
 def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
     value = ans.reshape(_kept_shape(x.shape, dims))
-    tie = x == value
+    tie = np.asarray(x == value)
+    if np.count_nonzero(tie) == ans.size and not (ans != ans).any():
+        return tie  # one place for each extreme
     count = add_reduce(tie, axis=dims, dtype=np.int64, keepdims=True)
     if not count.all():  # nan is equal to nan here
         tie |= (x != x) & (value != value)
@@ -220,14 +222,26 @@ define(
 
 
 def d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
-    return xp.spread(g, x.shape, dims, keepdim) * xp.tie_share(x, ans, dims, keepdim)
+    return xp.reshape(g, _kept_shape(x.shape, dims)) * xp.tie_share(x, ans, dims, keepdim)
 
 
 EXTREMES = joined(cases(((2, 3), (None, False)), ((2, 3, 4), ((0, 2), True)), ((), (None, False))), TIES)
-_amax = define("amax", "general", lambda x, dims, keepdim: np.max(x, axis=dims, keepdims=keepdim), (d_extreme,),
+
+max_reduce: Any = np.maximum.reduce  # as add_reduce
+min_reduce: Any = np.minimum.reduce
+
+
+def _largest(x: Any, dims: Dims, keepdim: bool) -> Any:
+    if dims == (x.ndim - 1,) and x.dtype.kind == "f" and x.flags.c_contiguous and kernels.short(x):
+        value = kernels.row_max(x)
+        return value if keepdim else value[..., 0]
+    return max_reduce(x, axis=dims, keepdims=keepdim)
+
+
+_amax = define("amax", "general", _largest, (d_extreme,),
                params=("dims", "keepdim"), row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
                samples=EXTREMES)  # fmt: skip
-_amin = define("amin", "general", lambda x, dims, keepdim: np.min(x, axis=dims, keepdims=keepdim), (d_extreme,),
+_amin = define("amin", "general", lambda x, dims, keepdim: min_reduce(x, axis=dims, keepdims=keepdim), (d_extreme,),
                params=("dims", "keepdim"), row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
                samples=EXTREMES)  # fmt: skip
 
@@ -236,9 +250,11 @@ _amin = define("amin", "general", lambda x, dims, keepdim: np.min(x, axis=dims, 
 
 def pick(arg: Any) -> Any:
     def forward(x: Any, dim: int, keepdim: bool) -> Any:
-        i = np.expand_dims(arg(x, axis=dim), dim)
-        values = take_along(x, i, dim)
-        return (values, i) if keepdim else (values.squeeze(dim), i.squeeze(dim))
+        i = arg(x, axis=dim)
+        shape = i.shape
+        kept = i.reshape((*shape[:dim], 1, *shape[dim:]))
+        values = take_along(x, kept, dim)
+        return (values, kept) if keepdim else (values.reshape(shape), i)
 
     return forward
 
@@ -279,30 +295,37 @@ _min_dim = define(
 )
 
 
-def _places(index: Any, shape: tuple[int, ...], dim: int) -> Any:
+def places_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Where an index along dim points in the flattened array of that shape."""
     step = math.prod(shape[dim + 1 :])
-    places = index if step == 1 else index * step
-    for d, n in enumerate(index.shape):
-        step = math.prod(shape[d + 1 :])
+    return (index if step == 1 else index * step) + starts_along(index.shape, shape, dim)
+
+
+def starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int) -> Any:
+    """Where index 0 along dim points."""
+    starts: Any = 0
+    step = 1
+    for d in range(len(shape) - 1, -1, -1):
+        n = index_shape[d]
         if d != dim and n > 1:
-            places = places + (np.arange(n) * step).reshape([-1 if i == d else 1 for i in range(index.ndim)])
-    return places
+            starts = starts + (np.arange(n) * step).reshape((n,) + (1,) * (len(shape) - 1 - d))
+        step *= shape[d]
+    return starts
 
 
 def take_along(x: Any, index: Any, dim: int) -> Any:
     """np.take_along_axis in a third of the time, for an index of x's shape but along dim."""
-    return x.reshape(-1).take(_places(index, x.shape, dim))
+    return x.reshape(-1).take(places_along(index, x.shape, dim))
 
 
 def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     out = np.zeros(shape, g.dtype)
-    out.reshape(-1)[_places(index, shape, dim)] = g
+    out.reshape(-1)[places_along(index, shape, dim)] = g
     return out
 
 
 def _scatter_sum(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    return kernels.add_at_flat(math.prod(shape), _places(index, shape, dim), g).reshape(shape)
+    return kernels.add_at_flat(math.prod(shape), places_along(index, shape, dim), g).reshape(shape)
 
 
 def _placed() -> Iterator[Sample]:
@@ -410,7 +433,7 @@ _cumprod = define(
 )  # fmt: skip
 _cumsum = define(
     "cumsum", "linear",
-    lambda x, dim, reverse: backwards(kernels.cumsum(backwards(x, dim), dim), dim) if reverse else kernels.cumsum(x, dim),
+    kernels.cumsum,
     (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"), wide=True,
     samples=cases(((4,), (0, False)), ((2, 3), (1, True)), ((0, 2), (0, False)), complex_too=True),
 )  # fmt: skip
@@ -450,16 +473,46 @@ _logcumsumexp_op = define(
 )  # fmt: skip
 
 
+TINY = float(np.finfo(np.float32).tiny)
+
+
+def _prod_others(x: Any, dim: int) -> Any:
+    """The product of the other elements along dim: product / x where no partial product can have lost digits."""
+    if x.size and x.dtype.kind == "f":
+        product = np.multiply.reduce(x, axis=dim, keepdims=True)
+        least, largest = float(np.abs(product).min()), builtins.max(1.0, float(x.max()), -float(x.min()))
+        if least > TINY and math.log(least / TINY) > x.shape[dim] * math.log(largest) and np.isfinite(product).all():
+            return product / x
+    before = _shift(np.multiply.accumulate(x, axis=dim), dim, 1, 1.0)
+    after = _shift(np.multiply.accumulate(backwards(x, dim), axis=dim), dim, 1, 1.0)
+    return before * backwards(after, dim)
+
+
+def _d_prod_others(xp: Any, g: Any, ans: Any, x: Any, dim: int) -> Any:
+    # With L and R the products of what stands before and behind: sum_k g_k prod_{i != j, k} x_i = A_j R_j + L_j B_j, where
+    # A_j = sum_{k < j} g_k prod_{i < j, i != k} x_i = x_{j-1} A_{j-1} + g_{j-1} L_{j-1}, and B from the other end.
+    def before(x: Any, g: Any) -> tuple[Any, Any]:
+        product = xp.shift(xp.cumprod(x, dim), dim, 1, 1.0)
+        return product, xp.shift(xp.linear_scan(x, g * product, dim), dim, 1, 0.0)
+
+    c, dims = xp.conj(x), (dim,)
+    left, a = before(c, g)
+    right, b = [xp.flip(z, dims) for z in before(xp.flip(c, dims), xp.flip(g, dims))]
+    return a * right + left * b
+
+
 def _d_prod(xp: Any, g: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
-    before = xp.shift(xp.cumprod(x, dim), dim, 1, 1.0)
-    after = xp.flip(xp.shift(xp.cumprod(xp.flip(x, (dim,)), dim), dim, 1, 1.0), (dim,))
-    return xp.spread(g, x.shape, (dim,), keepdim) * xp.conj(before * after)
+    return xp.reshape(g, _kept_shape(x.shape, (dim,))) * xp.conj(xp.prod_others(x, dim))
 
 
 PRODUCTS = joined(
     cases(((4,), (0, False)), ((2, 3), (1, True)), ((2, 0), (1, False)), complex_too=True),
     of_values([2.0, 3.0, 0.0, 0.0], params=(0, False), smooth=True),
 )
+define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",), samples=joined(
+    cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
+    of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
+))  # fmt: skip
 _prod = define("prod", "general", lambda x, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), (_d_prod,),
                params=("dim", "keepdim"), row=(0, 1), samples=PRODUCTS)  # fmt: skip
 
@@ -496,6 +549,8 @@ _count_nonzero = define("count_nonzero", "constant", lambda x, dims: np.count_no
 
 def reduced_dims(x: Any, dim: Any, axis: Any) -> Dims:
     dim = dim if axis is None else axis
+    if type(dim) is int and 0 <= dim < x._d.ndim:
+        return (dim,)
     if dim is None or dim == () or dim == []:
         return None
     return dims_of(dim, x._d.ndim) if x._d.ndim else None
@@ -818,8 +873,9 @@ def _normaliser(name: str, op: Any, input: Any, dim: int, dtype: Any) -> Any:
     along = dim_of(dim, rank)
     if not x._d.size:
         return TABLE["clone"].call(x)
-    last = "lastdim_" if along >= rank - 1 else ""
-    floating(x, f"{name}_{last}kernel_impl")
+    if x._d.dtype.kind in "biuc":
+        last = "lastdim_" if along >= rank - 1 else ""
+        floating(x, f"{name}_{last}kernel_impl")
     if not rank:
         return TABLE["reshape"].call(op(TABLE["reshape"].call(x, (1,)), 0), ())
     return op(x, along)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from ..core.op import TABLE
 from .define import define
 from .operands import each, no_kernel, refused_as, tensor
-from .reduce import backwards, d_extreme, d_pick, not_empty, pick, take_along
+from .reduce import backwards, d_extreme, d_pick, not_empty, pick, starts_along, take_along
 from .results import result
 from .samples import cases, joined, of_values
 from .shape import dim_of, numpy_names, shape_of, with_out
@@ -24,42 +25,64 @@ def _part(x: Any, dim: int, start: int, stop: int) -> Any:
 
 
 SHORT = 64  # elements up to which the order is always stable, as PyTorch's
+FEW = 8  # elements that are picked one by one
 
 
 def _order(x: Any, dim: int, descending: bool, stable: bool = True) -> Any:
     """Order along dim, of equal elements as they stand if stable; nan counts as the largest."""
-    stable = stable or x.shape[dim] <= SHORT
-    if not stable or x.dtype.kind == "f":
+    return _ordered(x, dim, descending, stable)[1]
+
+
+def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> tuple[Any, Any]:
+    """The elements in order along dim, and that order."""
+    n = x.shape[dim]
+    stable = stable or n <= SHORT
+    if x.dtype.kind == "f" or not stable:
+        # np.argsort is three times faster if it need not be stable; of distinct elements its order is, all the same.
         order = np.argsort(x, axis=dim)
-        if not stable or _without_ties(take_along(x, order, dim), dim):
-            return np.ascontiguousarray(backwards(order, dim)) if descending else order
-    if not descending:
-        return np.argsort(x, axis=dim, kind="stable")
-    order = np.argsort(backwards(x, dim), axis=dim, kind="stable")
-    return x.shape[dim] - 1 - backwards(order, dim)
-
-
-def _without_ties(ordered: Any, dim: int) -> bool:
-    """Whether no two elements along dim are equal or nan: then any sort is stable, and the unstable one 3 times faster."""
-    n = ordered.shape[dim]
-    return bool((_part(ordered, dim, 1, n) > _part(ordered, dim, 0, n - 1)).all())
+        values = take_along(x, order, dim)
+        if not stable or (_part(values, dim, 1, n) > _part(values, dim, 0, n - 1)).all():
+            return (backwards(values, dim), np.ascontiguousarray(backwards(order, dim))) if descending else (values, order)
+    if descending:
+        order = n - 1 - backwards(np.argsort(backwards(x, dim), axis=dim, kind="stable"), dim)
+    else:
+        order = np.argsort(x, axis=dim, kind="stable")
+    return take_along(x, order, dim), order
 
 
 def _sort_forward(x: Any, dim: int, descending: bool, stable: bool) -> Any:
-    index = _order(x, dim, descending, stable)
-    return take_along(x, index, dim), index
+    values, order = _ordered(x, dim, descending, stable)
+    return np.ascontiguousarray(values), order
 
 
 def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
     n = x.shape[dim]
+    if 0 < k <= FEW and x.dtype.kind == "f" and (picked := _topk_picked(x, k, dim, largest)) is not None:
+        return picked
     if n <= SHORT or k in (0, n):
-        index = np.ascontiguousarray(_part(_order(x, dim, largest), dim, 0, k))
-        return take_along(x, index, dim), index
+        return tuple([np.ascontiguousarray(_part(a, dim, 0, k)) for a in _ordered(x, dim, largest)])
     split = np.argpartition(x, n - k if largest else k - 1, axis=dim)
     part = _part(split, dim, n - k, n) if largest else _part(split, dim, 0, k)
     values = take_along(x, part, dim)
     order = _order(values, dim, largest)
     return take_along(values, order, dim), take_along(part, order, dim)
+
+
+def _topk_picked(x: Any, k: int, dim: int, largest: bool) -> Any:
+    """One extreme after the other, each then replaced by an infinity; None if that or nan is among them."""
+    taken = -np.inf if largest else np.inf
+    left = np.array(x, order="C")
+    line, pick_one = left.reshape(-1), left.argmax if largest else left.argmin
+    rest = (*x.shape[:dim], *x.shape[dim + 1 :])
+    step, starts = math.prod(x.shape[dim + 1 :]), starts_along((*rest[:dim], 1, *rest[dim:]), x.shape, dim)
+    starts = np.reshape(starts, rest) if rest else starts
+    places = np.empty((k, *rest), np.int64)
+    for i in range(k):
+        places[i] = place = pick_one(dim)
+        line[place * step + starts] = taken
+    index = np.ascontiguousarray(places.transpose((*range(1, dim + 1), 0, *range(dim + 1, x.ndim))))
+    values = take_along(x, index, dim)
+    return (values, index) if np.isfinite(values).all() else None
 
 
 def _d_distinct(xp: Any, gs: Any, ans: Any, x: Any, *params: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
 import warnings
 from collections.abc import Sequence
@@ -187,8 +189,15 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
             edges.append(np.linspace(low, high, _some_bins(own) + 1))
         else:
             edges.append(tensor(own)._d.astype(np.float64))
-    weights = None if weight is None else tensor(weight)._d.reshape(-1)
-    hist, _ = np.histogramdd(points.astype(np.float64), edges, density=density, weights=weights)
+    index, inside = np.zeros(len(points), np.intp), np.ones(len(points), bool)
+    for column, e in zip(points.T, edges, strict=True):
+        inside &= (column >= e[0]) & (column <= e[-1])
+        index = index * (len(e) - 1) + np.minimum(np.searchsorted(e, column, "right") - 1, len(e) - 2)
+    weights = None if weight is None else tensor(weight)._d.reshape(-1)[inside]
+    sizes = [len(e) - 1 for e in edges]
+    hist = np.bincount(index[inside], weights, math.prod(sizes)).reshape(sizes)
+    if density:
+        hist = hist / hist.sum() / functools.reduce(np.multiply.outer, [np.diff(e) for e in edges])
     return result("histogramdd", tensor(hist.astype(x.dtype)), tuple([tensor(e.astype(x.dtype)) for e in edges]))
 
 
