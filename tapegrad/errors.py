@@ -527,13 +527,6 @@ def zero_pivot(name: str, batch: int | None, place: int) -> RuntimeError:
     )
 
 
-def eigh_failed(batch: int | None) -> LinAlgError:
-    return LinAlgError(
-        f"{element('linalg.eigh', batch)}The algorithm failed to converge because the input matrix is ill-conditioned or has "
-        "too many repeated eigenvalues: it contains values that are not finite."
-    )
-
-
 def svd_failed(batch: int | None) -> LinAlgError:
     return LinAlgError(
         f"{element('linalg.svd', batch)}The algorithm failed to converge because the input matrix contained non-finite "

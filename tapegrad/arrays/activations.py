@@ -180,6 +180,8 @@ def _all_bits(mask: Array, bits: Any) -> Array:
 
 def by_sign(x: Array, positive: float, other: float) -> Array:
     """One of two numbers, by whether x > 0: by their bits, in half the time of sums of products with masks."""
+    if x.dtype.itemsize not in _BITS:
+        return np.where(np.greater(x, 0), positive, other).astype(x.dtype)
     bits = _BITS[x.dtype.itemsize]
     a, b = (np.asarray(v, x.dtype).view(bits) for v in (positive, other))
     result = _all_bits(np.asarray(np.greater(x, 0)), bits)

@@ -406,7 +406,11 @@ def two_arrays(op: Op) -> Callable[..., Any]:
 
 
 def three_arrays(op: Op) -> Callable[..., Any]:
-    """Recording function op(x, y, z, *params) of a kind other than elementwise; of one dtype on this path."""
+    """Recording function op(x, y, z, *params) of a kind other than elementwise; of one dtype on this path.
+
+    A first array without a rule chooses between the others, and may be of any dtype.
+    """
+    chooses = op.rules[0] is None
     forward = op.forward
     number = op.general
     saves = op.save_for
@@ -419,8 +423,9 @@ def three_arrays(op: Op) -> Callable[..., Any]:
             private = a._st is None and b._st is None and c._st is None
         except AttributeError:
             return slow(op, (a, b, c), params)
-        dt = x.dtype
-        if not private or dt is not y.dtype or dt is not z.dtype or (wide and dt is not F32 and dt in HALF):
+        dt = y.dtype
+        same = dt is z.dtype and (chooses or dt is x.dtype)
+        if not private or not same or (wide and dt is not F32 and dt in HALF):
             return slow(op, (a, b, c), params)
         r = forward(x, y, z, *params)
         if type(r) is not ndarray:

@@ -427,14 +427,7 @@ def eigvals_of(a: Any) -> Any:
 
 
 def svdvals_of(a: Any) -> Any:
-    _check_finite(a, errors.svd_failed)
     return _svd_op(a, False)[1] if is_recorded(a) else _svdvals(a)
-
-
-def _check_finite(a: Any, failed: Callable[[int | None], Exception]) -> None:
-    bad = ~np.isfinite(a._d).all((-2, -1))
-    if bad.any():
-        raise failed(batch_element(bad)[0])
 
 
 def is_recorded(a: Any) -> bool:
@@ -622,17 +615,13 @@ def linalg_eigh(A: Any, UPLO: str = "L") -> Any:
     Raises:
         RuntimeError: in a backward pass, if the loss depends on the phase of complex vectors.
     """
-    a = hermitian(squares("linalg.eigh", A), _is_lower(UPLO))
-    _check_finite(a, errors.eigh_failed)
-    return result("linalg_eigh", *_eigh(a))
+    return result("linalg_eigh", *_eigh(hermitian(squares("linalg.eigh", A), _is_lower(UPLO))))
 
 
 @with_out
 def linalg_eigvalsh(A: Any, UPLO: str = "L") -> Any:
     """Eigenvalues of Hermitian matrices, read from one triangle, ascending."""
-    a = hermitian(squares("linalg.eigvalsh", A), _is_lower(UPLO))
-    _check_finite(a, errors.eigh_failed)
-    return eigvalsh_of(a)
+    return eigvalsh_of(hermitian(squares("linalg.eigvalsh", A), _is_lower(UPLO)))
 
 
 def _finite(name: str, A: Any) -> Any:
@@ -644,7 +633,9 @@ def _finite(name: str, A: Any) -> Any:
 
 def _decomposed(A: Any, full: bool) -> Any:
     a = matrices("linalg.svd", A)
-    _check_finite(a, errors.svd_failed)
+    bad = ~np.isfinite(a._d).all((-2, -1))
+    if bad.any():
+        raise errors.svd_failed(batch_element(bad)[0])
     return _svd_op(a, full)
 
 
