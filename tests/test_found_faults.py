@@ -338,3 +338,37 @@ def test_requires_grad_is_a_bool():
     with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
         x.requires_grad = "x"
     assert not x.requires_grad
+
+
+def test_a_nan_stays_visible_in_the_gradient():
+    x = tg.tensor([math.nan, 1.0, -1.0], requires_grad=True)
+    z = tg.tensor([1.0, math.nan, 3.0], requires_grad=True)
+    assert tg.autograd.grad(tg.relu(x).sum(), x)[0].tolist() == [1, 1, 0]
+    for f, expected in ((tg.maximum, [[1, 1, 0], [1, 1, 1]]), (tg.minimum, [[1, 1, 1], [1, 1, 0]])):
+        assert [g.tolist() for g in tg.autograd.grad(f(x, z).sum(), (x, z))] == expected
+
+
+def test_log_loss_of_certain_predictions_has_pytorchs_bounded_gradient():
+    x = tg.tensor([1.0, 0.0, 0.0, 1.0], dtype=tg.float64, requires_grad=True)
+    y = tg.tensor([0.0, 0.0, 1.0, 1.0], dtype=tg.float64)
+    (g,) = tg.autograd.grad(F.binary_cross_entropy(x, y, reduction="sum"), x)
+    assert g.tolist() == [1e12, 0, -1e12, 0]
+
+
+def test_gradient_of_peaked_attention_in_half_precision():
+    rng = np.random.default_rng(0)
+    arrays = [(rng.standard_normal((1, 4, 6)) * scale).astype(np.float16) for scale in (5, 5, 1)]
+    grads = []
+    for dtype in (tg.float16, tg.float64):
+        q, k, v = (tg.tensor(a, dtype=dtype, requires_grad=True) for a in arrays)
+        y = F.scaled_dot_product_attention(q, k, v)
+        grads.append(np.concatenate([g.double().numpy() for g in tg.autograd.grad((y * y).sum(), (q, k, v))]))
+    assert np.abs(grads[0] - grads[1]).max() < 2e-3 * np.abs(grads[1]).max()
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolution_of_no_images(stride):
+    x = tg.zeros(0, 2, 5, 6, requires_grad=True)
+    w = tg.ones(4, 2, 3, 2, requires_grad=True)
+    gs = tg.autograd.grad(F.conv2d(x, w, stride=stride).sum(), (x, w))
+    assert gs[0].shape == x.shape and not gs[1].any()

@@ -78,7 +78,7 @@ class Layout:
     def columns(self, x: Array) -> Array:
         """x as (group, row, tap and channel, place)."""
         if self.plain:
-            return x.reshape(self.n, self.groups, self.channels, -1).swapaxes(0, 1)
+            return x.reshape(self.n, self.groups, self.channels, prod(x.shape[2:])).swapaxes(0, 1)
         framed = x[self.given]
         if framed.shape[2:] != self.reach:
             framed = np.zeros((*x.shape[:2], *self.reach), x.dtype)
@@ -105,7 +105,7 @@ class Layout:
     def packed(self, y: Array) -> Array:
         """y as (group, row, filter, place)."""
         if self.plain:
-            return y.reshape(self.n, self.groups, self.filters, -1).swapaxes(0, 1)
+            return y.reshape(self.n, self.groups, self.filters, prod(y.shape[2:])).swapaxes(0, 1)
         return self.split(y, self.filters, 2).reshape(self.groups, self.row[2], self.filters, prod(self.places))
 
 

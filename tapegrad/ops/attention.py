@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core.kinds import HALF
 from ..core.op import TABLE
 from ..core.record import wrap
 from . import create, reduce, shape
@@ -18,10 +19,12 @@ from .dropout import dropout
 from .einsum import einsum
 from .index import repeat_interleave
 from .linalg import linear, matmul
-from .operands import floating, tensor
+from .operands import floating, tensor, to_dtype
 from .samples import Sample, cases, uniform
 from .shape import shape_of
 from .warning import warn
+
+F32 = np.dtype(np.float32)
 
 # ------------------------------------------------------------------------------------------------------------- records
 
@@ -163,6 +166,12 @@ def scaled_dot_product_attention(
     q, k, v = floating(query, "softmax_lastdim_kernel_impl"), tensor(key), tensor(value)
     mask = None if attn_mask is None else tensor(attn_mask)
     _check_attention(q, k, v, mask, is_causal)
+    half = q._d.dtype
+    if half in HALF:  # weights kept in 16 bits would spoil the gradient: it is a difference of nearly equal numbers
+        q, k, v = (to_dtype(t, F32) for t in (q, k, v))
+        mask = to_dtype(mask, F32) if mask is not None and mask._d.dtype == half else mask
+        wide = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal, scale, enable_gqa)
+        return to_dtype(wide, half)
     if enable_gqa:
         if shape_of(q)[-3] % shape_of(k)[-3] or shape_of(q)[-3] % shape_of(v)[-3]:
             raise RuntimeError("Number of heads in key and value must divide the number of heads in query")

@@ -694,7 +694,7 @@ logsigmoid = unary(
     samples=REAL,
 )
 relu = unary(
-    "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.gt(ans, 0.0),
+    "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.logical_not(xp.le(ans, 0.0)),  # a nan passes its gradient on
     "Elementwise max(input, 0); its derivative at 0 is 0.", integers="keep", samples=REAL,
     refuses=each(NO_CLAMP, refused_as("b", "Boolean inputs not supported for relu")),
 )  # fmt: skip
@@ -819,8 +819,11 @@ TABLE["sgn"].call = sgn
 
 
 def _winner(x: Any, y: Any) -> Any:
-    """1 where x > y, 1/2 where equal: a mask unless there are ties, so that nothing infinite reaches the loser."""
-    larger = np.greater(x, y)
+    """1 where x > y, 1/2 where equal: a mask unless there are ties, so that nothing infinite reaches the loser.
+
+    1 for both where one is nan, as in PyTorch: the nan stays visible.
+    """
+    larger = np.logical_not(np.less_equal(x, y))
     tied = np.equal(x, y)
     return (larger + 0.5 * tied).astype(np.result_type(x, y)) if tied.any() else larger
 

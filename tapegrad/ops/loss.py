@@ -10,16 +10,17 @@ import numpy as np
 
 from .. import errors
 from ..arrays import kernels
+from ..arrays.numpy import quiet
 from ..core.modes import no_grad
 from ..core.op import TABLE
 from . import create, elementwise, index, shape
 from . import reduce as sums
 from .activation import log_softmax, logsigmoid, relu
-from .define import define
+from .define import binary, define
 from .linalg import linear
 from .normalize import pairwise_distance
 from .operands import floating, tensor
-from .samples import Sample, uniform
+from .samples import Sample, pairs, uniform
 from .shape import shape_of
 from .warning import warn
 
@@ -214,6 +215,24 @@ def kl_div(
     return reduced(losses, reduction)
 
 
+def _log_loss_forward(x: Any, y: Any) -> Any:
+    return (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
+
+
+_log_loss, _ = binary(
+    "log_loss",
+    quiet(_log_loss_forward),
+    (
+        # PyTorch's bound keeps it finite at 0 and 1
+        lambda xp, ans, x, y: (x - y) / xp.clamp_min(x * (1.0 - x), 1e-12),
+        lambda xp, ans, x, y: xp.clamp_min(xp.log1p(-x), -100.0) - xp.clamp_min(xp.log(x), -100.0),
+    ),
+    "",
+    display="BinaryCrossEntropy",
+    samples=pairs((0.1, 0.9), (0.05, 0.8), (0.0, 0.0), (1.0, 0.0), (0.0, 0.5), (1.0, 1.0), numbers=False),
+)
+
+
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -237,9 +256,7 @@ def binary_cross_entropy(
     reduction = _reduction(size_average, reduce, reduction)
     if not ((x._d >= 0) & (x._d <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    positive = elementwise.clamp_min(elementwise.log(x), -100.0)
-    negative = elementwise.clamp_min(elementwise.log1p(-x), -100.0)
-    loss = -(y * positive + (1 - y) * negative)
+    loss = _log_loss(x, y)
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
