@@ -38,6 +38,7 @@ __all__ = [
     "log_sigmoid",
     "log_softmax",
     "logsumexp",
+    "modest",
     "ndtr",
     "sigmoid",
     "silu",
@@ -560,7 +561,7 @@ def row_max(x: Array) -> Array:
 _MODEST = 50.0  # exp(50) is 5e21, exp(-50) 2e-22: their sums neither overflow nor lose what a shift would keep
 
 
-def _modest(x: Array) -> bool:
+def modest(x: Array) -> bool:
     """Whether exp(x) needs no shift; without one it is the more accurate."""
     if not x.size or not x.flags.c_contiguous:
         return False
@@ -569,7 +570,7 @@ def _modest(x: Array) -> bool:
 
 
 def _softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
-    if _modest(x):
+    if modest(x):
         result = np.exp(x)
     else:
         result = x - _max(x, axis)
@@ -585,7 +586,7 @@ def _log_softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
 
 
 def _logsumexp(x: Array, axis: int | tuple[int, ...]) -> Array:
-    if _modest(x):
+    if modest(x):
         return np.asarray(np.log(_sum(np.exp(x), axis)))
     shift = _max(x, axis)
     shift[~np.isfinite(shift)] = 0  # inf - inf would be nan; without a shift exp and log give the limits

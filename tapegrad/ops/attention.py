@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..arrays import kernels
 from ..core.kinds import HALF
 from ..core.op import TABLE
 from ..core.record import wrap
@@ -38,9 +39,10 @@ def _attention(xs: list[Any]) -> Any:
     scores = np.matmul(k, q.swapaxes(-1, -2))
     if isinstance(mask, np.ndarray):
         scores = scores + mask.swapaxes(-1, -2)
-    top = np.max(scores, axis=-2, keepdims=True, initial=-np.inf)
-    top[top == -np.inf] = 0
-    scores -= top
+    if not kernels.modest(scores):
+        top = np.max(scores, axis=-2, keepdims=True, initial=-np.inf)
+        top[top == -np.inf] = 0
+        scores -= top
     np.exp(scores, out=scores)
     total = np.add.reduce(scores, axis=-2, keepdims=True)
     total[total == 0] = 1
