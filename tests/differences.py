@@ -11,6 +11,19 @@ import warnings
 import numpy as np
 
 ROWS = [
+    ("the sign of nan is nan, and so is the derivative of abs there",
+     "print(L.sign(L.tensor(float('nan'))).item())", "nan", "0.0"),
+    ("an infinite ctc_loss has gradient 0",
+     "lp = L.full((1, 1, 2), -0.6931472).requires_grad_()\n"
+     "L.nn.functional.ctc_loss(lp, L.tensor([[1, 1]]), (1,), (2,), reduction='sum').backward(); print(lp.grad.isnan().any().item())",
+     "False", "True"),
+    ("scatter_reduce and index_reduce with include_self=False do not count self among equal extremes",
+     "x = L.ones(2, requires_grad=True); v = L.ones(1, requires_grad=True)\n"
+     "L.scatter_reduce(x, 0, L.tensor([0]), v, 'amax', include_self=False).sum().backward(); print(v.grad.tolist())",
+     "[1.0]", "[0.5]"),
+    ("out= is recorded",
+     "x = L.ones(1, requires_grad=True); y = L.zeros(1); L.exp(x, out=y); print(y.requires_grad)",
+     "True", "RuntimeError: exp(): functions with out=... arguments don't support automatic differentiation"),
     ("a branch not taken has gradient 0 where its derivative is infinite",
      "x = L.tensor([0., 4.], requires_grad=True); L.where(x > 0, x.sqrt(), 0.).sum().backward(); print(x.grad.tolist())",
      "[0.0, 0.25]", "[nan, 0.25]"),
