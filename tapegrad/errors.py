@@ -511,8 +511,8 @@ def not_positive_definite(name: str, batch: int | None, order: int) -> LinAlgErr
 
 def singular_inverse(name: str, batch: int | None, place: int) -> LinAlgError:
     return LinAlgError(
-        f"{element(name, batch)}The diagonal element {place} is zero, the inversion could not be completed because the input "
-        "matrix is singular."
+        f"{element(name, batch)}The diagonal element {place} is zero, the inversion could not be completed because the "
+        "input matrix is singular."
     )
 
 

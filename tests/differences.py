@@ -11,6 +11,10 @@ import warnings
 import numpy as np
 
 ROWS = [
+    ("binary_cross_entropy has its exact slope near 0 and 1",
+     "a = L.tensor(-50., requires_grad=True)\n"
+     "L.nn.functional.binary_cross_entropy(a.sigmoid(), L.tensor(1.)).backward(); print(round(a.grad.item(), 3))",
+     "-1.0", "-0.0"),
     ("the sign of nan is nan, and so is the derivative of abs there",
      "print(L.sign(L.tensor(float('nan'))).item())", "nan", "0.0"),
     ("an infinite ctc_loss has gradient 0",

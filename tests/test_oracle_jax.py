@@ -58,6 +58,8 @@ NUMPY_NAMES = """
     abs add ceil cos cosh exp exp2 expm1 floor floor_divide fmod hypot log log10 log1p log2 logaddexp maximum minimum
     remainder reciprocal sign sin sinh sqrt square tan tanh trunc where
 """
+
+
 def convolved(x, w, sizes, stride, padding, dilation, groups):
     dims = zip(x.shape[2:], w.shape[2:], sizes, stride, padding, dilation, strict=True)
     around = [(p, (m - 1) * s + d * (k - 1) + 1 - n - p) for n, k, m, s, p, d in dims]
@@ -87,6 +89,7 @@ COUNTERPARTS = {
     "sin_ratio": lambda x, order: derivative(lambda x: jnp.sin(x) / x, order)(x),
     "sgn_complex": lambda z: z / jnp.abs(z),
     "erf": special.erf, "erfc": special.erfc, "ndtr": special.ndtr, "sigmoid": jnn.sigmoid, "logsigmoid": jnn.log_sigmoid,
+    "log_loss": lambda x, y: -(y * jnp.log(x) + (1 - y) * jnp.log1p(-x)),
     "relu": jnn.relu, "silu": jnn.silu, "gelu": lambda x: jnn.gelu(x, approximate=False), "elu": jnn.elu,
     "leaky_relu": jnn.leaky_relu, "hardtanh": jnp.clip, "softsign": jnn.soft_sign, "tanhshrink": lambda x: x - jnp.tanh(x),
     "scaled_elu": lambda x, alpha, scale, rate: scale * jnn.elu(rate * x, alpha) * jnp.where(x > 0, 1 / rate, 1.0),

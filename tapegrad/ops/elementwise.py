@@ -157,7 +157,8 @@ def _at_decimals(x: Any, decimals: int) -> Any:
 
 
 _round_decimals = define(
-    "round_decimals", "elementwise", _at_decimals, (0.0,), params=("decimals",), display="Round", refuses=no_kernel("cbiu", "round_cpu"),
+    "round_decimals", "elementwise", _at_decimals, (0.0,), params=("decimals",), display="Round",
+    refuses=no_kernel("cbiu", "round_cpu"),
     samples=joined(
         of_values([[-1.62, 0.125], [0.5, 271.7]], params=(1,), smooth=True), of_values([-55.0, 45.0, 271.7], params=(-1,)),
     ),

@@ -219,12 +219,17 @@ def _log_loss_forward(x: Any, y: Any) -> Any:
     return (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
 
 
+def _off_zero(xp: Any, x: Any) -> Any:
+    return xp.where(xp.eq(x, 0.0), 1e-12, x)
+
+
 _log_loss, _ = binary(
     "log_loss",
     quiet(_log_loss_forward),
     (
-        # PyTorch's bound keeps it finite at 0 and 1
-        lambda xp, ans, x, y: (x - y) / xp.clamp_min(x * (1.0 - x), 1e-12),
+        # at exactly 0 and 1 as at 1e-12 from there, PyTorch's bound; its own formula has that bound on x * (1 - x), and so
+        # loses the slope of saturated predictions
+        lambda xp, ans, x, y: (1.0 - y) / _off_zero(xp, 1.0 - x) - y / _off_zero(xp, x),
         lambda xp, ans, x, y: xp.clamp_min(xp.log1p(-x), -100.0) - xp.clamp_min(xp.log(x), -100.0),
     ),
     "",
