@@ -392,7 +392,7 @@ def found_differences(name):
 def test_every_record_has_a_counterpart_or_is_internal():
     assert set(COUNTERPARTS) | INTERNAL == set(TABLE)
     assert not set(COUNTERPARTS) & INTERNAL
-    for name in INTERNAL:
+    for name in INTERNAL - {"eig"}:  # torch.eig only raises
         assert not any(hasattr(owner, name) for owner in (torch, torch.Tensor, F)), f"{name} has a counterpart"
 
 
