@@ -181,8 +181,10 @@ def namespace_page(path: str) -> str:
     own = [(n, v) for n, v in sorted(vars(module).items()) if isinstance(v, type) and v.__module__.startswith("tapegrad")]
     classes = [n for n, _ in own]
     imports = [f"from {dots}{vars(module)[n].__module__.removeprefix('tapegrad.')} import {n} as {n}\n" for n in classes]
-    prefix = path + "_"
-    functions = [define(n, vars(module)[n], "", False, prefix) for n in names]
+    page = vars(importlib.import_module("tapegrad"))
+    shared = [n for n in names if page.get(n) is vars(module)[n]]  # described on the page
+    imports += [f"from {dots} import {n} as {n}\n" for n in shared]
+    functions = [define(n, vars(module)[n], "", False, path + "_") for n in names if n not in shared]
     return HEADER + IMPORTS + "".join(imports) + head + "\n".join(functions)
 
 

@@ -3,6 +3,27 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from . import digamma as digamma
+from . import erf as erf
+from . import erfc as erfc
+from . import erfinv as erfinv
+from . import exp2 as exp2
+from . import expm1 as expm1
+from . import i0 as i0
+from . import igamma as igamma
+from . import igammac as igammac
+from . import lgamma as lgamma
+from . import log1p as log1p
+from . import log_softmax as log_softmax
+from . import logit as logit
+from . import logsumexp as logsumexp
+from . import mvlgamma as mvlgamma
+from . import polygamma as polygamma
+from . import round as round
+from . import sigmoid as sigmoid
+from . import sinc as sinc
+from . import softmax as softmax
+from . import xlogy as xlogy
 from .tensor import Tensor
 
 def airy_ai(input: Any, *, out: Any = None) -> Tensor:
@@ -32,32 +53,14 @@ def chebyshev_polynomial_v(input: Any, n: Any, *, out: Any = None) -> Tensor:
 def chebyshev_polynomial_w(input: Any, n: Any, *, out: Any = None) -> Tensor:
     """Elementwise chebyshev polynomial w of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
 
-def digamma(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise derivative of lgamma."""
-
 def entr(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise -input * log(input); 0 at 0, -inf below."""
-
-def erf(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise error function."""
-
-def erfc(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise 1 - erf(input), exact in the tail."""
 
 def erfcx(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise exp(input**2) * erfc(input), without underflow; its derivatives are exact in the tail."""
 
-def erfinv(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise inverse of erf."""
-
-def exp2(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise power of 2."""
-
 def expit(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logistic function, exact in both tails."""
-
-def expm1(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise exp(input) - 1, exact near 0."""
 
 def gammainc(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both. Needs SciPy."""
@@ -74,9 +77,6 @@ def hermite_polynomial_h(input: Any, n: Any, *, out: Any = None) -> Tensor:
 def hermite_polynomial_he(input: Any, n: Any, *, out: Any = None) -> Tensor:
     """Elementwise hermite polynomial he of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
 
-def i0(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise modified Bessel function of the first kind of order 0."""
-
 def i0e(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise modified Bessel function of the first kind of order 0, times exp(-abs(input))."""
 
@@ -86,35 +86,14 @@ def i1(input: Any, *, out: Any = None) -> Tensor:
 def i1e(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise modified Bessel function of the first kind of order 1, times exp(-abs(input))."""
 
-def igamma(input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both. Needs SciPy."""
-
-def igammac(input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P. Needs SciPy."""
-
 def laguerre_polynomial_l(input: Any, n: Any, *, out: Any = None) -> Tensor:
     """Elementwise laguerre polynomial l of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
 
 def legendre_polynomial_p(input: Any, n: Any, *, out: Any = None) -> Tensor:
     """Elementwise legendre polynomial p of degree n, a number or a tensor of whole numbers; 0 for n < 0."""
 
-def lgamma(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise log(abs(Gamma(input)))."""
-
-def log1p(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise log(1 + input), exact near 0."""
-
 def log_ndtr(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logarithm of the normal distribution function, exact in both tails."""
-
-def log_softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
-    """log(softmax(input)) along `dim`, without cancellation."""
-
-def logit(input: Any, eps: builtins.float | None = None, *, out: Any = None) -> Tensor:
-    """Elementwise log(input / (1 - input)), of input limited to [eps, 1 - eps] if eps is given; nan outside [0, 1] else."""
-
-def logsumexp(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
-    """log(sum(exp(input))) over the given dimensions, without overflow."""
 
 def modified_bessel_i0(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise modified Bessel function of the first kind of order 0."""
@@ -131,23 +110,14 @@ def modified_bessel_k1(input: Any, *, out: Any = None) -> Tensor:
 def multigammaln(input: Any, p: builtins.int, *, out: Any = None) -> Tensor:
     """Elementwise logarithm of the multivariate gamma function of dimension p."""
 
-def mvlgamma(input: Any, p: builtins.int, *, out: Any = None) -> Tensor:
-    """Elementwise logarithm of the multivariate gamma function of dimension p."""
-
 def ndtr(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise normal distribution function."""
 
 def ndtri(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise quantile of the normal distribution."""
 
-def polygamma(n: builtins.int, input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise derivative of order n of digamma, for any n >= 0."""
-
 def psi(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise derivative of lgamma."""
-
-def round(input: Any, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
-    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
 
 def scaled_modified_bessel_k0(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise exp(input) times the modified Bessel function of the second kind of order 0; needs SciPy."""
@@ -167,23 +137,11 @@ def shifted_chebyshev_polynomial_v(input: Any, n: Any, *, out: Any = None) -> Te
 def shifted_chebyshev_polynomial_w(input: Any, n: Any, *, out: Any = None) -> Tensor:
     """chebyshev_polynomial_w of 2 * input - 1."""
 
-def sigmoid(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise logistic function, exact in both tails."""
-
-def sinc(input: Any, *, out: Any = None) -> Tensor:
-    """Elementwise sin(pi * input) / (pi * input), 1 at 0; all derivatives are exact there."""
-
-def softmax(input: Any, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
-    """exp(input) / sum(exp(input)) along `dim`."""
-
 def spherical_bessel_j0(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sin(input) / input, 1 at 0; all derivatives are exact there."""
 
 def xlog1py(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise input * log1p(other), 0 where input is 0 (unless other is nan)."""
-
-def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """Elementwise input * log(other), 0 where input is 0 (unless other is nan)."""
 
 def zeta(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise Hurwitz zeta function: the sum of (other + k)**-input over k >= 0.

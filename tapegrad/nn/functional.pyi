@@ -3,12 +3,42 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import adaptive_avg_pool1d as adaptive_avg_pool1d
+from .. import avg_pool1d as avg_pool1d
+from .. import bilinear as bilinear
+from .. import celu as celu
+from .. import celu_ as celu_
+from .. import channel_shuffle as channel_shuffle
+from .. import conv1d as conv1d
+from .. import conv2d as conv2d
+from .. import conv3d as conv3d
+from .. import conv_tbc as conv_tbc
+from .. import conv_transpose1d as conv_transpose1d
+from .. import conv_transpose2d as conv_transpose2d
+from .. import conv_transpose3d as conv_transpose3d
+from .. import cosine_similarity as cosine_similarity
+from .. import group_norm as group_norm
+from .. import hardshrink as hardshrink
+from .. import layer_norm as layer_norm
+from .. import max_pool1d as max_pool1d
+from .. import max_pool1d_with_indices as max_pool1d_with_indices
+from .. import max_pool2d as max_pool2d
+from .. import max_pool3d as max_pool3d
+from .. import native_channel_shuffle as native_channel_shuffle
+from .. import pairwise_distance as pairwise_distance
+from .. import pdist as pdist
+from .. import pixel_shuffle as pixel_shuffle
+from .. import pixel_unshuffle as pixel_unshuffle
+from .. import prelu as prelu
+from .. import relu_ as relu_
+from .. import rms_norm as rms_norm
+from .. import rrelu as rrelu
+from .. import rrelu_ as rrelu_
+from .. import selu as selu
+from .. import selu_ as selu_
+from .. import threshold as threshold
+from .. import threshold_ as threshold_
 from ..tensor import Tensor
-
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
-    """Means over output_size windows that cover (N, C, *sizes) evenly, 1-D.
-
-    None among the sizes (of 2-D and 3-D) keeps the input's."""
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     """Means over output_size windows that cover (N, C, *sizes) evenly, 2-D.
@@ -56,9 +86,6 @@ def alpha_dropout(input: Any, p: builtins.float = 0.5, training: builtins.bool =
     Raises:
         ValueError: for a p outside [0, 1]."""
 
-def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True) -> Tensor:
-    """Means over windows of (N, C, L) or (C, L); see avg_pool2d."""
-
 def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
     """Means over windows of (N, C, H, W) or (C, H, W).
 
@@ -89,12 +116,6 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
     Raises:
         ValueError: if training with a single value a channel, or for an eps that is not positive."""
 
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
-    """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K).
-
-    Raises:
-        RuntimeError: for shapes that do not fit."""
-
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Tensor:
     """Cross entropy of targets in [0, 1] against probabilities; each logarithm is at least -100.
 
@@ -119,93 +140,6 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     Raises:
         ValueError: if the shapes differ."""
 
-def celu(input: Any, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
-    """input where positive, else alpha * (exp(input / alpha) - 1).
-
-    Raises:
-        RuntimeError: for alpha 0."""
-
-def celu_(input: Any, alpha: builtins.float = 1.0) -> Tensor:
-    """celu written into input."""
-
-def channel_shuffle(input: Any, groups: builtins.int) -> Tensor:
-    """(N, C, *) with the channels of the groups taken in turn."""
-
-def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: builtins.int = 1) -> Tensor:
-    """1-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
-
-    Args:
-        input: (N, C, *sizes) or (C, *sizes).
-        bias: (O,), added to each output channel.
-        padding: zeros added on both sides, "valid" (none) or "same" (output sizes equal input sizes; stride 1 only).
-
-    Raises:
-        RuntimeError: for shapes, dtypes or sizes that do not fit."""
-
-def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: builtins.int = 1) -> Tensor:
-    """2-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
-
-    Args:
-        input: (N, C, *sizes) or (C, *sizes).
-        bias: (O,), added to each output channel.
-        padding: zeros added on both sides, "valid" (none) or "same" (output sizes equal input sizes; stride 1 only).
-
-    Raises:
-        RuntimeError: for shapes, dtypes or sizes that do not fit."""
-
-def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: builtins.int = 1) -> Tensor:
-    """3-D cross-correlation of input (N, C, *sizes) by weight (O, C / groups, *kernel).
-
-    Args:
-        input: (N, C, *sizes) or (C, *sizes).
-        bias: (O,), added to each output channel.
-        padding: zeros added on both sides, "valid" (none) or "same" (output sizes equal input sizes; stride 1 only).
-
-    Raises:
-        RuntimeError: for shapes, dtypes or sizes that do not fit."""
-
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: builtins.int = 0) -> Tensor:
-    """conv1d of (time, batch, channels) with weight (width, channels, outputs) and bias (outputs,)."""
-
-def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1) -> Tensor:
-    """1-D transposed convolution: the derivative of conv1d by its input.
-
-    Args:
-        input: (N, C, *sizes) or (C, *sizes).
-        weight: (C, O / groups, *kernel).
-        bias: (O,), added to each output channel.
-        output_padding: elements added at the end of each output dimension, to tell apart the sizes that conv1d
-            with this stride takes to the input's.
-
-    Raises:
-        RuntimeError: for shapes, dtypes or sizes that do not fit."""
-
-def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1) -> Tensor:
-    """2-D transposed convolution: the derivative of conv2d by its input.
-
-    Args:
-        input: (N, C, *sizes) or (C, *sizes).
-        weight: (C, O / groups, *kernel).
-        bias: (O,), added to each output channel.
-        output_padding: elements added at the end of each output dimension, to tell apart the sizes that conv2d
-            with this stride takes to the input's.
-
-    Raises:
-        RuntimeError: for shapes, dtypes or sizes that do not fit."""
-
-def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: builtins.int = 1, dilation: Any = 1) -> Tensor:
-    """3-D transposed convolution: the derivative of conv3d by its input.
-
-    Args:
-        input: (N, C, *sizes) or (C, *sizes).
-        weight: (C, O / groups, *kernel).
-        bias: (O,), added to each output channel.
-        output_padding: elements added at the end of each output dimension, to tell apart the sizes that conv3d
-            with this stride takes to the input's.
-
-    Raises:
-        RuntimeError: for shapes, dtypes or sizes that do not fit."""
-
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: builtins.float = 0, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Tensor:
     """1 - cos of the angle between two vectors where target is 1, max(0, cos - margin) where it is -1.
 
@@ -214,9 +148,6 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: builtin
 
     Raises:
         RuntimeError: for other numbers of dimensions."""
-
-def cosine_similarity(x1: Any, x2: Any, dim: builtins.int = 1, eps: builtins.float = 1e-08) -> Tensor:
-    """Cosine of the angle between x1 and x2 along dim, each norm at least eps; the two broadcast."""
 
 def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: builtins.int = -100, reduce: Any = None, reduction: builtins.str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor:
     """nll_loss of log_softmax(input): target of class indices, or of class probabilities in input's shape.
@@ -384,17 +315,6 @@ def grid_sample(input: Any, grid: Any, mode: builtins.str = 'bilinear', padding_
         ValueError: for unknown modes.
         RuntimeError: for shapes and dtypes that do not fit."""
 
-def group_norm(input: Any, num_groups: builtins.int, weight: Any = None, bias: Any = None, eps: builtins.float = 1e-05) -> Tensor:
-    """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias.
-
-    Args:
-        input: (N, C, ...), C a multiple of num_groups.
-        weight, bias: (C,) or None.
-
-    Raises:
-        RuntimeError: for fewer than two dimensions, or a C that is not divisible.
-        ValueError: if a group is a single value."""
-
 def gumbel_softmax(logits: Any, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int = -1) -> Tensor:
     """A sample of the Gumbel softmax distribution (Jang et al. 2017) along dim.
 
@@ -403,9 +323,6 @@ def gumbel_softmax(logits: Any, tau: builtins.float = 1, hard: builtins.bool = F
         tau: temperature.
         hard: one-hot value, with the gradient of the soft sample.
         eps: of no effect."""
-
-def hardshrink(input: Any, lambd: builtins.float = 0.5) -> Tensor:
-    """input where it is outside [-lambd, lambd], else 0."""
 
 def hardsigmoid(input: Any, inplace: builtins.bool = False) -> Tensor:
     """relu6(input + 3) / 6."""
@@ -467,12 +384,6 @@ def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None
 def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean', weight: Any = None) -> Tensor:
     """|input - target|: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
 
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: builtins.float = 1e-05) -> Tensor:
-    """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias.
-
-    Raises:
-        RuntimeError: if input does not end in normalized_shape, or weight or bias have another shape."""
-
 def leaky_relu(input: Any, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor:
     """input where positive, else negative_slope * input."""
 
@@ -528,53 +439,8 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: builtins.
     Raises:
         RuntimeError: if the numbers of dimensions differ."""
 
-def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
-    """Maxima over windows of (N, C, *sizes) or (C, *sizes), 1-D.
-
-    Args:
-        stride: steps between windows; the kernel size by default.
-        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
-        ceil_mode: keep a last window that reaches over the end.
-        return_indices: also give the maxima's places in the flat image, as int64.
-
-    The gradient goes to the maximum, the first one of equal ones.
-
-    Raises:
-        RuntimeError: for sizes and shapes that do not fit."""
-
-def max_pool1d_with_indices(*args: Any, **kwargs: Any) -> Any:
-    """(maxima, their places in the flat image): the function with return_indices."""
-
-def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
-    """Maxima over windows of (N, C, *sizes) or (C, *sizes), 2-D.
-
-    Args:
-        stride: steps between windows; the kernel size by default.
-        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
-        ceil_mode: keep a last window that reaches over the end.
-        return_indices: also give the maxima's places in the flat image, as int64.
-
-    The gradient goes to the maximum, the first one of equal ones.
-
-    Raises:
-        RuntimeError: for sizes and shapes that do not fit."""
-
 def max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
-
-def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
-    """Maxima over windows of (N, C, *sizes) or (C, *sizes), 3-D.
-
-    Args:
-        stride: steps between windows; the kernel size by default.
-        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
-        ceil_mode: keep a last window that reaches over the end.
-        return_indices: also give the maxima's places in the flat image, as int64.
-
-    The gradient goes to the maximum, the first one of equal ones.
-
-    Raises:
-        RuntimeError: for sizes and shapes that do not fit."""
 
 def max_pool3d_with_indices(*args: Any, **kwargs: Any) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
@@ -663,9 +529,6 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, re
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Tensor:
     """Binary cross entropy of targets against sigmoid(input), averaged over the classes (last dimension)."""
 
-def native_channel_shuffle(input: Any, groups: builtins.int) -> Tensor:
-    """(N, C, *) with the channels of the groups taken in turn."""
-
 def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: builtins.int = -100, reduce: Any = None, reduction: builtins.str = 'mean') -> Tensor:
     """-input at the target class: input (N, C, ...) or (C,) of log probabilities, target (N, ...) or () of class indices.
 
@@ -699,21 +562,6 @@ def pad(input: Any, pad: Any, mode: builtins.str = 'constant', value: builtins.f
     Raises:
         RuntimeError: for an odd number of pads, more than there are dimensions, or pads that the mode cannot fill."""
 
-def pairwise_distance(x1: Any, x2: Any, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
-    """p-norm of x1 - x2 + eps along the last dimension."""
-
-def pdist(input: Any, p: builtins.float = 2.0) -> Tensor:
-    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
-
-    Raises:
-        RuntimeError: for a tensor that is no matrix, or a negative p."""
-
-def pixel_shuffle(input: Any, upscale_factor: builtins.int) -> Tensor:
-    """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels."""
-
-def pixel_unshuffle(input: Any, downscale_factor: builtins.int) -> Tensor:
-    """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of pixel_shuffle."""
-
 def poisson_nll_loss(input: Any, target: Any, log_input: builtins.bool = True, full: builtins.bool = False, size_average: Any = None, eps: builtins.float = 1e-08, reduce: Any = None, reduction: builtins.str = 'mean') -> Tensor:
     """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input.
 
@@ -723,36 +571,11 @@ def poisson_nll_loss(input: Any, target: Any, log_input: builtins.bool = True, f
         eps: added to the rate before its logarithm is taken.
         reduction: "mean", "sum" or "none"."""
 
-def prelu(input: Any, weight: Any) -> Tensor:
-    """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
-
-    Raises:
-        RuntimeError: for a weight of another size."""
-
 def relu(input: Any, inplace: builtins.bool = False) -> Tensor:
     """max(input, 0); its derivative at 0 is 0."""
 
 def relu6(input: Any, inplace: builtins.bool = False) -> Tensor:
     """input limited to [0, 6]; its derivative is 0 at both limits."""
-
-def relu_(input: Any) -> Tensor:
-    """relu written into input."""
-
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: builtins.float | None = None) -> Tensor:
-    """input over the root of the mean of its squares along the last dimensions, times weight.
-
-    Args:
-        normalized_shape: sizes of these dimensions.
-        eps: added to the mean of the squares; None: the precision of the dtype."""
-
-def rrelu(input: Any, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
-    """input where positive, else input times a slope: drawn from [lower, upper) if training, else their middle.
-
-    Raises:
-        RuntimeError: if lower is greater than upper."""
-
-def rrelu_(input: Any, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool = False) -> Tensor:
-    """rrelu written into input."""
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value.
@@ -771,12 +594,6 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
 
     Raises:
         RuntimeError: for dtypes or shapes that do not fit, or a mask together with is_causal."""
-
-def selu(input: Any, inplace: builtins.bool = False) -> Tensor:
-    """elu with the alpha and scale that keep normal inputs normal (Klambauer et al. 2017)."""
-
-def selu_(input: Any) -> Tensor:
-    """selu written into input."""
 
 def sigmoid(input: Any) -> Tensor:
     """The logistic function 1 / (1 + exp(-input))."""
@@ -816,12 +633,6 @@ def tanh(input: Any) -> Tensor:
 
 def tanhshrink(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise input - tanh(input); its derivative is exact near 0."""
-
-def threshold(input: Any, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False) -> Tensor:
-    """input where it is above threshold, else value."""
-
-def threshold_(input: Any, threshold: builtins.float, value: builtins.float) -> Tensor:
-    """threshold written into input."""
 
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, size_average: Any = None, reduce: Any = None, reduction: builtins.str = 'mean') -> Tensor:
     """max(0, distance(anchor, positive) - distance(anchor, negative) + margin) for the p-norm of the difference.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +23,12 @@ from .define import define
 from .operands import tensor, to_dtype
 from .samples import cases
 from .shape import constant_pad_nd, pad_widths, shape_of
+from .warning import warn
+
+ALIGNMENT = (
+    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+    "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details."
+)
 
 Sizes = tuple[int, ...]
 Array = np.ndarray[Any, Any]
@@ -570,11 +575,7 @@ def grid_sample(
             f"{name}: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
         )
     if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
-        )
+        warn(ALIGNMENT)
     return _grid_sampler(input, grid, mode, padding_mode, bool(align_corners))
 
 
@@ -640,11 +641,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
             f"{errors.size(shape)}."
         )
     if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
-            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
-        )
+        warn(ALIGNMENT)
     if builtins.min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if shape[0] != size[0]:

@@ -595,6 +595,11 @@ def ravel(input: Any) -> Any:
     return reshape(input, -1)
 
 
+def part_along(x: Any, dim: int, start: int | None, stop: int | None) -> Any:
+    """x[start:stop] along a dimension counted from the front, of an array or a tensor."""
+    return x[(slice(None),) * dim + (slice(start, stop),)]
+
+
 def shape_of(x: Any) -> tuple[int, ...]:
     if x._st is not None:
         alias.sync_only(x)

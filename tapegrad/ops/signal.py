@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from .define import define
 from .operands import tensor
 from .samples import cases
 from .shape import narrow, stack, transpose
+from .warning import warn
 
 PADDINGS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # PyTorch's names, NumPy's
 VANISHING = 1e-11  # an envelope of the windows below it cannot be divided by
@@ -79,11 +79,9 @@ def _padded(x: Any, pad: int, mode: str) -> Any:
 def _full_window(name: str, window: Any, win_length: int, n_fft: int, dtype: Any) -> Any:
     """The window with zeros on both sides up to n_fft; None for ones of that length."""
     if window is None:
-        warnings.warn(
+        warn(
             f"{name}(): a window was not provided. A rectangular window will be applied; to suppress this warning, pass "
-            "window=ones(n_fft)",
-            UserWarning,
-            stacklevel=3,
+            "window=ones(n_fft)"
         )
         if win_length == n_fft:
             return None
@@ -218,11 +216,9 @@ def istft(
     if not least > VANISHING:
         raise RuntimeError(f"istft() window overlap add min: {least}: the windows leave a part of the signal out")
     if end > full:
-        warnings.warn(
+        warn(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
-            "Please check your center and hop_length settings.",
-            UserWarning,
-            stacklevel=2,
+            "Please check your center and hop_length settings."
         )
     return fft.resized(signal / envelope, signal._d.ndim - 1, end - start)
 

@@ -15,13 +15,9 @@ from .operands import each, no_kernel, refused_as, tensor
 from .reduce import backwards, d_extreme, d_pick, not_empty, pick, starts_along, take_along
 from .results import result
 from .samples import cases, joined, of_values
-from .shape import dim_of, numpy_names, shape_of, with_out
+from .shape import dim_of, numpy_names, part_along, shape_of, with_out
 
 NAN = float("nan")
-
-
-def _part(x: Any, dim: int, start: int, stop: int) -> Any:
-    return x[(slice(None),) * dim + (slice(start, stop),)]
 
 
 SHORT = 64  # elements up to which the order is always stable, as PyTorch's
@@ -41,7 +37,7 @@ def _ordered(x: Any, dim: int, descending: bool, stable: bool = True) -> tuple[A
         # np.argsort is three times faster if it need not be stable; of distinct elements its order is, all the same.
         order = np.argsort(x, axis=dim)
         values = take_along(x, order, dim)
-        if not stable or (_part(values, dim, 1, n) > _part(values, dim, 0, n - 1)).all():
+        if not stable or (part_along(values, dim, 1, n) > part_along(values, dim, 0, n - 1)).all():
             return (backwards(values, dim), np.ascontiguousarray(backwards(order, dim))) if descending else (values, order)
     if descending:
         order = n - 1 - backwards(np.argsort(backwards(x, dim), axis=dim, kind="stable"), dim)
@@ -60,9 +56,9 @@ def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
     if 0 < k <= FEW and x.dtype.kind == "f" and (picked := _topk_picked(x, k, dim, largest)) is not None:
         return picked
     if n <= SHORT or k in (0, n):
-        return tuple([np.ascontiguousarray(_part(a, dim, 0, k)) for a in _ordered(x, dim, largest)])
+        return tuple([np.ascontiguousarray(part_along(a, dim, 0, k)) for a in _ordered(x, dim, largest)])
     split = np.argpartition(x, n - k if largest else k - 1, axis=dim)
-    part = _part(split, dim, n - k, n) if largest else _part(split, dim, 0, k)
+    part = part_along(split, dim, n - k, n) if largest else part_along(split, dim, 0, k)
     values = take_along(x, part, dim)
     order = _order(values, dim, largest)
     return take_along(values, order, dim), take_along(part, order, dim)
@@ -126,7 +122,7 @@ def _nanmedian_value(x: Any, dims: Any, keepdim: bool) -> Any:
 def _median_place(x: Any, axis: int) -> Any:
     """The first place that holds the median, or the first nan."""
     middle = (x.shape[axis] - 1) // 2
-    value = _part(np.partition(x, middle, axis=axis), axis, middle, middle + 1)
+    value = part_along(np.partition(x, middle, axis=axis), axis, middle, middle + 1)
     nan = x != x
     if nan.any():
         value = np.where(nan.any(axis=axis, keepdims=True), NAN, value)
@@ -149,7 +145,7 @@ def _nanmedian_place(x: Any, axis: int) -> Any:
 
 
 def _kth_forward(x: Any, dim: int, keepdim: bool, k: int) -> Any:
-    value = _part(np.partition(x, k - 1, axis=dim), dim, k - 1, k)
+    value = part_along(np.partition(x, k - 1, axis=dim), dim, k - 1, k)
     return pick(lambda x, axis: _first_place(x, value, axis))(x, dim, keepdim)
 
 

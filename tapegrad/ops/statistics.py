@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,19 @@ from .linalg import matmul
 from .operands import promoted, tensor
 from .reduce import cumsum, norm, sum
 from .results import result
-from .shape import cat, diagonal, dim_of, dim_within, numpy_names, squeeze, transpose, unsqueeze, with_out
+from .shape import (
+    cat,
+    diagonal,
+    dim_of,
+    dim_within,
+    numpy_names,
+    part_along,
+    squeeze,
+    transpose,
+    unsqueeze,
+    with_out,
+)
+from .warning import warn
 
 # ---------------------------------------------------------------------------------------------------------- covariances
 
@@ -81,11 +92,7 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
     if correction and important is not None:
         divisor = total - correction * sum(w * important) / total
     if float(divisor._d if isinstance(divisor, Box) else divisor) <= 0:
-        warnings.warn(
-            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
         divisor = 0
     weighted = centred if w is None else centred * w
     return squeeze(matmul(weighted, TABLE["conj"].call(transpose(centred, 0, 1))) / tensor(divisor))
@@ -204,13 +211,9 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
 # ------------------------------------------------------------------------------------------------- sums along a grid
 
 
-def _part(x: Any, dim: int, start: int | None, stop: int | None) -> Any:
-    return x[(slice(None),) * dim + (slice(start, stop),)]
-
-
 def _neighbours(x: Any, dim: int) -> tuple[Any, Any]:
     """All elements along dim but the last, and all but the first."""
-    return _part(x, dim, None, -1), _part(x, dim, 1, None)
+    return part_along(x, dim, None, -1), part_along(x, dim, 1, None)
 
 
 def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
@@ -334,22 +337,22 @@ def _slope(x: Any, d: int, step: Any, edge_order: int) -> Any:
         step = after - before  # (n - 1) distances
 
     def at(start: int | None, stop: int | None) -> Any:
-        return _part(x, d, start, stop)
+        return part_along(x, d, start, stop)
 
     def distance(place: int) -> Any:
-        return _part(step, d, place, place + 1 or None) if places else step
+        return part_along(step, d, place, place + 1 or None) if places else step
 
     before, after = (distance(0), distance(0)) if not places else _neighbours(step, d)
     first, last = distance(0), distance(-1)
     slopes = (at(1, None) - at(None, -1)) / step  # between neighbours
     left, right = _neighbours(slopes, d)
     within = (left * after + right * before) / (before + after)
-    begin, end = _part(slopes, d, None, 1), _part(slopes, d, -1, None)
+    begin, end = part_along(slopes, d, None, 1), part_along(slopes, d, -1, None)
     if edge_order == 2:
         # a parabola through three samples: the outer slope, less half of its change
         second, one_before = distance(1), distance(-2)
-        begin = begin - first * (_part(slopes, d, 1, 2) - begin) / (first + second)
-        end = end + last * (end - _part(slopes, d, -2, -1)) / (last + one_before)
+        begin = begin - first * (part_along(slopes, d, 1, 2) - begin) / (first + second)
+        end = end + last * (end - part_along(slopes, d, -2, -1)) / (last + one_before)
     return cat([begin, within, end], d)
 
 
