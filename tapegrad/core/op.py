@@ -94,12 +94,18 @@ class Op:
         wide: 16-bit operands are computed in float32, forward and backward, and the result rounded once. False for what
             moves elements only, as most linear ops do; a linear op that adds elements up is wide.
         refuses: raises for operands of dtypes that have no implementation: refuses(name, common dtype, given dtypes).
+        batch: the op over a batch: batch(op, n, args, batched, params). An argument marked in `batched` carries a leading
+            dimension of length n that the op does not know of; so does the result, or each of them. Written with calls of
+            the table, so that it is recorded. Elementwise ops need none; without one, others are called n times.
+        jvp: forward derivative of a general op: jvp(xp, tangents, ans, *args, *params), one tangent an argument, None for
+            zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
         samples: yields (arrays, params) on which the laws run.
     """
 
     __slots__ = (
         "absent",
         "arity",
+        "batch",
         "call",
         "differentiable",
         "display",
@@ -110,6 +116,7 @@ class Op:
         "integers",
         "into",
         "joint",
+        "jvp",
         "keeps",
         "kind",
         "matrices",
@@ -151,6 +158,8 @@ class Op:
         integers: str = "keep",
         wide: bool | None = None,
         refuses: Callable[[str, Any, list[Any]], None] | None = None,
+        batch: Callable[..., Any] | None = None,
+        jvp: Callable[..., Any] | None = None,
         samples: Callable[[], Any] | None = None,
     ) -> None:
         if kind not in KINDS:
@@ -163,7 +172,7 @@ class Op:
         self.keeps = frozenset(range(outputs) if keeps is None else keeps)
         self.raw_backward, self.refuses = raw_backward, refuses
         self.into, self.row, self.integers, self.samples = into, row, integers, samples
-        self.matrices = matrices
+        self.matrices, self.batch, self.jvp = matrices, batch, jvp
         self.wide = kind != "linear" if wide is None else wide
         self.display = display or "".join(part.capitalize() for part in name.split("_"))
         reads = [self._reads(rule) for rule in self.rules]
