@@ -88,8 +88,8 @@ COUNTERPARTS = {
     "sgn_complex": torch.sgn,
     **same_name("hardswish", "hardtanh", "softsign", "tanhshrink", module=F),
     "scaled_elu": lambda x, alpha, scale, rate: torch.where(x > 0, scale * x, scale * F.elu(rate * x, alpha)),
-    "embedding": lambda w, index, padding: F.embedding(torch.from_numpy(index), w, padding),
-    "add_rows": lambda g, index, rows, padding: added_rows(g, torch.from_numpy(index), rows, padding),
+    "embedding": lambda w, index, padding: F.embedding(index, w, padding),
+    "add_rows": lambda g, index, rows, padding: added_rows(g, index, rows, padding),
     "cross_entropy": lambda x, label, dim: (
         F.cross_entropy(x, label.squeeze(dim), reduction="none").unsqueeze(dim),
         *exponentials(x, dim),
@@ -245,7 +245,7 @@ def exponentials(x, dim):
 # Parts of rules, which PyTorch does not have.
 INTERNAL = {
     "airy", "alias", "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean", "bessel_ratio", "bessel_y",
-    "by_sign", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "elu_slope", "exp_diff",
+    "by_sign", "cast_whole", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "elu_slope", "exp_diff",
     "gelu_slope", "gelu_tanh_slope", "hardswish_slope", "igamma_shape", "inverse_gaps", "inverse_sizes", "largest",
     "linear_scan", "log_loss", "log_ndtr_derivative", "lu_permutation", "matrix_exp_derivative", "norm_scale",
     "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route", "prod_others",

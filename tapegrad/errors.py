@@ -269,6 +269,18 @@ def strict_independent(output: int, input: int) -> RuntimeError:
     )
 
 
+def anomaly_place(node: str, place: Place, name: str, source: str) -> str:
+    return (
+        f"Error detected in {node}. Traceback of forward call that caused the error:\n"
+        f'  File "{place[0]}", line {place[1]}, in {name}\n    {source}'
+    )
+
+
+ANOMALY_ON = (
+    "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
+)
+
+
 def anomaly(node: str, output: int, place: Place) -> RuntimeError:
     return RuntimeError(
         f"Function '{node}' returned nan values in its {output}th output. The operation was recorded at "
@@ -301,6 +313,53 @@ def hook_untracked() -> RuntimeError:
 
 def post_hook_non_leaf() -> RuntimeError:
     return RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+
+
+def hook_tuple(kind: str) -> TypeError:
+    return TypeError(f"expected tuple, but hook returned '{kind}'. A node's hook returns a tuple of gradients, or None.")
+
+
+def hook_count(name: str, got: int, expected: int) -> RuntimeError:
+    return RuntimeError(f"hook '{name}' has returned an incorrect number of values (got {got}, but expected {expected})")
+
+
+def hook_replaces_none() -> RuntimeError:
+    return RuntimeError("can't replace a None gradient with a non-None value")
+
+
+def unpacked_type(kind: str) -> TypeError:
+    return TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {kind}")
+
+
+def unpacked_shape(got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"Output of saved tensor unpack_hook has shape {tuple(got)}; the tensor that was packed has {tuple(expected)}."
+    )
+
+
+def packed_in_place() -> RuntimeError:
+    return RuntimeError(
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+        "modified by in-place operations as this can lead to unexpected side-effects. Change a clone() of it."
+    )
+
+
+def edge_untracked() -> RuntimeError:
+    return RuntimeError(
+        "It is not possible to get the gradient edge for a Tensor that does not require gradients. Set requires_grad=True."
+    )
+
+
+def edge_materialized() -> RuntimeError:
+    return RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+
+
+def edge_output(node: str, output: int) -> RuntimeError:
+    return RuntimeError(f"{node} has no differentiable output {output}.")
+
+
+def multi_mode(modes: tuple[str, ...], got: Any) -> ValueError:
+    return ValueError(f"Expects mode to be one of {modes} but got {got}")
 
 
 # ------------------------------------------------------------------------------------------------------- tensor flags

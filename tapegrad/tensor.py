@@ -887,7 +887,7 @@ def _only_element(t: Any) -> Any:
 
 
 CPU = dtypes.device("cpu")
-PRIVATE = ("_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
+PRIVATE = ("_hooks", "_node_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
 gradient_backward = gradient.backward
 numpy_ufunc: Callable[..., Any]
 numpy_function: Callable[..., Any]

@@ -223,7 +223,8 @@ def test_an_interrupt_between_any_two_entries(n):
 
 def test_an_exception_inside_the_modes_restores_them():
     off = functools.partial(tg.set_grad_enabled, False)
-    for block in (tg.no_grad, tg.enable_grad, tg.inference_mode, tg.autograd.detect_anomaly, off):
+    anomaly = functools.partial(tg.autograd.set_detect_anomaly, True)
+    for block in (tg.no_grad, tg.enable_grad, tg.inference_mode, anomaly, off):
         with pytest.raises(KeyboardInterrupt), block():
             raise KeyboardInterrupt
         assert tg.is_grad_enabled() and not tg.is_inference_mode_enabled()

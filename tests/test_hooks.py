@@ -329,10 +329,13 @@ def test_gradient_of_a_computed_tensor_is_not_kept_and_says_so():
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_anomaly_mode_names_the_recording_line(n, create_graph):
     x = leaf(n, -1.0)
-    with tg.autograd.detect_anomaly():
+    with tg.autograd.set_detect_anomaly(True):
         y = x.sqrt().sum()
         line = test_anomaly_mode_names_the_recording_line.__code__.co_firstlineno + 5
-        with pytest.raises(RuntimeError, match=rf"^Function 'SqrtBackward0' returned nan .* at .*test_hooks.py:{line}\."):
+        with (
+            pytest.warns(UserWarning, match=rf'^Error detected in SqrtBackward0\.(.|\n)*line {line}, in test(.|\n)*x\.sqrt'),
+            pytest.raises(RuntimeError, match=rf"^Function 'SqrtBackward0' returned nan .* at .*test_hooks.py:{line}\."),
+        ):
             y.backward(create_graph=create_graph)
     assert x.grad is None
 
@@ -343,7 +346,11 @@ def test_anomaly_in_a_second_pass_names_the_forward_line(n):
     y = x.sqrt().sum()
     line = test_anomaly_in_a_second_pass_names_the_forward_line.__code__.co_firstlineno + 3
     (g,) = tg.autograd.grad(y, x, create_graph=True)
-    with tg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match=rf"returned nan .* at .*test_hooks.py:{line}\."):
+    with (
+        tg.autograd.set_detect_anomaly(True),
+        pytest.warns(UserWarning, match=rf"^Error detected in \w+Backward0\.(.|\n)*test_hooks.py\", line {line}, in "),
+        pytest.raises(RuntimeError, match=rf"returned nan .* at .*test_hooks.py:{line}\."),
+    ):
         g.sum().backward()
 
 
@@ -352,7 +359,9 @@ def test_anomaly_mode_without_nan_changes_nothing():
     with tg.autograd.set_detect_anomaly(True):
         (x * x).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
-    with tg.autograd.detect_anomaly(check_nan=False):
+    with pytest.warns(UserWarning, match="^Anomaly Detection has been enabled"):
+        mode = tg.autograd.detect_anomaly(check_nan=False)
+    with mode:
         y = leaf(2, -1.0)
         y.sqrt().sum().backward()
     assert np.isnan(y.grad.tolist()).all()

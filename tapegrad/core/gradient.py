@@ -8,6 +8,7 @@ from typing import Any
 from .. import errors
 from .alias import Alias, save, sync_only
 from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
+from .node import GradientEdge, tensor_at
 from .record import Box, wrap
 from .replay import Pass
 from .rules import arrays
@@ -16,7 +17,7 @@ from .state import TRANSFORMING, is_recording
 
 def as_list(value: Any) -> list[Any]:
     """A list, tuple, generator or other series as a list; a tensor, or what will be refused as one, in a list of its own."""
-    if value is None or isinstance(value, Box):
+    if value is None or isinstance(value, Box | GradientEdge):
         return [value]
     single = isinstance(value, str) or hasattr(value, "__array_interface__") or not isinstance(value, Iterable)
     return [value] if single else list(value)
@@ -24,6 +25,8 @@ def as_list(value: Any) -> list[Any]:
 
 def seed(i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
     """(slot, cotangent) of an output, checked and converted to its dtype."""
+    if isinstance(output, GradientEdge):
+        output = tensor_at(output)
     if not isinstance(output, Box):
         raise errors.bad_input("backward", type(output).__name__)
     sync_only(output) if type(output._st) is Alias else None
@@ -87,6 +90,8 @@ def backward(
 
 
 def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
+    if isinstance(t, GradientEdge):
+        t = tensor_at(t)
     if not isinstance(t, Box):
         raise errors.bad_input(function, type(t).__name__)
     sync_only(t) if type(t._st) is Alias else None
@@ -109,7 +114,7 @@ def grad(
     """Gradient of the outputs' sum, weighted by grad_outputs, with respect to the inputs; `.grad` is left alone.
 
     Args:
-        outputs: a tensor or a sequence of them.
+        outputs: a tensor or a sequence of them; gradient edges stand for tensors, here and in the inputs.
         inputs: a tensor, a sequence of them, or a dict of them; leaves or not.
         grad_outputs: cotangents of the outputs' shapes; None for outputs of one element.
         retain_graph: keep saved arrays for another pass (default: the value of create_graph).

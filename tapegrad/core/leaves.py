@@ -26,10 +26,11 @@ WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
 class Cell:
     """Hooks on the cotangent of one slot; owned by the tensors recorded from it, known weakly to the tape."""
 
-    __slots__ = ("__weakref__", "hooks", "retain")
+    __slots__ = ("__weakref__", "hooks", "node", "retain")
 
     def __init__(self) -> None:
         self.hooks: dict[int, Callable[[Any], Any]] = {}
+        self.node: Any = None  # the hooks of the node
         self.retain: weakref.ref[Any] | None = None
 
 
@@ -74,7 +75,7 @@ def forget_cell(home: Tape, slot: int) -> None:
     home.late_cells.pop(slot, None)
     if cell is not None:
         cell.hooks.clear()
-        cell.retain = None
+        cell.retain = cell.node = None
 
 
 def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> Any:
@@ -176,16 +177,43 @@ def run_post_hooks(leaves: list[Any], record: bool) -> None:
         restore_recording(previous)
 
 
+def run_node_prehooks(leaves: list[tuple[Any, Any]], record: bool) -> tuple[list[Any], list[Any]]:
+    """(leaf, gradient) pairs as the prehooks of the accumulating nodes return them; those of leaves with such hooks."""
+    previous = set_recording(record)
+    try:
+        done = [
+            (leaf, leaf._node_hooks.before((g,))[0] if getattr(leaf, "_node_hooks", None) else g) for leaf, g in leaves
+        ]
+    finally:
+        restore_recording(previous)
+    kept = [(leaf, g) for leaf, g in done if g is not None]
+    return kept, [(leaf, g) for leaf, g in kept if getattr(leaf, "_node_hooks", None)]
+
+
+def run_node_hooks(leaves: list[tuple[Any, Any]], record: bool) -> None:
+    previous = set_recording(record)
+    try:
+        for leaf, g in leaves:
+            leaf._node_hooks.after((), (g,))
+    finally:
+        restore_recording(previous)
+
+
 def commit(finals: dict[int, Any], record: bool) -> None:
     """Add gradients to their leaves' `.grad`: all hooks first, so that one that raises leaves nothing half-done."""
     if WATCHED_LEAVES:
         finals = run_leaf_hooks(finals, record)
     leaves = [(leaf, g) for s, g in finals.items() if (leaf := leaf_of(s)) is not None]
+    noded = [(leaf, g) for leaf, g in leaves if getattr(leaf, "_node_hooks", None)] if WATCHED_LEAVES else []
+    if noded:
+        leaves, noded = run_node_prehooks(leaves, record)
     accumulate(leaves, record)
     if WATCHED_LEAVES:
         hooked = [leaf for leaf, _ in leaves if getattr(leaf, "_post_hooks", None)]
         if hooked:
             run_post_hooks(hooked, record)
+    if noded:
+        run_node_hooks(noded, record)
 
 
 def retain(t: Any) -> None:

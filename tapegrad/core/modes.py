@@ -7,7 +7,9 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, TypeVar
 
+from .. import errors
 from .state import ANOMALY, INFERENCE, RECORDING, current_tape, is_recording, restore_recording, set_recording
+from .warning import warn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -208,17 +210,29 @@ class set_detect_anomaly(Mode):
         ANOMALY.set(previous)
 
     def clone(self) -> Mode:
-        return detect_anomaly(self.check_nan)
+        copy = Mode.__new__(set_detect_anomaly)
+        Mode.__init__(copy)
+        copy.mode, copy.check_nan, copy._initial = self.mode, self.check_nan, ANOMALY.get()
+        return copy  # type: ignore[no-any-return]
+
+    def __call__(self, function: F) -> F:
+        ANOMALY.set(self._initial)
+        return super().__call__(function)
 
 
 class detect_anomaly(Mode):
-    """Anomaly mode for a block or a function; see set_detect_anomaly."""
+    """Anomaly mode for a block or a function; see set_detect_anomaly.
+
+    A pass that fails warns with the line that recorded the operation; with `check_nan`, a nan in a gradient fails it.
+    """
 
     _bare = False
 
     def __init__(self, check_nan: bool = True) -> None:
         super().__init__()
         self.check_nan = check_nan
+
+        warn(errors.ANOMALY_ON)
 
     def enter(self) -> Any:
         previous = ANOMALY.get()
@@ -229,7 +243,10 @@ class detect_anomaly(Mode):
         ANOMALY.set(previous)
 
     def clone(self) -> Mode:
-        return detect_anomaly(self.check_nan)
+        copy = Mode.__new__(detect_anomaly)
+        Mode.__init__(copy)
+        copy.check_nan = self.check_nan
+        return copy  # type: ignore[no-any-return]
 
 
 def is_grad_enabled() -> bool:
@@ -245,6 +262,16 @@ def is_inference_mode_enabled() -> bool:
 def is_anomaly_enabled() -> bool:
     """Whether anomaly mode is on here."""
     return ANOMALY.get()[0]
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode, where it is on, raises for a nan."""
+    return ANOMALY.get()[1]
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly mode on or off here."""
+    ANOMALY.set((enabled, check_nan))
 
 
 def tape() -> Any:

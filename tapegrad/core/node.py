@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from .. import errors
 from .alias import slot_of
-from .leaves import WATCHED_LEAVES, cell_of, leaf_of
-from .op import BY_ID
+from .hooks import Grads, NodeHooks, arguments_of
+from .kinds import is_inexact
+from .leaves import WATCHED_LEAVES, Cell, cell_of, leaf_of
 from .record import wrap
-from .tape import OUTPUT, RELEASED, find, inputs_of, line_of
+from .rules import arrays
+from .saved import array_of
+from .tape import (
+    OUTPUT,
+    RELEASED,
+    Tape,
+    find,
+    inputs_of,
+    line_of,
+    next_slot,
+    op_of,
+    place_of,
+    results_of,
+    snapshot,
+)
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
 name_format = "{}Backward0"  # of the printed node; a drop-in may change it
@@ -34,15 +51,27 @@ class Node:
         hit = find(self._slot)
         if hit is None or hit[1][0] <= RELEASED:
             return ()
-        entry = hit[1]
-        if entry[0] == OUTPUT:
-            hit = find(entry[1])
-            if hit is None or hit[1][0] <= RELEASED:
-                return ()
-            entry = hit[1]
-        op = BY_ID[entry[0]]
-        slots = inputs_of(entry)
-        return tuple([(node_of(s), _output_number(s)) for s in (slots[: op.arity] if op.arity > 0 else slots)])
+        return tuple([(node_of(s), output_number(s)) for s in arguments_of(hit[1])])
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict of the node, for whatever is to be kept there; dropped when the node is released."""
+        return self._hooks().metadata
+
+    def register_hook(self, fn: Callable[[Grads, Grads], Any]) -> Handle:
+        """Call fn(grad_inputs, grad_outputs) after the operation's backward has run.
+
+        Both are tuples with an element for each input or output, None where there is no gradient. What fn returns, if not
+        None, is a tuple that replaces grad_inputs. Returns a handle whose `remove()` takes the hook away.
+        """
+        return hook_into(self._hooks().post, fn)
+
+    def register_prehook(self, fn: Callable[[Grads], Any]) -> Handle:
+        """Call fn(grad_outputs) before the operation's backward runs; what it returns, if not None, replaces grad_outputs."""
+        return hook_into(self._hooks().pre, fn)
+
+    def _hooks(self) -> NodeHooks:
+        return hooks_at(self._slot)
 
     @property
     def recorded_at(self) -> tuple[str, int] | None:
@@ -75,6 +104,15 @@ class AccumulateGrad(Node):
         """The leaf."""
         return leaf_of(self._slot)
 
+    def _hooks(self) -> NodeHooks:
+        leaf = leaf_of(self._slot)
+        if leaf is None:
+            raise errors.hook_untracked()
+        WATCHED_LEAVES.add(self._slot)
+        if getattr(leaf, "_node_hooks", None) is None:
+            leaf._node_hooks = NodeHooks()
+        return leaf._node_hooks  # type: ignore[no-any-return]
+
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         return ()
@@ -83,7 +121,8 @@ class AccumulateGrad(Node):
         return f"<AccumulateGrad object at {hex(-self._slot)}>"
 
 
-def _output_number(slot: int) -> int:
+def output_number(slot: int) -> int:
+    """Which output of its node a slot is."""
     hit = find(slot) if slot > 0 else None
     return hit[1][5] if hit is not None and hit[1][0] == OUTPUT else 0
 
@@ -93,16 +132,68 @@ def node_of(slot: int) -> Node | None:
     if not slot:
         return None
     if slot < 0:
-        return AccumulateGrad(slot, "AccumulateGrad")
+        return AccumulateGrad(slot, "torch::autograd::AccumulateGrad")
     hit = find(slot)
     if hit is None:
         return Node(slot, "ReleasedBackward0")
     entry = hit[1]
-    number = entry[1] if entry[0] <= RELEASED else entry[0]
-    if number == OUTPUT:
-        hit = find(entry[1])
-        number = OUTPUT if hit is None else hit[1][1] if hit[1][0] <= RELEASED else hit[1][0]
-    return Node(slot, name_format.format(BY_ID[number].display if number >= 0 else "Output"))
+    if entry[0] == OUTPUT:  # the operation stands under a slot of its own
+        return node_of(entry[1])
+    return Node(slot, name_format.format(op_of(entry).display))
+
+
+def hooks_at(slot: int) -> NodeHooks:
+    """The hooks of a recorded operation, made on demand. The tape owns them: a node is made anew whenever it is asked for."""
+    hit = find(slot)
+    if hit is None or hit[1][0] <= RELEASED:
+        raise errors.second_backward(None)
+    home = hit[0]
+    ref = home.cells.get(slot)
+    cell = ref() if ref is not None else None
+    if cell is None:
+        cell = Cell()
+        key = slot + 0  # an equal int, not the same: the same would keep the entry alive
+        home.cells[key] = weakref.ref(cell)
+        home.late_cells[key] = cell
+    if cell.node is None:
+        cell.node = NodeHooks()
+    return cell.node  # type: ignore[no-any-return]
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor arrives in the graph: output `output_nr` of a node, or a leaf's accumulating node."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
+
+
+def tensor_at(edge: GradientEdge) -> Any:
+    """A tensor that stands for an edge where gradients are taken: of its shape, dtype and slot; a leaf is itself."""
+    slot, i = edge.node._slot, edge.output_nr
+    if slot < 0:
+        leaf = leaf_of(slot)
+        return wrap(arrays.zeros((), arrays.float32), slot) if leaf is None else leaf
+    hit = find(slot)
+    if hit is None or hit[1][0] <= RELEASED:
+        raise errors.second_backward(edge.node.name(), None if hit is None else line_of(hit[1]))
+    entry = hit[1]
+    results = results_of(entry)
+    if not 0 <= i < op_of(entry).differentiable or not is_inexact(results[i][1]):
+        raise errors.edge_output(edge.node.name(), i)
+    shape, dtype = results[i]
+    return wrap(arrays.zeros(shape, dtype), slot if op_of(entry).outputs == 1 else output_slot(hit[0], slot, entry, i))
+
+
+def output_slot(home: Tape, slot: int, entry: Any, i: int) -> int:
+    """The slot under which an output of a multi-output entry was recorded; a fresh one if that is gone."""
+    for s in sorted(snapshot(home)):
+        e = home.get(s)
+        if e is not None and e[0] == OUTPUT and e[1] == slot and e[5] == i:
+            return s
+    s = next_slot()
+    home[s] = (OUTPUT, slot, 0, *place_of(entry), i)
+    return s
 
 
 def _saved(node: Node, which: int) -> Any:
@@ -118,6 +209,7 @@ def _saved(node: Node, which: int) -> Any:
         value = entry[7] if which < 0 else entry[5 + which]
         if value is None and which == 1 and len(entry) > 11 and entry[11]:
             value = entry[11][0]
+    value = array_of(value)
     if value is None or not hasattr(value, "dtype"):
         return value
     slot = node._slot if which < 0 else slots[which]

@@ -202,16 +202,18 @@ class Op:
 
 
 TABLE: dict[str, Op] = {}
+PACKED = 3
 BY_ID: list[Op] = []  # an entry's number to its op; see `register`
 
 
 def register(op: Op) -> None:
     """Enter a record into the table and give it the numbers that tape entries carry.
 
-    `id`: plain layout; `general`: general layout; `half`: general layout, rules run in float32.
+    `id`: plain layout; `general`: general layout; `half`: general layout, rules run in float32. Each of them plus PACKED:
+    what the entry saved went through hooks (see `saved`).
     """
     if op.name in TABLE:
         raise ValueError(f"op {op.name} is defined twice")
     TABLE[op.name] = op
-    op.id, op.general, op.half = (len(BY_ID) + i for i in range(3))
-    BY_ID.extend((op, op, op))
+    op.id, op.general, op.half = (len(BY_ID) + i for i in range(PACKED))
+    BY_ID.extend((op,) * (2 * PACKED))

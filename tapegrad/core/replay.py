@@ -12,16 +12,20 @@ released as they are consumed.
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
+from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .op import BY_ID
 from .record import Box
 from .rules import GUARDED, GUARDED_RECORDED, LARGE, PLAIN, PLAIN_RECORDED, Mode, arrays
-from .state import ANOMALY, current_tape, restore_recording, set_recording
-from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, place_of
+from .saved import is_packed
+from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
+from .warning import warn
+from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, op_of, place_of
 
 
 def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, Any], dict[int, Tape]]:
@@ -139,6 +143,8 @@ class Pass:
     def _watched(self) -> bool:
         if ANOMALY.get()[0]:
             return True
+        if self._packed():
+            return True
         if WATCHED_LEAVES:
             leaves = (a for e in self.found.values() for a in inputs_of(e))
             if not WATCHED_LEAVES.isdisjoint(leaves) or any(s in WATCHED_LEAVES for s, _ in self.roots):
@@ -146,6 +152,17 @@ class Pass:
         if not self.homes:
             return bool(self.tape.cells) and not self.tape.cells.keys().isdisjoint(self.found)
         return any(t.cells and not t.cells.keys().isdisjoint(self.found) for t in {self.tape, *self.homes.values()})
+
+    def _packed(self) -> bool:
+        """Whether saved arrays were packed by hooks, which are to unpack once."""
+        packs = self.tape.packs or any([t.packs for t in self.homes.values()])
+        return packs and any([is_packed(e) for e in self.found.values()])
+
+    def _runs(self) -> set[int]:
+        """Slots whose gradients this pass computes."""
+        reached = {s for s, _ in self.roots}.union(*map(inputs_of, self.found.values()))
+        ends = {s for s in reached if s < 0} if self.inputs is None else self.inputs & reached
+        return {s + 0 for s in ends.union(self.order)}  # equal ints, not the same: the task outlives the entries
 
     def _seed(self) -> dict[int, Any]:
         cot: dict[int, Any] = {}
@@ -204,6 +221,7 @@ class Pass:
         """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
         mode = GUARDED_RECORDED if self.record else GUARDED
         cot = self._seed()
+        task = Task(self._runs() if MULTI else set())
         self.roots = []
         owned: set[int] = set()
         got: dict[int, Any] = {}
@@ -213,8 +231,10 @@ class Pass:
         last_reader = self._last_readers()
         order = self.order
         order.reverse()
+        e: Any = None
         try:
             while order:
+                TASK.set(task)
                 s = order.pop()
                 e = found.pop(s)
                 number = e[0]
@@ -229,7 +249,7 @@ class Pass:
                     if self.record:
                         tape.place = e
                     backward = mode.table.get(number) or mode.backward_of(number)
-                    backward(e, s, g, cot, need, owned)
+                    run_node(home, backward, e, s, g, cot, need, owned)
                     if anomaly and check_nan:
                         check_anomaly(e, cot, need)
                 if not self.retain:
@@ -247,13 +267,19 @@ class Pass:
                 for leaf in last_reader.pop(s, ()):
                     if leaf in cot and self.inputs is None:
                         commit({leaf: cot.pop(leaf)}, self.record)
+            TASK.set(task)
             finals = self._finals(cot, got)
         except BaseException:
+            if anomaly and e is not None:
+                warn(errors.anomaly_place(op_of(e).display + "Backward0", *source_of(e)))
             for s, stub in consumed.items():
                 home = homes.get(s, tape)
                 if s in home and home[s] is stub:
                     home[s] = (FAILED, *stub[1:])
             raise
+        finally:
+            TASK.set(task)
+            task.end()
         if not self.retain:
             tape.settle_after_backward()
         return finals
@@ -271,6 +297,13 @@ class Pass:
         for leaf_slot, s in last.items():
             by_entry.setdefault(s, []).append(leaf_slot)
         return by_entry
+
+
+def source_of(entry: Any) -> tuple[tuple[str, int], str, str]:
+    """File and line of the call that recorded an entry, the name of its function, and the line's text."""
+    file, line = line_of(entry)
+    code = place_of(entry)[0]
+    return (file, line), "?" if code is None else code.co_name, linecache.getline(file, line).strip()
 
 
 def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:

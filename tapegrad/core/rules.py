@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .kinds import HALF, is_inexact
-from .op import BY_ID, TABLE, Op
+from .op import BY_ID, PACKED, TABLE, Op
 from .record import Box, box, wrap
+from .saved import unpacked
 from .state import current_tape
 from .tape import OUTPUT, getrefcount, next_slot
 
@@ -155,6 +156,8 @@ def make_backward(mode: Mode, number: int) -> Backward:
     if number == OUTPUT:
         return gather_output
     op = BY_ID[number]
+    if number >= op.id + PACKED:
+        return backward_packed(mode.backward_of(number - PACKED))
     if number != op.id:
         return backward_general(mode, op, half=number == op.half)
     if op.raw_backward is not None and not mode.record:
@@ -166,6 +169,15 @@ def make_backward(mode: Mode, number: int) -> Backward:
     if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
         return backward_linear(mode, op)
     return backward_plain(mode, op)
+
+
+def backward_packed(inner: Backward) -> Backward:
+    """An entry whose saved arrays were packed by hooks."""
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        inner(unpacked(e), s, g, cot, need, owned)
+
+    return backward
 
 
 def backward_unary(mode: Mode, op: Op) -> Backward:

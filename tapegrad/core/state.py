@@ -34,6 +34,8 @@ class _FirstUse:
 FIRST_USE: Any = _FirstUse()
 TAPE: ContextVar[Tape | None] = ContextVar("tapegrad_tape", default=None)
 RECORDING: ContextVar[Any] = ContextVar("tapegrad_recording", default=FIRST_USE)
+PACKING: ContextVar[Any] = ContextVar("tapegrad_packing", default=None)  # stands for the tape where saved arrays are packed
+TASK: ContextVar[Any] = ContextVar("tapegrad_task", default=None)  # the reverse pass that runs hooks
 INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
 TRANSFORMING: ContextVar[bool] = ContextVar("tapegrad_transforming", default=False)  # a reverse transform runs a function
 ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("tapegrad_anomaly", default=(False, True))
@@ -57,12 +59,29 @@ def is_recording() -> bool:
     return RECORDING.get() is not None
 
 
+def recorder() -> Any:
+    """What RECORDING holds while recording is on."""
+    packing = PACKING.get()
+    if packing is not None:
+        return packing
+    tape = TAPE.get()
+    return FIRST_USE if tape is None else tape
+
+
+def set_packing(packing: Any) -> Any:
+    """Switch packing of saved arrays on, to another, or off (None), whatever the mode; returns what was there."""
+    previous = PACKING.get()
+    PACKING.set(packing)
+    if is_recording():
+        RECORDING.set(recorder())
+    return previous
+
+
 def set_recording(on: bool) -> Any:
     """Switch recording; returns the previous value, to be handed to `restore_recording`."""
     previous = RECORDING.get()
     if on:
-        tape = TAPE.get()
-        RECORDING.set(FIRST_USE if tape is None else tape)
+        RECORDING.set(recorder())
     else:
         RECORDING.set(None)
         tape = TAPE.get()
@@ -73,4 +92,4 @@ def set_recording(on: bool) -> Any:
 
 def restore_recording(previous: Any) -> None:
     """Back to what `set_recording` found; on another thread, to that thread's own tape."""
-    RECORDING.set(previous if previous is None or previous is TAPE.get() else FIRST_USE)
+    RECORDING.set(None if previous is None else recorder())

@@ -96,7 +96,7 @@ class Tape(dict[int, Entry]):
     so far can then no longer be differentiated).
     """
 
-    __slots__ = ("__weakref__", "bytes", "bytes_limit", "cells", "late_cells", "limit", "place", "survivors", "thread")
+    __slots__ = ("__weakref__", "bytes", "bytes_limit", "cells", "late_cells", "limit", "packs", "place", "survivors", "thread")
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,6 +106,7 @@ class Tape(dict[int, Entry]):
         self.bytes_limit = BYTE_SLACK
         self.cells: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
         self.late_cells: dict[int, Any] = {}  # cells made after the slot had been read: its readers do not own them
+        self.packs = False  # whether there may be entries whose saved arrays are packed
         self.place: Entry | None = None  # while a derivative is recorded: the entry of its forward op
         self.thread = weakref.ref(threading.current_thread())
         TAPES.append(self)
@@ -141,6 +142,7 @@ class Tape(dict[int, Entry]):
         if not self:
             self.survivors = self.bytes = 0
             self.bytes_limit = BYTE_SLACK
+            self.packs = False
         elif self.bytes or len(self) - self.survivors >= 64:
             self.settle()
 
@@ -179,8 +181,16 @@ class Tape(dict[int, Entry]):
             if cell() is None:
                 self.cells.pop(s, None)
 
+    def drop(self, slots: list[int]) -> None:
+        """Drop those of these entries that nobody refers to; the list, oldest first, is emptied."""
+        while slots:
+            s = slots.pop()
+            if getrefcount(s) <= UNSHARED:
+                self.pop(s, None)
+
     def clear(self) -> None:
         super().clear()
+        self.packs = False
         self.cells.clear()
         self.late_cells.clear()
         self.survivors = self.bytes = 0

@@ -9,6 +9,7 @@ if, recording was on outside and what it reaches depends on something outside; e
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -74,6 +75,7 @@ class Inputs:
     Attributes:
         recorded: whether recording was on outside.
         floor: slots below it are older than the transform.
+        ceiling: slots from it on are younger than the function's call.
         leaves: the leaves as given.
         tensors: the tensors that the function gets for them.
     """
@@ -81,6 +83,7 @@ class Inputs:
     def __init__(self, leaves: list[Any]) -> None:
         self.recorded = is_recording()
         self.floor = next_slot()
+        self.ceiling: float = math.inf
         self.leaves = leaves
         self.tensors = [behind_fresh_slot(source_of(x), self.recorded) for x in leaves]
         self.slots = {t._s for t in self.tensors}
@@ -94,7 +97,7 @@ class Inputs:
         """Whether a slot belongs to something older than the transform, or to a leaf that is still alive."""
         if slot > 0:
             return slot < self.floor
-        return slot < 0 and slot not in self.slots and (-slot < self.floor or leaf_of(slot) is not None)
+        return slot < 0 and slot not in self.slots and (not self.floor <= -slot < self.ceiling or leaf_of(slot) is not None)
 
     def go_outside(self, entries: Iterable[Any]) -> bool:
         """Whether entries depend on something outside the transform."""
@@ -327,6 +330,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     parts = [tree.flatten(p) for p in primals]
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
     result, aux = split_aux(run(f, regrouped(parts, inputs.tensors), {}), has_aux, VJP)
+    inputs.ceiling = next_slot()
     outputs, spec = tree.flatten(result)
     if not outputs:
         raise RuntimeError(f"{VJP}: Expected f to be a function that has non-empty output (got output = {result})")

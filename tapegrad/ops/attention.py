@@ -11,9 +11,9 @@ import numpy as np
 from .. import errors
 from ..arrays import kernels
 from ..core.kinds import HALF
-from ..core.op import TABLE
+from ..core.op import TABLE, Op
 from ..core.record import wrap
-from . import create, reduce, shape
+from . import batching, create, reduce, shape
 from .activation import softmax
 from .define import define
 from .dropout import dropout
@@ -76,6 +76,17 @@ def _weighted_difference(x: Any, mean: Any, weight: Any) -> Any:
     return out
 
 
+def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    ranks = [batching.rank(x, b) for x, b in zip(args, batched, strict=True)]
+    own = max(ranks[0], ranks[1], ranks[3])  # of the weights
+    q, k, v, mask = [batching.padded(x, max(ranks), b) for x, b in zip(args, batched, strict=True)]
+    if not (batched[0] or batched[1] or batched[3]):
+        q = batching.spread(batching.padded(q, max(ranks), False), n, False)
+    out, weights = op.call([q, k, v, mask])
+    sizes = weights._d.shape
+    return out, weights if own == max(ranks) else TABLE["reshape"].call(weights, (n, *sizes[1 + max(ranks) - own :]))
+
+
 CLOSED = [[0.0, -math.inf, 0.5], [-math.inf, -math.inf, -math.inf]]
 
 
@@ -95,6 +106,7 @@ _attend_to = define(
     outputs=2,
     absent=True,
     display="ScaledDotProductAttention",
+    batch=_several,
     samples=_attended,
 )
 define(
@@ -107,6 +119,7 @@ define(
         lambda xp, g, ans, x, mean, weight: g * (x - mean),
     ),
     arity=3,
+    batch=batching.together(),
     samples=cases(((2, 3), (1, 3), (2, 3), ()), ((2, 3, 2), (2, 1, 2), (2, 3, 2), ())),
 )
 

@@ -14,6 +14,7 @@ from .. import errors
 from ..arrays import convolution
 from ..core.op import TABLE
 from ..core.record import Box
+from . import batching
 from .define import define, named
 from .operands import operand, tensor
 from .samples import cases
@@ -45,7 +46,7 @@ _conv = define(
     "conv", "bilinear", convolution.conv,
     (lambda xp, g, ans, x, w, sizes, *rest: xp.conv_input(g, xp.conj(w), x.shape[2:], *rest),
      lambda xp, g, ans, x, w, sizes, *rest: xp.conv_weight(xp.conj(x), g, w.shape[2:], *rest)),
-    arity=2, params=GEOMETRY, display="Convolution",
+    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"),
     samples=cases(
         ((2, 2, 4), (3, 2, 3), ((4,), *ONE_D)),
         ((2, 1, 4, 3), (2, 1, 3, 2), ((2, 2), *STRIDED)),
@@ -61,7 +62,7 @@ _conv_input = define(
     "conv_input", "bilinear", convolution.conv_input,
     (lambda xp, g, ans, y, w, sizes, *rest: xp.conv(g, xp.conj(w), y.shape[2:], *rest),
      lambda xp, g, ans, y, w, sizes, *rest: xp.conv_weight(g, xp.conj(y), w.shape[2:], *rest)),
-    arity=2, params=GEOMETRY, display="Convolution",
+    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"),
     samples=cases(
         ((2, 3, 4), (3, 2, 3), ((4,), *ONE_D)),
         ((2, 2, 2, 2), (2, 1, 3, 2), ((4, 3), *STRIDED)),
@@ -75,7 +76,7 @@ define(
     "conv_weight", "bilinear", convolution.conv_weight,
     (lambda xp, g, ans, x, y, sizes, *rest: xp.conv_input(xp.conj(y), g, x.shape[2:], *rest),
      lambda xp, g, ans, x, y, sizes, *rest: xp.conv(xp.conj(x), g, y.shape[2:], *rest)),
-    arity=2, params=GEOMETRY, display="Convolution",
+    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "y", "w"),
     samples=cases(
         ((2, 2, 4), (2, 3, 4), ((3,), *ONE_D)),
         ((2, 1, 4, 3), (2, 2, 2, 2), ((3, 2), *STRIDED)),
@@ -90,7 +91,7 @@ _conv_bias = define(
     (lambda xp, g, ans, x, w, b, sizes, *rest: xp.conv_input(g, xp.conj(w), x.shape[2:], *rest),
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.conv_weight(xp.conj(x), g, w.shape[2:], *rest),
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
-    arity=3, params=GEOMETRY, display="Convolution",
+    arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"),
     samples=cases(
         ((2, 2, 4), (3, 2, 3), (3,), ((4,), *ONE_D)),
         ((1, 4, 4, 4), (4, 2, 2, 2), (4,), ((3, 4), *GROUPED)),
@@ -102,7 +103,7 @@ _conv_transpose_bias = define(
     (lambda xp, g, ans, y, w, b, sizes, *rest: xp.conv(g, xp.conj(w), y.shape[2:], *rest),
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.conv_weight(g, xp.conj(y), w.shape[2:], *rest),
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
-    arity=3, params=GEOMETRY, display="Convolution",
+    arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"),
     samples=cases(
         ((2, 3, 4), (3, 2, 3), (2,), ((4,), *ONE_D)),
         ((1, 4, 3, 4), (4, 2, 2, 2), (4,), ((4, 4), *GROUPED)),

@@ -21,6 +21,7 @@ from ..core.alias import slot_of
 from ..core.op import TABLE
 from ..core.record import wrap
 from ..core.state import is_recording
+from . import batching
 from .define import define
 from .elementwise import conj
 from .operands import tensor
@@ -129,11 +130,11 @@ def _sizes() -> Iterator[Sample]:
 
 define(
     "inverse_gaps", "general", lapack.inverse_gaps, (_d_gaps, None, None, None), arity=4, params=("sign",), singular=True,
-    samples=_spectra,
+    batch=batching.together(), samples=_spectra,
 )  # fmt: skip
 define(
     "inverse_sizes", "general", lapack.inverse_sizes, (lambda xp, g, ans, s, x: -g * ans * ans, None), arity=2,
-    singular=True, samples=_sizes,
+    singular=True, batch=batching.together(), samples=_sizes,
 )  # fmt: skip
 
 
@@ -154,7 +155,7 @@ SVD_PHASE = PHASE.format("svd_backward: The singular vectors", "phase term, maki
 # a cotangent of vectors, of a loss that does not depend on their phases: k holds it in the vectors' own basis
 define(
     "phase_free", "linear", _phase_free, (lambda xp, g, ans, x, k, text: g, None), arity=2, params=("text",),
-    samples=cases(((2, 2), (2, 2), (SVD_PHASE,))),
+    batch=batching.together(), samples=cases(((2, 2), (2, 2), (SVD_PHASE,))),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------------- records
@@ -367,50 +368,51 @@ DECOMPOSED = joined(
 _cholesky = define(
     "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,),
     singular=True, matrices=True, display="LinalgCholeskyEx",
-    samples=_definite,
+    batch=batching.leading, samples=_definite,
 )  # fmt: skip
 _qr = define(
     "qr", "general", _qr_forward, (_d_qr,), outputs=2, differentiable=2, absent=True, params=("mode",),
     singular=True, matrices=True, display="LinalgQr",
-    samples=TALL,
+    batch=batching.leading, samples=TALL,
 )  # fmt: skip
 _lu = define(
     "lu_factor", "general", lapack.lu, (_d_lu,), outputs=2,
-    singular=True, matrices=True, display="LinalgLuFactorEx", samples=ANY_SHAPE,
+    singular=True, matrices=True, display="LinalgLuFactorEx", batch=batching.leading, samples=ANY_SHAPE,
 )  # fmt: skip
 define(
     "lu_permutation", "constant",
     lambda xs: lapack.permutation_matrix(xs[1], xs[0].shape[-2], xs[0].dtype), arity=-1,
-    samples=of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3]),
+    batch=batching.together(), samples=of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3]),
 )  # fmt: skip
 _eigh = define(
     "eigh", "general", lambda a: lapack.with_nan(np.linalg.eigh, _hermitian_part(a)), (_d_eigh,), outputs=2,
-    differentiable=2, absent=True, singular=True, matrices=True, display="LinalgEigh", samples=_symmetric,
+    differentiable=2, absent=True, singular=True, matrices=True, display="LinalgEigh",
+    batch=batching.leading, samples=_symmetric,
 )  # fmt: skip
-define("largest", "constant", _largest, samples=of_values([[1.0, 3.0], [-2.0, 0.0]]))
+define("largest", "constant", _largest, batch=batching.leading, samples=of_values([[1.0, 3.0], [-2.0, 0.0]]))
 _eig_op = define(
     "eig", "general", _eig, (_d_eig,), outputs=2, differentiable=2, absent=True,
     singular=True, matrices=True, params=("real", "checked"),
-    display="LinalgEig", samples=regular(False, False, real=(True, False)),
+    display="LinalgEig", batch=batching.leading, samples=regular(False, False, real=(True, False)),
 )  # fmt: skip
 _svd_op = define(
     "svd", "general", lapack.svd, (_d_svd,), outputs=3, differentiable=3, absent=True,
     singular=True, matrices=True, params=("full",),
-    display="LinalgSvd", samples=DECOMPOSED,
+    display="LinalgSvd", batch=batching.leading, samples=DECOMPOSED,
 )  # fmt: skip
 
 _eigvalsh = define(
     "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,),
-    singular=True, matrices=True, display="LinalgEigh", samples=_symmetric,
+    singular=True, matrices=True, display="LinalgEigh", batch=batching.leading, samples=_symmetric,
 )  # fmt: skip
 _eigvals = define(
     "eigvals", "general", _eigvals_forward, (_d_eigvals,), params=("real",),
-    singular=True, matrices=True, display="LinalgEig",
+    singular=True, matrices=True, display="LinalgEig", batch=batching.leading,
     samples=regular(False, real=(True,)),
 )  # fmt: skip
 _svdvals = define(
     "svdvals", "general", lapack.svdvals, (_d_svdvals,),
-    singular=True, matrices=True, display="LinalgSvd", samples=ANY_SHAPE,
+    singular=True, matrices=True, display="LinalgSvd", batch=batching.leading, samples=ANY_SHAPE,
 )  # fmt: skip
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from .. import errors
 from ..arrays import activations, dtypes, kernels
 from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
-from ..core.alias import slot_of
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, wrap
+from . import batching
 from .define import binary, define, unary
 from .operands import SCALARS, Refusal, common_dtype, each, no_kernel, operand, promoted, refused_any, refused_as, tensor
 from .samples import (
@@ -48,7 +48,7 @@ ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 def _comparison(name: str, forward: Any, text: str) -> Any:
     refuses = None if name in ("eq", "ne") else no_kernel("c")
-    call = define(name, "constant", forward, arity=2, refuses=refuses, samples=COMPARED)
+    call = define(name, "constant", forward, arity=2, refuses=refuses, batch=batching.pointwise, samples=COMPARED)
 
     def compare(input: Any, other: Any, *, out: Any = None) -> Any:
         result = call(input, other)
@@ -70,7 +70,7 @@ ge = _comparison("ge", np.greater_equal, ">=")
 
 def _constant(name: str, forward: Any, doc: str, **fields: Any) -> Any:
     fields.setdefault("samples", INTEGRAL)
-    call = define(name, "constant", forward, **fields)
+    call = define(name, "constant", forward, batch=batching.pointwise, **fields)
 
     def function(input: Any, *, out: Any = None) -> Any:
         result = call(tensor(input))
@@ -185,7 +185,7 @@ bitwise_not = _constant(
 
 
 def _logical(name: str, forward: Any) -> Any:
-    call = define(name, "constant", forward, arity=2, samples=LOGICAL)
+    call = define(name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL)
 
     def function(input: Any, other: Any, *, out: Any = None) -> Any:
         result = call(input, other)
@@ -220,29 +220,36 @@ def _casts() -> Iterator[Sample]:
 
 _recorded_cast = define(
     "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
-    display="ToCopy", samples=_casts,
+    display="ToCopy", batch=batching.last, samples=_casts,
 )  # fmt: skip
 
 
-def _cast_to(input: Any, dtype: Any) -> Any:
-    if not is_inexact(dtype) and slot_of(input):
-        return wrap(_cast(input._d, dtype, None))  # integers carry no gradient
-    return _recorded_cast(input, dtype, input._d.dtype)
+_to_integers = define(
+    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last,
+    samples=of_values([[-1.6, 0.0], [2.7, 3.0]], params=(np.dtype(np.int64),)),
+)  # fmt: skip
+
+
+def _cast_to(input: Any, dtype: Any, source: Any = None) -> Any:
+    return _recorded_cast(input, dtype, input._d.dtype) if is_inexact(dtype) else _to_integers(input, dtype)
 
 
 TABLE["cast"].call = _cast_to
-clone = define("clone", "linear", lambda x: x.copy(order="K"), (lambda xp, g, ans, x: g,), samples=ANALYTIC)
-define(
-    "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone", samples=ANALYTIC
+clone = define(
+    "clone", "linear", lambda x: x.copy(order="K"), (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC
 )
-alias = define("alias", "linear", lambda x: x, (lambda xp, g, ans, x: g,), samples=ANALYTIC)
+define(
+    "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone",
+    batch=batching.last, samples=ANALYTIC,
+)  # fmt: skip
+alias = define("alias", "linear", lambda x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
 
 
 def _conj(x: Any) -> Any:
     return np.conj(x) if x.dtype.kind == "c" else x
 
 
-_conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), samples=ANALYTIC)
+_conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), batch=batching.last, samples=ANALYTIC)
 
 
 def conj(input: Any) -> Any:
@@ -253,11 +260,13 @@ def conj(input: Any) -> Any:
 
 TABLE["conj"].call = conj  # free for real tensors: rules of bilinear ops conjugate the other operand always
 COMPLEX = of_values([[1.0 + 2.0j, -0.5j], [-0.3 + 0.1j, 3.0]], smooth=True)
-define("real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), samples=COMPLEX)
-define("imag", "linear", lambda x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), samples=COMPLEX)
+define("real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last, samples=COMPLEX)
+define(
+    "imag", "linear", lambda x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last, samples=COMPLEX
+)
 define(
     "to_complex", "linear", lambda x: x.astype(np.result_type(x, np.complex64)), (lambda xp, g, ans, x: xp.real(g),),
-    wide=True, display="ToCopy", samples=REAL,
+    wide=True, display="ToCopy", batch=batching.last, samples=REAL,
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------------- arithmetic
@@ -376,11 +385,13 @@ def _truncated(x: Any, y: Any) -> Any:
 
 
 _floor_divide = define(
-    "floor_divide", "constant", _whole(np.floor_divide), arity=2, refuses=no_kernel("cb", "div_floor_cpu"), samples=COMPARED
-)
+    "floor_divide", "constant", _whole(np.floor_divide), arity=2, refuses=no_kernel("cb", "div_floor_cpu"),
+    batch=batching.pointwise, samples=COMPARED,
+)  # fmt: skip
 _trunc_divide = define(
-    "trunc_divide", "constant", _whole(_truncated), arity=2, refuses=no_kernel("cb", "div_trunc_cpu"), samples=COMPARED
-)
+    "trunc_divide", "constant", _whole(_truncated), arity=2, refuses=no_kernel("cb", "div_trunc_cpu"),
+    batch=batching.pointwise, samples=COMPARED,
+)  # fmt: skip
 
 
 def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -702,7 +713,7 @@ relu = unary(
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
 by_sign = define(
     "by_sign", "constant", activations.by_sign,
-    params=("a", "b"), samples=of_values([-1.0, 0.0, 2.0], params=(1.0, 0.5)),
+    params=("a", "b"), batch=batching.pointwise, samples=of_values([-1.0, 0.0, 2.0], params=(1.0, 0.5)),
 )  # fmt: skip
 _leaky_relu = define(
     "leaky_relu",
@@ -801,7 +812,7 @@ _direction = define(
     "sgn_complex", "general", np.sign,
     # what of g is across z, over |z|; 0 at the origin
     (lambda xp, g, ans, x: xp.safe_div(g - ans * xp.real(g * xp.conj(ans)), xp.abs(x)),),
-    display="Sgn", samples=joined(COMPLEX, of_values([0.0j, 1.0j])),
+    display="Sgn", batch=batching.pointwise, samples=joined(COMPLEX, of_values([0.0j, 1.0j])),
 )  # fmt: skip
 
 
@@ -829,7 +840,7 @@ def _winner(x: Any, y: Any) -> Any:
     return (larger + 0.5 * tied).astype(np.result_type(x, y)) if tied.any() else larger
 
 
-define("winner", "constant", _winner, arity=2, samples=COMPARED)
+define("winner", "constant", _winner, arity=2, batch=batching.pointwise, samples=COMPARED)
 TIED = pairs((-2.0, 2.0), (-2.0, 2.0), (1.0, 1.0), (0.0, -0.0), (2.0, 1.0))
 maximum, _ = binary(
     "maximum",
@@ -933,6 +944,7 @@ _where = define(
     (None, lambda xp, g, ans, c, x, y: xp.where(c, g, 0.0), lambda xp, g, ans, c, x, y: xp.where(c, 0.0, g)),
     arity=3,
     wide=True,
+    batch=batching.pointwise,
     samples=_selections,
 )
 

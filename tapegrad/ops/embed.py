@@ -10,10 +10,11 @@ import numpy as np
 from .. import errors
 from ..arrays import kernels
 from ..core.modes import no_grad
+from ..core.op import Op
 from ..core.record import wrap
-from . import create, elementwise, reduce, shape
+from . import batching, create, elementwise, reduce, shape
 from .define import define
-from .operands import tensor
+from .operands import bottom, tensor, to_dtype
 from .samples import Sample, uniform
 from .shape import shape_of
 from .warning import warn
@@ -21,7 +22,10 @@ from .warning import warn
 # ------------------------------------------------------------------------------------------------------------- records
 
 
-def _add_rows(g: Any, index: Any, rows: int, padding: int | None) -> Any:
+Padding = Any  # None, a row, or an array of rows
+
+
+def _add_rows(g: Any, index: Any, rows: int, padding: Padding) -> Any:
     """The rows of g added up by index, those of the padding index left out."""
     flat = np.ascontiguousarray(g).reshape(-1, g.shape[-1])
     total = kernels.add_at_rows(rows, index.reshape(-1), flat)
@@ -30,36 +34,64 @@ def _add_rows(g: Any, index: Any, rows: int, padding: int | None) -> Any:
     return total
 
 
-def _d_add_rows(xp: Any, g: Any, ans: Any, x: Any, index: Any, rows: int, padding: int | None) -> Any:
+def _d_add_rows(xp: Any, g: Any, ans: Any, x: Any, index: Any, rows: int, padding: Padding) -> Any:
     return xp.embedding(g if padding is None else xp.zero_at(g, (padding,)), index, None)
 
 
 def _looked_up(paddings: tuple[int | None, ...] = (None, 2)) -> Iterator[Sample]:
     for padding in paddings:  # the padding row counts as constant, which finite differences do not see
-        yield Sample((uniform((4, 3)),), (np.array([[0, 2], [2, 3]]), padding), padding is None)
-        yield Sample((uniform((4, 3)),), (np.zeros((0,), np.int64), padding), padding is None)
+        yield Sample((uniform((4, 3)), np.array([[0, 2], [2, 3]])), (padding,), padding is None)
+        yield Sample((uniform((4, 3)), np.zeros((0,), np.int64)), (padding,), padding is None)
 
 
 def _added_up() -> Iterator[Sample]:
-    for _, (index, padding), _ in _looked_up():
-        yield Sample((uniform((*index.shape, 3)),), (index, 4, padding))
+    for (_, index), (padding,), _ in _looked_up():
+        yield Sample((uniform((*index.shape, 3)), index), (4, padding))
+
+
+# Tables of a batch stand one after the other.
+
+
+def _shifted(index: Any, n: int, batched: bool, rows: int, padding: Padding) -> tuple[Any, Padding]:
+    """Indices and padding among the rows of all tables."""
+    starts = np.arange(n) * rows
+    offsets = wrap(starts.reshape(n, *(1,) * (index._d.ndim - batched)))
+    return elementwise.add(index, offsets), padding if padding is None else np.add.outer(starts, padding).reshape(-1)
+
+
+def _look_up_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    w, index = args
+    if not batched[0]:
+        return op.call(w, index, *params)
+    _, rows, width = w._d.shape
+    return op.call(shape.reshape(w, (n * rows, width)), *_shifted(index, n, batched[1], rows, *params))
+
+
+def _add_up_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    g, (rows, padding) = batching.spread(args[0], n, batched[0]), params
+    index, padding = _shifted(args[1], n, batched[1], rows, padding)
+    return shape.reshape(op.call(g, index, n * rows, padding), (n, rows, g._d.shape[-1]))
 
 
 _embedding = define(
     "embedding",
     "linear",
     lambda w, index, padding: w.take(index, axis=0),
-    (lambda xp, g, ans, w, index, padding: xp.add_rows(g, index, w.shape[0], padding),),
-    params=("indices", "padding_idx"),
+    (lambda xp, g, ans, w, index, padding: xp.add_rows(g, index, w.shape[0], padding), None),
+    arity=2,
+    params=("padding_idx",),
+    batch=_look_up_several,
     samples=_looked_up,
 )
 add_rows = define(
     "add_rows",
     "linear",
     _add_rows,
-    (_d_add_rows,),
-    params=("index", "rows", "padding_idx"),
+    (_d_add_rows, None),
+    arity=2,
+    params=("rows", "padding_idx"),
     wide=True,
+    batch=_add_up_several,
     display="EmbeddingDenseBackward",
     samples=_added_up,
 )
@@ -68,15 +100,16 @@ add_rows = define(
 
 
 def _indices(name: str, indices: Any, rows: int) -> Any:
-    values = tensor(indices)._d
-    if values.dtype.kind not in "iu":
+    index = tensor(indices)
+    if index._d.dtype.kind not in "iu":
         raise RuntimeError(
             f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{errors.dtype_name(values.dtype)}Tensor instead (while checking arguments for {name})"
+            f"torch.{errors.dtype_name(index._d.dtype)}Tensor instead (while checking arguments for {name})"
         )
+    values = bottom(index)
     if values.size and not 0 <= values.min() <= values.max() < rows:
         raise IndexError("index out of range in self")
-    return values.astype(np.int64)
+    return to_dtype(index, np.dtype(np.int64))
 
 
 def _padding(padding_idx: int | None, rows: int) -> int | None:
@@ -127,9 +160,9 @@ def embedding(
     rows = shape_of(w)[0]
     padding, index = _padding(padding_idx, rows), _indices("embedding", input, rows)
     if max_norm is not None:
-        limit_norms(w, index, max_norm, norm_type)
+        limit_norms(w, index._d, max_norm, norm_type)
     result = _embedding(w, index, padding)
-    return _by_frequency(result, index, rows) if scale_grad_by_freq else result
+    return _by_frequency(result, index._d, rows) if scale_grad_by_freq else result
 
 
 def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
@@ -231,7 +264,7 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     table = shape_of(w)[0]
-    index = _indices("embedding_bag", x, table).reshape(-1)
+    index = _indices("embedding_bag", x, table)._d.reshape(-1)
     if max_norm is not None:
         limit_norms(w, index, max_norm, norm_type)
     if factors is not None and mode != "sum":
@@ -241,14 +274,14 @@ def embedding_bag(
         )
     counted = np.ones(index.shape, bool) if padding_idx is None else index != _padding(padding_idx, table)
     index, bags = index[counted], bags[counted]
-    rows = _embedding(w, index, None)
+    rows = _embedding(w, wrap(index), None)
     if scale_grad_by_freq:
         rows = _by_frequency(rows, index, table)
     if mode == "max":
         return _largest(rows, bags, count)
     if factors is not None:
         rows = rows * shape.unsqueeze(shape.reshape(factors, (-1,))[create.as_tensor(counted)], 1)
-    total = add_rows(rows, bags, count, None)
+    total = add_rows(rows, wrap(bags), count, None)
     if mode == "sum":
         return total
     sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(total._d.dtype)

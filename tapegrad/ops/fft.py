@@ -17,6 +17,7 @@ import numpy as np
 from .. import errors
 from ..arrays import dtypes
 from ..core.op import TABLE
+from .batching import along
 from .create import finish
 from .define import define
 from .operands import promoted, tensor
@@ -74,22 +75,22 @@ def _weighed() -> Iterator[Sample]:
 _fft_c2c = define(
     "fft_c2c", "linear", _c2c,
     (lambda xp, g, ans, x, dims, inverse, norm: xp.fft_c2c(g, dims, not inverse, OPPOSITE[norm]),),
-    params=("dims", "inverse", "norm"), samples=_spectra,
+    params=("dims", "inverse", "norm"), batch=along, samples=_spectra,
 )  # fmt: skip
 _fft_r2c = define(
     "fft_r2c", "linear", lambda x, dim, norm: _library().rfft(x, axis=dim, norm=norm),
     (lambda xp, g, ans, x, dim, norm:
         xp.fft_c2r(xp.weigh_inner(g, dim, x.shape[dim], 0.5), dim, x.shape[dim], OPPOSITE[norm]),),
-    params=("dim", "norm"), wide=True, samples=_signals,
+    params=("dim", "norm"), batch=along, wide=True, samples=_signals,
 )  # fmt: skip
 _fft_c2r = define(
     "fft_c2r", "linear", lambda x, dim, n, norm: _library().irfft(x, n, axis=dim, norm=norm),
     (lambda xp, g, ans, x, dim, n, norm: xp.weigh_inner(xp.fft_r2c(g, dim, OPPOSITE[norm]), dim, n, 2.0),),
-    params=("dim", "n", "norm"), samples=_halves,
+    params=("dim", "n", "norm"), batch=along, samples=_halves,
 )  # fmt: skip
 define(
     "weigh_inner", "linear", _weigh_inner,
-    (lambda xp, g, ans, x, dim, n, factor: xp.weigh_inner(g, dim, n, factor),), params=("dim", "n", "factor"),
+    (lambda xp, g, ans, x, dim, n, factor: xp.weigh_inner(g, dim, n, factor),), params=("dim", "n", "factor"), batch=along,
     samples=_weighed,
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from ..core import alias, rules
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, wrap
+from . import batching
 from .define import define
 from .operands import filling, tensor, to_dtype
 from .samples import Sample, complex_uniform, uniform
@@ -290,22 +291,23 @@ for _name, _display in (
 ):  # fmt: skip
     define(
         _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), params=("index",),
-        into=add_into, display=_display, samples=_reads,
+        into=add_into, display=_display, batch=batching.Lifted(batching.indexed), samples=_reads,
     )  # fmt: skip
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
-    params=("shape", "index"), display="IndexPut", samples=_scattered,
+    params=("shape", "index"), display="IndexPut", batch=batching.placed, samples=_scattered,
 )  # fmt: skip
 define(
-    "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),), params=("index",), samples=_reads
-)
+    "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),), params=("index",),
+    batch=batching.changed, samples=_reads,
+)  # fmt: skip
 define(
     "written_part", "linear", _written_part, (lambda xp, g, ans, x, index: xp.write_zeros(g, x.shape, index),),
-    params=("index",), samples=_reads, display="Index",
+    params=("index",), batch=batching.Lifted(batching.indexed), samples=_reads, display="Index",
 )  # fmt: skip
 define(
     "write_zeros", "linear", _write_zeros, (lambda xp, g, ans, x, shape, index: xp.written_part(g, index),),
-    params=("shape", "index"), samples=_scattered, display="IndexPut",
+    params=("shape", "index"), batch=batching.placed, samples=_scattered, display="IndexPut",
 )  # fmt: skip
 
 
@@ -320,13 +322,15 @@ for _name, _display in (
 ):  # fmt: skip
     define(
         _name, "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
-        arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, display=_display, samples=_writes,
+        arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, batch=batching.changed,
+        display=_display, samples=_writes,
     )  # fmt: skip
 for _name, _display in (("index_add", "IndexAdd"), ("scatter_add", "ScatterAdd")):
     define(
         _name, "linear", _written(add_into),
         (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
-        arity=2, params=("index",), into=add_into, wide=True, display=_display, samples=_writes,
+        arity=2, params=("index",), into=add_into, wide=True, batch=batching.changed,
+        display=_display, samples=_writes,
     )  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- public functions

@@ -12,7 +12,7 @@ from .. import errors
 from ..core.kinds import is_floating, is_inexact
 from ..core.op import TABLE
 from ..core.record import wrap
-from . import reduce
+from . import batching, reduce
 from .define import define
 from .einsum import tensordot
 from .elementwise import add, conj, mul, sub
@@ -37,6 +37,7 @@ _matmul = define(
     ),
     arity=2,
     display="Mm",
+    batch=batching.product,
     samples=cases(
         ((2, 3), (3, 4), ()),
         ((5, 2, 3), (3, 2), ()),
@@ -73,6 +74,7 @@ _linear = define(
     ),
     arity=3,
     display="Addmm",
+    batch=batching.affine,
     samples=cases(
         ((2, 3), (4, 3), (4,), ()),
         ((5, 2, 3), (1, 3), (1,), ()),
@@ -522,7 +524,7 @@ _cdist_op = define(
     # 0 at coincident points
     (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
      lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)),
-    arity=2, params=("by_product",),
+    arity=2, params=("by_product",), batch=batching.together(),
     samples=joined(
         cases(((3, 2), (4, 2), (False,)), ((2, 3, 2), (2, 1, 2), (True,)), ((1, 3), (2, 3), (False,))),
         of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(False,)),

@@ -13,7 +13,7 @@ from ..arrays import kernels
 from ..arrays.numpy import quiet
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from . import create, elementwise, index, shape
+from . import batching, create, elementwise, index, shape
 from . import reduce as sums
 from .activation import log_softmax, logsigmoid, relu
 from .define import binary, define
@@ -578,6 +578,7 @@ _cross_entropy = define(
     keeps=(1, 2),
     params=("dim",),
     display="NllLoss",
+    batch=batching.together(0),
     samples=_labelled,
 )
 define(
@@ -593,6 +594,7 @@ define(
     arity=4,
     params=("dim",),
     display="NllLossBackward",
+    batch=batching.together(0),
     samples=_labelled_back,
 )
 

@@ -12,9 +12,9 @@ import numpy as np
 from .. import errors
 from ..arrays import dtypes, lapack
 from ..core.kinds import HALF
-from ..core.op import TABLE
+from ..core.op import TABLE, Op
 from ..core.record import Box, wrap
-from . import reduce
+from . import batching, reduce
 from .create import randn
 from .decompose import (
     batch_element,
@@ -128,6 +128,10 @@ def _equations(*params: tuple[Any, ...]) -> Any:
     return samples
 
 
+def _several_equations(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    return batching.equation(op, n, args, batched, (None,) if batched[0] else params)  # known factors are of one matrix
+
+
 def _cofactors() -> Iterator[Sample]:
     yield Sample((uniform((3, 3)),))
     yield Sample((uniform((2, 2, 2)), uniform((2, 2, 2), seed=1)))
@@ -139,22 +143,23 @@ def _cofactors() -> Iterator[Sample]:
 SINGULAR = [of_values([[2.0, 0.0, 0.0], [0.0, d, 0.0], [0.0, 0.0, 0.0]], smooth=True) for d in (3.0, 0.0)]
 _solve = define(
     "solve", "general", lambda xs, known: lapack.solve(xs[0], xs[1], known), (_d_solve,), arity=-1, params=("known",),
-    singular=True, matrices=True, display="LinalgSolveEx", samples=_equations((None,)),
+    singular=True, matrices=True, display="LinalgSolveEx", batch=_several_equations,
+    samples=_equations((None,)),
 )  # fmt: skip
 _solve_triangular = define(
     "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(xs[0], xs[1], upper, unit),
     (_d_solve_triangular,), arity=-1, params=("upper", "unit"), singular=True, matrices=True,
-    display="LinalgSolveTriangular", samples=_equations((True, False), (False, True)),
+    display="LinalgSolveTriangular", batch=batching.equation, samples=_equations((True, False), (False, True)),
 )  # fmt: skip
 _inverse = define(
     "inverse", "general", lapack.inverse,
     (lambda xp, g, ans, a: -xp.matmul(xp.matmul(mh_of(xp, ans), g), mh_of(xp, ans)),),
-    singular=True, matrices=True, display="LinalgInvEx",
+    singular=True, matrices=True, display="LinalgInvEx", batch=batching.leading,
     samples=regular(),
 )  # fmt: skip
 _pinv = define(
     "pinv", "general", lapack.pinv, (_d_pinv,), params=("atol", "rtol", "hermitian"),
-    singular=True, matrices=True, display="LinalgPinv",
+    singular=True, matrices=True, display="LinalgPinv", batch=batching.leading,
     samples=joined(
         regular(0.0, 1e-15, False),
         cases(((3, 2), (0.0, 1e-15, False)), ((2, 3), (0.0, 1e-15, False)), ((2, 0), (0.0, 1e-15, False)), complex_too=True),
@@ -163,27 +168,29 @@ _pinv = define(
 _matrix_exp = define(
     "matrix_exp", "general", lambda a: lapack.matrix_exp([a]),
     (lambda xp, g, ans, a: xp.matrix_exp_derivative([mh_of(xp, a), g]),), display="LinalgMatrixExp",
-    samples=cases(((3, 3), ()), ((2, 2, 2), ()), ((0, 0), ()), complex_too=True),
+    batch=batching.leading, samples=cases(((3, 3), ()), ((2, 2, 2), ()), ((0, 0), ()), complex_too=True),
 )  # fmt: skip
 define(
-    "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,), arity=-1,
+    "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,), arity=-1, batch=batching.together(),
     samples=cases(((3, 3), (3, 3), ()), ((2, 2, 2), (2, 2, 2), (2, 2, 2), ()), ((0, 0), (0, 0), ()), complex_too=True),
 )  # fmt: skip
 _det = define(
     "det", "general", np.linalg.det, (lambda xp, g, ans, a: _column(xp, g) * xp.conj(xp.cofactor([a])),), singular=True,
-    display="LinalgDet", samples=joined(regular(), *SINGULAR),
+    display="LinalgDet", batch=batching.leading, samples=joined(regular(), *SINGULAR),
 )  # fmt: skip
-define("cofactor", "general", lapack.cofactor, (_d_cofactor,), arity=-1, samples=_cofactors)
+define(
+    "cofactor", "general", lapack.cofactor, (_d_cofactor,), arity=-1, batch=batching.together(), samples=_cofactors
+)
 _slogdet_op = define(
     "slogdet", "general", _slogdet, (_d_slogdet,), outputs=2, differentiable=2, absent=True,
     singular=True, matrices=True, params=("real",),
-    display="LinalgSlogdet", samples=regular(False, real=(True,)),
+    display="LinalgSlogdet", batch=batching.leading, samples=regular(False, real=(True,)),
 )  # fmt: skip
 
 # the number of singular values (or eigenvalues) that count as not zero
 _rank = define(
     "rank", "constant", lambda s, atol, rtol: np.asarray(lapack.kept(s, atol, rtol).sum(-1)), params=("atol", "rtol"),
-    samples=of_values([[3.0, 1.0, 1e-17], [2.0, 0.5, 0.0]], params=(0.0, 1e-15)),
+    batch=batching.leading, samples=of_values([[3.0, 1.0, 1e-17], [2.0, 0.5, 0.0]], params=(0.0, 1e-15)),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------------- solvers

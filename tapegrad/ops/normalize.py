@@ -16,8 +16,8 @@ from ..arrays import dtypes
 from ..arrays.numpy import unbroadcast
 from ..core.kinds import HALF
 from ..core.modes import no_grad
-from ..core.op import TABLE
-from . import create, elementwise, reduce, shape
+from ..core.op import TABLE, Op
+from . import batching, create, elementwise, reduce, shape
 from .define import define
 from .operands import floating, tensor
 from .samples import Sample, uniform
@@ -252,6 +252,29 @@ def _d_standardize_back(
     return [t if want else None for t, want in zip((of_g, of_centred, of_r, of_w), wanted, strict=True)]
 
 
+def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    x, params = batching.spread(args[0], n, batched[0]), batching.shifted(params, 0)
+    if not (batched[1] or batched[2]):
+        return op.call(x, *args[1:], *params)
+    y, *rest = op.call(x, 1.0, 0.0, *params)
+    w, b = (batching.padded(a, len(x._d.shape) - 1, own) for a, own in zip(args[1:], batched[1:], strict=True))
+    return (y * w + b, *rest)
+
+
+def _several_back(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    g, centred, r = (batching.spread(a, n, own) for a, own in zip(args[:3], batched, strict=False))
+    dims, moves, *sizes = batching.shifted(params, 0)
+    gw, w = (g * batching.padded(args[3], len(g._d.shape) - 1, True), 1.0) if batched[3] else (g, args[3])
+    parts = op.call(gw, centred, r, w, dims, moves, None, None)
+    results = [part if part._d.ndim > 1 else TABLE["expand"].call(part, (n, *part._d.shape)) for part in parts]
+    for i, size in enumerate(sizes):
+        if size is not None:  # the sum over all dimensions but the batch
+            ones = (1,) * (len(g._d.shape) - 1 - len(size))
+            total = TABLE["sum_to"].call(g if i else g * centred * r, (n, *ones, *size))
+            results[i] = shape.reshape(total, (n, *size))
+    return results
+
+
 def _standardized() -> Iterator[Sample]:
     x = uniform((3, 4, 5))
     yield Sample((x, uniform((5,), seed=1), uniform((5,), seed=2)), ((2,), 0.5))
@@ -288,6 +311,7 @@ standardize = define(
     keeps=(2, 3),
     params=("dims", "eps"),
     display="NativeBatchNorm",
+    batch=_several,
     samples=_standardized,
 )
 define(
@@ -303,6 +327,7 @@ define(
     keeps=(2,),
     params=("dims", "input", "weight", "bias"),
     display="NativeBatchNormBackward",
+    batch=_several_back,
     samples=_standardized_back,
 )
 define(
@@ -316,6 +341,7 @@ define(
     ),
     arity=3,
     display="Sum",
+    batch=batching.together(),
     samples=_summed,
 )
 

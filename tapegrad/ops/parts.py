@@ -14,7 +14,7 @@ from ..core import alias
 from ..core.kinds import is_floating
 from ..core.op import TABLE
 from ..core.record import Box, wrap
-from . import elementwise
+from . import batching, elementwise
 from .define import binary, define, named, unary
 from .operands import SCALARS, no_kernel, refused_as, tensor
 from .results import result
@@ -67,11 +67,11 @@ def _complex_samples() -> Iterator[Sample]:
 
 define(
     "view_as_real", "linear", _to_pairs, (lambda xp, g, ans, x: xp.view_as_complex(g),), wide=True,
-    samples=_complex_samples,
+    batch=batching.last, samples=_complex_samples,
 )  # fmt: skip
 define(
     "view_as_complex", "linear", _of_pairs, (lambda xp, g, ans, x: xp.view_as_real(g),), wide=True,
-    samples=cases(((3, 2), ()), ((2,), ()), ((2, 3, 2), ())),
+    batch=batching.last, samples=cases(((3, 2), ()), ((2,), ()), ((2, 3, 2), ())),
 )  # fmt: skip
 
 
@@ -121,7 +121,8 @@ def _join(x: Any, y: Any) -> Any:
 
 _complex = define(
     "complex", "linear", _join, (lambda xp, g, ans, x, y: xp.real(g), lambda xp, g, ans, x, y: xp.imag(g)), arity=2,
-    wide=True, samples=cases(((2, 3), (2, 3), ()), ((2, 1), (3,), ()), ((), (2,), ()), ((0,), (1,), ())),
+    wide=True, batch=batching.pointwise,
+    samples=cases(((2, 3), (2, 3), ()), ((2, 1), (3,), ()), ((), (2,), ()), ((0,), (1,), ())),
 )  # fmt: skip
 
 
@@ -178,7 +179,7 @@ def _angle_real(x: Any) -> Any:
     return np.where(np.isnan(x), x, np.where(x < 0, math.pi, 0.0)).astype(dtype)
 
 
-_angle_of_real = define("angle", "constant", _angle_real, samples=PREDICATE)
+_angle_of_real = define("angle", "constant", _angle_real, batch=batching.pointwise, samples=PREDICATE)
 
 
 @with_out
@@ -212,7 +213,7 @@ copysign, _ = binary(
 
 
 def _predicate(name: str, forward: Callable[..., Any], doc: str, **fields: Any) -> Callable[..., Any]:
-    call = define(name, "constant", forward, samples=PREDICATE, **fields)
+    call = define(name, "constant", forward, batch=batching.pointwise, samples=PREDICATE, **fields)
 
     def function(input: Any) -> Any:
         return call(tensor(input))
@@ -337,7 +338,10 @@ def _whole(name: str, kernel: str, forward: Callable[..., Any], doc: str) -> Cal
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{errors.dtype_name(dtype)}'")
         return forward(x, y)
 
-    call = define(name, "constant", on_integers, arity=2, samples=of_values([[4, 6, 0], [-4, 7, 3]], [1, 2, 3]))
+    call = define(
+        name, "constant", on_integers, arity=2, batch=batching.pointwise,
+        samples=of_values([[4, 6, 0], [-4, 7, 3]], [1, 2, 3]),
+    )  # fmt: skip
 
     def function(input: Any, other: Any) -> Any:
         return call(input, other)
@@ -376,7 +380,7 @@ def _step(x: Any, values: Any) -> Any:
 
 
 _heaviside = define(
-    "heaviside", "constant", _step, arity=2,
+    "heaviside", "constant", _step, arity=2, batch=batching.pointwise,
     refuses=refused_as("c", "heaviside is not yet implemented for complex tensors."),
     samples=of_values([[-1.0, 0.0, 2.0]], [0.5, 0.25, 1.0]),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from ..arrays.convolution import window
 from ..arrays.numpy import finite
 from ..core.op import TABLE
 from ..core.record import wrap
-from . import create
+from . import batching, create
 from .conv import integers, tensors
 from .define import define, named
 from .operands import to_dtype
@@ -164,19 +164,21 @@ def _pooled() -> Iterator[Sample]:
 _maximum = define(
     "max_pool", "general", _max_pool,
     (lambda xp, g, ans, x, sizes, *windows: xp.pool_route(g, x, ans, sizes, *windows),), params=WINDOWS, display="MaxPool",
-    wide=False, samples=_pooled,
+    wide=False, batch=batching.leading, samples=_pooled,
 )  # fmt: skip
 define(
     "pool_route", "general", _pool_route,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_pick(g, x, y, sizes, *windows), None, None), arity=3,
-    params=WINDOWS, display="MaxPoolBackward", samples=_routed,
+    params=WINDOWS, display="MaxPoolBackward", batch=batching.together(), samples=_routed,
 )  # fmt: skip
 define(
     "pool_pick", "general", _pool_pick,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_route(g, x, y, sizes, *windows), None, None), arity=3,
-    params=WINDOWS, display="Gather", wide=False, samples=_picked,
+    params=WINDOWS, display="Gather", wide=False, batch=batching.together(), samples=_picked,
 )  # fmt: skip
-_places = define("pool_places", "constant", _pool_places, arity=2, params=WINDOWS, samples=_placed)
+_places = define(
+    "pool_places", "constant", _pool_places, arity=2, params=WINDOWS, samples=_placed, batch=batching.together()
+)
 
 
 def _unfold(x: Any, *windows: Any) -> Any:
@@ -202,11 +204,11 @@ def _fold(columns: Any, *windows: Any) -> Any:
 BLOCKS = (((4, 5), (2, 3), (2, 2), (2, 1), (0, 0), (1, 2)), ((3, 3), (3, 2), (3, 2), (1, 2), (1, 1), (1, 1)))
 _unfolded = define(
     "im2col", "linear", _unfold, (lambda xp, g, ans, x, *windows: xp.col2im(g, *windows),), params=("before", *WINDOWS),
-    samples=cases(((2, 3, 4, 5), BLOCKS[0]), ((1, 1, 3, 3), BLOCKS[1]), ((0, 1, 3, 3), BLOCKS[1]), complex_too=True),
+    batch=batching.folded, samples=cases(((2, 3, 4, 5), BLOCKS[0]), ((1, 1, 3, 3), BLOCKS[1]), ((0, 1, 3, 3), BLOCKS[1]), complex_too=True),
 )  # fmt: skip
 _folded = define(
     "col2im", "linear", _fold, (lambda xp, g, ans, columns, *windows: xp.im2col(g, *windows),), params=("before", *WINDOWS),
-    wide=True,
+    wide=True, batch=batching.folded,
     samples=cases(((2, 12, 6), BLOCKS[0]), ((1, 6, 6), BLOCKS[1]), ((0, 6, 6), BLOCKS[1]), complex_too=True),
 )  # fmt: skip
 

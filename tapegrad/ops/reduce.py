@@ -14,6 +14,8 @@ from .. import errors
 from ..arrays import dtypes, kernels
 from ..arrays.numpy import add_reduce, quiet, wide_sum
 from ..core.op import TABLE
+from . import batching
+from .batching import along
 from .decompose import svdvals_of
 from .define import binary, define
 from .operands import Refusal, each, floating, no_kernel, refused_as, tensor
@@ -133,34 +135,37 @@ NORMED = joined(REDUCED, of_values([[0.0, 0.0], [3.0, 4.0]], params=((1,), False
 DEAD_ROW = [[1.0, 2.0, 0.0], [-math.inf, -math.inf, -math.inf], [0.0, -math.inf, 1.0]]
 TIES = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0], [1.0, math.nan, 0.0]], params=((1,), False))
 define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim: xp.sum(g, dims, keepdim),),
-       params=("shape", "dims", "keepdim"), display="Expand",
+       params=("shape", "dims", "keepdim"), batch=batching.shape_and_dims(1), display="Expand",
        samples=cases(
            ((3,), ((2, 3), (0,), False)), ((2, 1), ((2, 3), (1,), True)), ((), ((2, 2), None, False)), complex_too=True
        ),
 )  # fmt: skip
 _sum = define(
     "sum", "linear", lambda x, dims, keepdim: wide_sum(x, dims, keepdim),
-    (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),), params=("dims", "keepdim"),
+    (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),), params=("dims", "keepdim"), batch=along,
     wide=True, samples=REDUCED,
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
     (lambda xp, g, ans, x, dims, keepdim:
         xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
-    params=("dims", "keepdim"), wide=True, samples=REDUCED,
+    params=("dims", "keepdim"), batch=along, wide=True, samples=REDUCED,
 )  # fmt: skip
-_var_op = define("var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS)
+_var_op = define(
+    "var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), batch=along, row=(0, 2), samples=DEVIATIONS
+)
 _std_op = define(
-    "std", "general", _std, (_d_std,), params=("dims", "correction", "keepdim"), row=(0, 2), samples=DEVIATIONS,
+    "std", "general", _std, (_d_std,), params=("dims", "correction", "keepdim"), batch=along, row=(0, 2), samples=DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
     # 0 at the zero vector
     (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
-    params=("dims", "keepdim"), row=(0, 1), display="LinalgVectorNorm", samples=NORMED,
+    params=("dims", "keepdim"), batch=along, row=(0, 1), display="LinalgVectorNorm", samples=NORMED,
 )  # fmt: skip
 define(
-    "norm_scale", "constant", _norm_scale, samples=of_values([0.0, 1e-310, 2.0, math.inf, math.nan]),
+    "norm_scale", "constant", _norm_scale,
+    batch=batching.pointwise, samples=of_values([0.0, 1e-310, 2.0, math.inf, math.nan]),
 )  # fmt: skip
 # The share exp(x - y) of a term in a sum of exponentials with the logarithm y: a term of 0 has none, be the sum 0 too.
 exp_diff, _ = binary(
@@ -172,7 +177,7 @@ _logsumexp_op = define(
     (lambda xp, g, ans, x, dims, keepdim:
         xp.reshape(g, _kept_shape(x.shape, dims))
         * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),),
-    params=("dims", "keepdim"), row=(0, 1), integers="float",
+    params=("dims", "keepdim"), batch=along, row=(0, 1), integers="float",
     samples=joined(
         REAL_REDUCED, of_values(DEAD_ROW, params=((1,), False)),
         of_values([[0.5 + 1j, 2.0 - 2j], [1j, -0.3]], params=((1,), False), smooth=True),
@@ -180,18 +185,18 @@ _logsumexp_op = define(
 )  # fmt: skip
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
-    arity=2, params=("dim",), row=(0, None),
+    arity=2, params=("dim",), batch=along, row=(0, None),
     samples=cases(((2, 3), (2, 3), (1,)), ((4, 2), (4, 2), (0,)), ((3,), (3,), (0,)), ((2, 0), (2, 0), (1,))),
 )  # fmt: skip
 ROWS = joined(cases(((2, 3), (1,)), ((2, 3, 2), (1,)), ((2, 0), (1,))), of_values(DEAD_ROW, params=(1,)))
 _softmax_op = define(
     "softmax", "general", lambda x, dim: kernels.softmax(x, dim),
-    (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),), params=("dim",), row=(0, None),
+    (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),), params=("dim",), batch=along, row=(0, None),
     samples=ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", lambda x, dim: kernels.log_softmax(x, dim),
-    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), row=(0, None),
+    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), batch=along, row=(0, None),
     samples=ROWS,
 )  # fmt: skip
 
@@ -216,7 +221,7 @@ def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
 
 
 define(
-    "tie_share", "constant", _tie_share, arity=2, params=("dims", "keepdim"),
+    "tie_share", "constant", _tie_share, arity=2, params=("dims", "keepdim"), batch=along,
     samples=of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [2.0, 0.0], params=((1,), False)),
 )  # fmt: skip
 
@@ -239,10 +244,10 @@ def _largest(x: Any, dims: Dims, keepdim: bool) -> Any:
 
 
 _amax = define("amax", "general", _largest, (d_extreme,),
-               params=("dims", "keepdim"), row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
+               params=("dims", "keepdim"), batch=along, row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
                samples=EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: min_reduce(x, axis=dims, keepdims=keepdim), (d_extreme,),
-               params=("dims", "keepdim"), row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
+               params=("dims", "keepdim"), batch=along, row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
                samples=EXTREMES)  # fmt: skip
 
 # Extremes with their index: the gradient follows the index.
@@ -278,6 +283,7 @@ _max_dim = define(
     (d_pick,),
     outputs=2,
     params=("dim", "keepdim"),
+    batch=along,
     display="Max",
     refuses=no_kernel("c", "max_cpu"),
     samples=PICKED,
@@ -289,6 +295,7 @@ _min_dim = define(
     (d_pick,),
     outputs=2,
     params=("dim", "keepdim"),
+    batch=along,
     display="Min",
     refuses=no_kernel("c", "min_cpu"),
     samples=PICKED,
@@ -347,16 +354,18 @@ def _taken() -> Iterator[Sample]:
 define(
     "scatter_zeros", "linear", _scatter_zeros,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
+    batch=batching.shape_and_dims(1),
     samples=_placed,
 )  # fmt: skip
 define(
     "scatter_sum", "linear", _scatter_sum,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
+    batch=batching.shape_and_dims(1),
     wide=True, samples=_placed_twice,
 )  # fmt: skip
 define(
     "take_along", "linear", take_along,
-    (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None), arity=2, params=("dim",),
+    (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None), arity=2, params=("dim",), batch=along,
     samples=_taken,
 )  # fmt: skip
 
@@ -415,17 +424,18 @@ def _scan_back(xp: Any, g: Any, a: Any, dim: int) -> Any:
 
 
 define("shift", "linear", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),),
-       params=("dim", "by", "fill"),
+       params=("dim", "by", "fill"), batch=along,
        samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 0.0)), complex_too=True))  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
      lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)),
-    arity=2, params=("dim",), samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
+    arity=2, params=("dim",), batch=along, samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
 )  # fmt: skip
 _cumprod = define(
     "cumprod", "general", lambda x, dim: np.multiply.accumulate(x, axis=dim),
     (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),), params=("dim",),
+    batch=along,
     samples=joined(
         cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
         of_values([3.0, 0.0, 2.0, 0.0], params=(0,), smooth=True),
@@ -434,7 +444,7 @@ _cumprod = define(
 _cumsum = define(
     "cumsum", "linear",
     kernels.cumsum,
-    (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"), wide=True,
+    (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"), batch=along, wide=True,
     samples=cases(((4,), (0, False)), ((2, 3), (1, True)), ((0, 2), (0, False)), complex_too=True),
 )  # fmt: skip
 
@@ -464,7 +474,7 @@ def _d_logcumsumexp(xp: Any, g: Any, ans: Any, x: Any, dim: int) -> Any:
 
 
 _logcumsumexp_op = define(
-    "logcumsumexp", "general", _logcumsumexp, (_d_logcumsumexp,), params=("dim",),
+    "logcumsumexp", "general", _logcumsumexp, (_d_logcumsumexp,), params=("dim",), batch=along,
     refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
     samples=joined(
         cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
@@ -509,12 +519,12 @@ PRODUCTS = joined(
     cases(((4,), (0, False)), ((2, 3), (1, True)), ((2, 0), (1, False)), complex_too=True),
     of_values([2.0, 3.0, 0.0, 0.0], params=(0, False), smooth=True),
 )
-define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",), samples=joined(
+define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",), batch=along, samples=joined(
     cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
     of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
 ))  # fmt: skip
 _prod = define("prod", "general", lambda x, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), (_d_prod,),
-               params=("dim", "keepdim"), row=(0, 1), samples=PRODUCTS)  # fmt: skip
+               params=("dim", "keepdim"), batch=along, row=(0, 1), samples=PRODUCTS)  # fmt: skip
 
 INDEXED = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=(1, False))
 COUNTED = of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,), False))
@@ -527,9 +537,9 @@ def _real_not_bool(name: str) -> Refusal:
 
 
 _argmax = define("argmax", "constant", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
-                 params=("dim", "keepdim"), refuses=_real_not_bool("argmax"), samples=INDEXED)  # fmt: skip
+                 params=("dim", "keepdim"), batch=along, refuses=_real_not_bool("argmax"), samples=INDEXED)  # fmt: skip
 _argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
-                 params=("dim", "keepdim"), refuses=_real_not_bool("argmin"), samples=INDEXED)  # fmt: skip
+                 params=("dim", "keepdim"), batch=along, refuses=_real_not_bool("argmin"), samples=INDEXED)  # fmt: skip
 
 
 def _flag(x: Any, result: Any) -> Any:
@@ -538,10 +548,11 @@ def _flag(x: Any, result: Any) -> Any:
 
 
 _all = define("all", "constant", lambda x, dims, keepdim: _flag(x, np.all(x, axis=dims, keepdims=keepdim)),
-              params=("dims", "keepdim"), samples=COUNTED)  # fmt: skip
+              params=("dims", "keepdim"), batch=along, samples=COUNTED)  # fmt: skip
 _any = define("any", "constant", lambda x, dims, keepdim: _flag(x, np.any(x, axis=dims, keepdims=keepdim)),
-              params=("dims", "keepdim"), samples=COUNTED)  # fmt: skip
+              params=("dims", "keepdim"), batch=along, samples=COUNTED)  # fmt: skip
 _count_nonzero = define("count_nonzero", "constant", lambda x, dims: np.count_nonzero(x, axis=dims), params=("dims",),
+    batch=along,
                         samples=of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,),)))  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------- public functions

@@ -18,6 +18,7 @@ from .. import errors
 from ..core.kinds import is_floating
 from ..core.op import TABLE
 from ..core.record import wrap
+from . import batching
 from .conv import integers, tensors
 from .define import define
 from .operands import tensor, to_dtype
@@ -214,7 +215,7 @@ def _resample(x: Any, axis: int, spec: Spec, transposed: bool) -> Any:
 define(
     "resample", "linear", _resample,
     (lambda xp, g, ans, x, axis, spec, transposed: xp.resample(g, axis, spec, not transposed),),
-    params=("axis", "spec", "transposed"), display="Upsample", wide=True,
+    params=("axis", "spec", "transposed"), display="Upsample", wide=True, batch=batching.together(0),
     samples=cases(
         ((2, 3), (1, ("linear", 3, 5, False, None), False)),
         ((2, 3), (0, ("cubic", 2, 5, True, None), False)),

@@ -9,6 +9,7 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box, wrap
+from . import batching
 from .define import define
 from .index import WRITES, Index, Places, add_into, grid_write, line_of, sliced_source, written
 from .operands import tensor
@@ -48,7 +49,10 @@ def _d_scattered(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any
     return xp.index(g / _ties(xp, ans, x, v, index), index) * xp.tie(v, xp.index(ans, index))
 
 
-define("tie", "constant", _tie, arity=2, samples=of_values([1.0, 2.0, float("nan")], [1.0, 3.0, float("nan")]))
+define(
+    "tie", "constant", _tie, arity=2, batch=batching.pointwise,
+    samples=of_values([1.0, 2.0, float("nan")], [1.0, 3.0, float("nan")]),
+)  # fmt: skip
 TWICE = (np.array([0, 2, 2, 1, 0]),)
 SCATTERED = joined(
     cases(((4,), (5,), (TWICE,)), ((3,), (0,), ((np.zeros(0, np.int64),),))),
@@ -58,7 +62,7 @@ SCATTERED = joined(
 for _name, _ufunc in (("scatter_amax", np.maximum), ("scatter_amin", np.minimum)):
     define(
         _name, "general", _extreme(_ufunc.at), (_d_kept, _d_scattered), arity=2, params=("index",), samples=SCATTERED,
-        display="ScatterReduce",
+        batch=batching.changed, display="ScatterReduce",
     )  # fmt: skip
 
 # ----------------------------------------------------------------------------------------------------------- reductions

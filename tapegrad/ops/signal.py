@@ -10,7 +10,7 @@ import numpy as np
 from .. import errors
 from ..arrays import dtypes
 from ..core.op import TABLE
-from . import fft
+from . import batching, fft
 from .create import finish, ones
 from .define import define
 from .operands import tensor
@@ -36,7 +36,7 @@ def _overlap_add(y: Any, length: int, step: int) -> Any:
     for k in range(blocks):
         block = y[..., k * step : (k + 1) * step]
         out[..., k : k + count, : block.shape[-1]] += block
-    flat = out.reshape(*lead, -1)[..., :length]
+    flat = out.reshape(*lead, (count + blocks) * step)[..., :length]
     if flat.shape[-1] == length:
         return np.ascontiguousarray(flat)
     return np.concatenate([flat, np.zeros((*lead, length - flat.shape[-1]), y.dtype)], -1)
@@ -44,13 +44,13 @@ def _overlap_add(y: Any, length: int, step: int) -> Any:
 
 define(
     "frames", "linear", _frames, (lambda xp, g, ans, x, count, size, step: xp.overlap_add(g, x.shape[-1], step),),
-    params=("count", "size", "step"),
+    params=("count", "size", "step"), batch=batching.last,
     samples=cases(((2, 7), (3, 3, 2)), ((6,), (2, 2, 4)), ((9,), (2, 4, 1)), complex_too=True),
 )  # fmt: skip
 define(
     "overlap_add", "linear", _overlap_add,
     (lambda xp, g, ans, y, length, step: xp.frames(g, y.shape[-2], y.shape[-1], step),), params=("length", "step"),
-    wide=True, samples=cases(((2, 3, 3), (7, 2)), ((2, 2), (6, 4)), ((2, 4), (9, 1)), complex_too=True),
+    batch=batching.last, wide=True, samples=cases(((2, 3, 3), (7, 2)), ((2, 2), (6, 4)), ((2, 4), (9, 1)), complex_too=True),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------- transforms

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..core.op import TABLE
+from . import batching
+from .batching import along
 from .define import define
 from .operands import each, no_kernel, refused_as, tensor
 from .reduce import backwards, d_extreme, d_pick, not_empty, pick, starts_along, take_along
@@ -53,7 +55,7 @@ def _sort_forward(x: Any, dim: int, descending: bool, stable: bool) -> Any:
 
 def _topk_forward(x: Any, k: int, dim: int, largest: bool) -> Any:
     n = x.shape[dim]
-    if 0 < k <= FEW and x.dtype.kind == "f" and (picked := _topk_picked(x, k, dim, largest)) is not None:
+    if 0 < k <= FEW and x.size and x.dtype.kind == "f" and (picked := _topk_picked(x, k, dim, largest)) is not None:
         return picked
     if n <= SHORT or k in (0, n):
         return tuple([np.ascontiguousarray(part_along(a, dim, 0, k)) for a in _ordered(x, dim, largest)])
@@ -107,16 +109,24 @@ def _d_running(xp: Any, gs: Any, ans: Any, x: Any, dim: int) -> Any:
     return xp.scatter_sum(gs[0], ans[1], x.shape, dim)
 
 
+def _flattened(x: Any, dims: Any) -> Any:
+    """The last dimensions, or all, as one."""
+    lead = 0 if dims is None else x.ndim - len(dims)
+    return x.reshape(*x.shape[:lead], math.prod(x.shape[lead:]))
+
+
 def _median_value(x: Any, dims: Any, keepdim: bool) -> Any:
-    flat = x.reshape(-1)
-    value = np.partition(flat, [(flat.size - 1) // 2, flat.size - 1])
-    return np.asarray(value[-1] if value[-1] != value[-1] else value[(flat.size - 1) // 2])
+    rows = _flattened(x, dims)
+    middle = (rows.shape[-1] - 1) // 2
+    ordered = np.partition(rows, [middle, rows.shape[-1] - 1])
+    last = ordered[..., -1]
+    return np.asarray(np.where(last != last, last, ordered[..., middle]))
 
 
 def _nanmedian_value(x: Any, dims: Any, keepdim: bool) -> Any:
-    flat = x.reshape(-1)
-    there = flat[flat == flat]
-    return _median_value(there if there.size else flat, dims, keepdim)
+    rows = np.sort(_flattened(x, dims))
+    there = np.maximum(np.count_nonzero(rows == rows, axis=-1, keepdims=True), 1)
+    return np.take_along_axis(rows, (there - 1) // 2, -1)[..., 0]
 
 
 def _median_place(x: Any, axis: int) -> Any:
@@ -161,7 +171,7 @@ def _mode_place(x: Any, axis: int) -> Any:
 
 RANKED = of_values([[2.0, 1.0, 2.0, 0.0], [NAN, 1.0, -1.0, 3.0]], params=(1,))
 _sort = define(
-    "sort", "general", _sort_forward, (_d_distinct,), outputs=2, params=("dim", "descending", "stable"),
+    "sort", "general", _sort_forward, (_d_distinct,), outputs=2, params=("dim", "descending", "stable"), batch=along,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=joined(
         cases(((2, 3), (1, False, True)), ((4, 2), (0, True, True)), ((0, 2), (0, False, False))),
         cases(((99,), (0, True, False)), smooth=False),
@@ -169,12 +179,12 @@ _sort = define(
     ),
 )  # fmt: skip
 _argsort = define(
-    "argsort", "constant", _order, params=("dim", "descending", "stable"),
+    "argsort", "constant", _order, params=("dim", "descending", "stable"), batch=along,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"),
     samples=of_values([[2.0, 1.0, 2.0, 0.0]], params=(1, True, True)),
 )  # fmt: skip
 _topk = define(
-    "topk", "general", _topk_forward, (_d_topk,), outputs=2, params=("k", "dim", "largest"),
+    "topk", "general", _topk_forward, (_d_topk,), outputs=2, params=("k", "dim", "largest"), batch=batching.dims(1),
     refuses=each(
         refused_as("c", "topk does not support complex dtypes on CPU"),
         refused_as("b", "topk does not support bool dtypes on CPU"),
@@ -182,22 +192,23 @@ _topk = define(
     samples=cases(((2, 5), (2, 1, True)), ((4, 2), (3, 0, False)), ((3,), (3, 0, True)), ((3,), (0, 0, True))),
 )  # fmt: skip
 _cummax = define(
-    "cummax", "general", _running(np.maximum), (_d_running,), outputs=2, params=("dim",),
+    "cummax", "general", _running(np.maximum), (_d_running,), outputs=2, params=("dim",), batch=along,
     refuses=no_kernel("c"), samples=joined(cases(((5,), (0,)), ((2, 4), (1,)), ((0, 2), (0,))), RANKED),
 )  # fmt: skip
 _cummin = define(
-    "cummin", "general", _running(np.minimum), (_d_running,), outputs=2, params=("dim",),
+    "cummin", "general", _running(np.minimum), (_d_running,), outputs=2, params=("dim",), batch=along,
     refuses=no_kernel("c"), samples=joined(cases(((5,), (0,)), ((2, 4), (1,)), ((0, 2), (0,))), RANKED),
 )  # fmt: skip
 _median = define(
-    "median", "general", _median_value, (d_extreme,), params=("dims", "keepdim"), row=(0, 1),
+    "median", "general", _median_value, (d_extreme,), params=("dims", "keepdim"), batch=along, row=(0, 1),
     refuses=no_kernel("cb"), samples=joined(
         cases(((5,), (None, False)), ((2, 3), (None, False)), ((), (None, False))),
         of_values([1.0, 2.0, 2.0, 3.0], params=(None, False)),
     ),
 )  # fmt: skip
 _median_dim = define(
-    "median_dim", "general", pick(_median_place), (d_pick,), outputs=2, params=("dim", "keepdim"), display="Median",
+    "median_dim", "general", pick(_median_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
+    batch=along, display="Median",
     refuses=no_kernel("cb", "median_cpu"), samples=joined(
         cases(((2, 3), (1, False)), ((4, 2), (0, True))),
         of_values([[2.0, 1.0, 2.0, 0.0], [NAN, 1.0, -1.0, 3.0]], params=(1, False)),
@@ -205,24 +216,26 @@ _median_dim = define(
 )  # fmt: skip
 WITH_NAN = of_values([[2.0, 1.0, 2.0, 0.0], [NAN, 1.0, NAN, 3.0]], params=(1, False))
 _nanmedian = define(
-    "nanmedian", "general", _nanmedian_value, (d_extreme,), params=("dims", "keepdim"), row=(0, 1),
+    "nanmedian", "general", _nanmedian_value, (d_extreme,), params=("dims", "keepdim"), batch=along, row=(0, 1),
     refuses=no_kernel("cb"), samples=joined(
         cases(((5,), (None, False)), ((2, 3), (None, False))), of_values([1.0, NAN, 2.0, 2.0, 3.0], params=(None, False)),
     ),
 )  # fmt: skip
 _nanmedian_dim = define(
-    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
+    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), outputs=2, params=("dim", "keepdim"), batch=along,
     display="Nanmedian", refuses=no_kernel("cb"), samples=joined(cases(((2, 3), (1, False)), ((4, 2), (0, True))), WITH_NAN),
 )  # fmt: skip
 _kthvalue = define(
-    "kthvalue", "general", _kth_forward, (d_pick,), outputs=2, params=("dim", "keepdim", "k"), refuses=no_kernel("cb"),
+    "kthvalue", "general", _kth_forward, (d_pick,), outputs=2, params=("dim", "keepdim", "k"),
+    batch=along, refuses=no_kernel("cb"),
     samples=joined(
         cases(((2, 5), (1, False, 2)), ((4, 2), (0, True, 4)), ((0, 3), (1, False, 1))),
         of_values([[2.0, 1.0, 3.0], [NAN, 1.0, 2.0]], params=(1, False, 3)),
     ),
 )  # fmt: skip
 _mode = define(
-    "mode", "general", pick(_mode_place), (d_pick,), outputs=2, params=("dim", "keepdim"), refuses=no_kernel("c"),
+    "mode", "general", pick(_mode_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
+    batch=along, refuses=no_kernel("c"),
     samples=joined(
         cases(((2, 3), (1, False)), ((4, 2), (0, True))),
         of_values([[2.0, 1.0, 2.0, 1.0], [3.0, 1.0, 2.0, 3.0]], params=(1, False)),

@@ -18,7 +18,7 @@ from ..arrays import special as kernels
 from ..arrays.kernels import erfinv as erfinv_kernel
 from ..core.op import TABLE
 from ..core.record import Box, wrap
-from . import elementwise
+from . import batching, elementwise
 from .define import binary, define, named, unary
 from .operands import no_kernel, operand, promoted, tensor
 from .samples import REAL, Sample, complex_uniform, domain, joined, pairs, uniform
@@ -116,7 +116,7 @@ _igammac, _ = binary(
 define(
     "igamma_shape", "general", kernels.igamma_shape,
     (lambda xp, g, ans, a, x, order: g * xp.igamma_shape(a, x, order + 1), _d_shape_by_x), arity=2, params=("order",),
-    samples=_shapes_and_orders,
+    batch=batching.pointwise, samples=_shapes_and_orders,
 )  # fmt: skip
 
 

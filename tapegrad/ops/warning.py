@@ -2,16 +2,4 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-
-from ..core.record import MARK
-
-
-def warn(text: str) -> None:
-    """A warning that points at the line outside the package that called."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and MARK in frame.f_globals:
-        frame = frame.f_back
-        level += 1
-    warnings.warn(text, stacklevel=level)
+from ..core.warning import warn as warn

@@ -1,0 +1,174 @@
+"""torch.autograd.graph: nodes and edges of the graph, hooks on what it saves, hooks on several gradients."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal
+
+from .. import errors
+from ..core import record, saved
+from ..core.alias import slot_of
+from ..core.hooks import MULTI, Task
+from ..core.leaves import leaf_of
+from ..core.node import GradientEdge, Handle, Node, node_of, output_number, register_hook
+from ..core.record import Box
+from ..core.state import PACKING, TASK
+
+__all__ = [
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
+    "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip
+
+DISABLED: ContextVar[str | None] = ContextVar("tapegrad_hooks_disabled", default=None)
+
+
+class saved_tensors_hooks(saved.Packing):
+    """Inside, what an operation saves for the backward pass goes through hooks.
+
+    Args:
+        pack_hook: pack_hook(tensor) is called for every saved tensor; what it returns, anything, is kept in its place.
+        unpack_hook: takes that and returns a tensor of the same shape and values; called once when the backward of the
+            operation runs, in every pass.
+
+    Hooks run without recording. Of nested pairs the innermost acts. Gradients of any order see the saved tensors where they
+    were in the graph, whatever history the unpacked ones have.
+
+    Raises:
+        RuntimeError: where hooks are disabled, for a pack_hook that writes into its tensor, for another shape.
+        TypeError: if unpack_hook returns no tensor.
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def keep(self, array: Any, slot: int) -> saved.Packed:
+        given = record.wrap(array, slot)
+        if slot < 0 and type(leaf_of(slot)) is record.Parameter:
+            given = record.new(record.Parameter)
+            given._d, given._s, given._st = array, slot, None
+        value = saved.unrecorded(self.pack_hook, given)
+        if slot_of(given) != slot or given._d is not array:
+            raise errors.packed_in_place()
+        return saved.Packed(array, value, self.unpack_hook)
+
+    def __enter__(self) -> Any:
+        message = DISABLED.get()
+        if message is not None:
+            raise RuntimeError(message)
+        return super().__enter__()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Inside, saved tensors are kept in the CPU's memory, where all tensors are: nothing is copied."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda t: t.detach(), lambda t: t)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside, to set hooks on saved tensors raises RuntimeError with this message; so does this where they are set."""
+    if PACKING.get() is not None:
+        raise RuntimeError(error_message)
+    previous = DISABLED.get()
+    DISABLED.set(error_message)
+    try:
+        yield
+    finally:
+        DISABLED.set(previous)
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[None]:
+    """Inside, tensors saved for the backward pass may be written in place. They always may: a write copies what is saved."""
+    yield
+
+
+def increment_version(tensor: Any) -> None:
+    """Does nothing, for a tensor or several of them: writes are kept from saved tensors without version numbers."""
+    for t in [tensor] if isinstance(tensor, Box) else tensor:
+        if not isinstance(t, Box):
+            raise TypeError(f"increment_version expects each element of the iterable to be a tensor, got {type(t).__name__}")
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """The edge at which the gradient of a tensor arrives: `autograd.grad` and `backward` take it in the tensor's place.
+
+    It keeps the graph alive, not the tensor.
+
+    Raises:
+        RuntimeError: for a tensor that does not require grad.
+    """
+    slot = slot_of(tensor)
+    node = node_of(slot)
+    if node is None:
+        raise errors.edge_untracked()
+    return GradientEdge(node, output_number(slot))
+
+
+class MultiHandle(Handle):
+    """The handle of hooks that belong together."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: list[Handle]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+
+class MultiHook:
+    """Gradients that one pass has brought to several tensors, until all have come."""
+
+    def __init__(self, slots: list[int], fn: Callable[[Any], Any]) -> None:
+        self.slots = [s + 0 for s in slots]  # equal ints, not the same, which would keep their entries
+        self.fn = fn
+        self.got: weakref.WeakKeyDictionary[Task, dict[int, Any]] = weakref.WeakKeyDictionary()
+        MULTI.add(self)
+
+    def take(self, i: int, grad: Any) -> None:
+        task = TASK.get()
+        got = self.got.setdefault(task, {})
+        got[i] = grad
+        if len(got) == sum([s in task.runs for s in self.slots]):
+            del self.got[task]
+            self.fn([got.get(n) for n in range(len(self.slots))])
+
+    def first(self, grad: Any) -> None:
+        task = TASK.get()
+        if task not in self.got:
+            self.got[task] = {}
+            self.fn(grad)
+
+    def nth(self, i: int) -> Callable[[Any], None]:
+        return lambda grad: self.take(i, grad)
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: Literal["all", "any"] = "all"
+) -> Handle:
+    """A hook on the gradients of several tensors.
+
+    Args:
+        tensors: tensors that require grad.
+        fn: with mode "all", called in every pass with the list of gradients when the last of those that the pass computes is
+            there, None for the others; with "any", called with the first gradient.
+        mode: "all" or "any".
+
+    Returns:
+        A handle whose `remove()` takes the hook away.
+    """
+    if mode not in ("all", "any"):
+        raise errors.multi_mode(("all", "any"), mode)
+    if mode == "any":
+        tensors = [t for t in tensors if slot_of(t)]
+    elif not all(slot_of(t) for t in tensors):
+        raise AssertionError("Expected gradient function to be set")
+    hook = MultiHook([slot_of(t) for t in tensors], fn)
+    handles = [register_hook(t, hook.first if mode == "any" else hook.nth(i)) for i, t in enumerate(tensors)]
+    return MultiHandle(handles)
