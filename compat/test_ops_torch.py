@@ -245,9 +245,9 @@ def exponentials(x, dim):
 # Parts of rules, which PyTorch does not have.
 INTERNAL = {
     "airy", "alias", "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean", "bessel_ratio", "bessel_y",
-    "by_sign", "cast_whole", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "elu_slope", "exp_diff",
-    "gelu_slope", "gelu_tanh_slope", "hardswish_slope", "igamma_shape", "inverse_gaps", "inverse_sizes", "largest",
-    "linear_scan", "log_loss", "log_ndtr_derivative", "lu_permutation", "matrix_exp_derivative", "norm_scale",
+    "by_sign", "cast_whole", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "elu_slope",
+    "exp_diff", "gelu_slope", "gelu_tanh_slope", "hardswish_slope", "igamma_shape", "inverse_gaps", "inverse_sizes",
+    "largest", "linear_scan", "log_loss", "log_ndtr_derivative", "lu_permutation", "matrix_exp_derivative", "norm_scale",
     "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route", "prod_others",
     "product_sum", "rank", "resample", "safe_div", "safe_reciprocal", "share", "shift", "sigmoid_slope", "silu_slope",
     "sin_ratio", "softplus_slope", "standardize", "standardize_back", "strided_sum", "tie", "tie_share", "to_complex",

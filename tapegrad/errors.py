@@ -160,6 +160,34 @@ def index_failed(op: str, shape: Sequence[int], cause: Exception) -> Exception:
 # ------------------------------------------------------------------------------------------------------------ autograd
 
 
+def escaped(transform: str) -> RuntimeError:
+    return RuntimeError(
+        f"a value from inside {transform} was used after that {transform} had ended. Return it from the function instead of "
+        "storing it."
+    )
+
+
+def vmap_loop() -> str:
+    return (
+        "vmap: this line asks for the value of a single sample, so the function ran for one sample after the other, which is "
+        "slow. Where the value decides what is computed, tg.where(condition, a, b) keeps it batched."
+    )
+
+
+def captured_write(transform: str) -> RuntimeError:
+    return RuntimeError(
+        f"{transform}: a tensor from outside the function was written in place with a value that depends on the transformed "
+        "arguments. Return the new value, or write into a copy made inside the function (x = x.clone())."
+    )
+
+
+def captured_input(transform: str) -> RuntimeError:
+    return RuntimeError(
+        f"{transform}: autograd.grad by a tensor from outside the function: its result would not depend on the transformed "
+        "arguments. Pass the tensor to the function as an argument, or call requires_grad_() on a copy made inside it."
+    )
+
+
 def second_backward(node: str | None, place: Place | None = None, failed: bool = False) -> RuntimeError:
     text = (
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "

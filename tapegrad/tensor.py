@@ -17,6 +17,7 @@ import numpy as np
 
 from . import errors, printing
 from .arrays import dtypes
+from .core.level import LEVEL, level_of, raise_in_place
 from .core import alias, gradient, leaves, modes, node, record
 from .core.op import TABLE
 from .core.record import Box
@@ -228,6 +229,7 @@ class Tensor(Box, TableMethods):
         """Whether operations on it are recorded."""
         if self._st is not None:
             alias.sync_only(self)
+            return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.lower.requires_grad)
         return self._s != 0
 
     @requires_grad.setter
@@ -1030,6 +1032,9 @@ def set_leaf(t: Any, on: bool) -> None:
         if not slot:
             slot = t._leaf = -next_slot()
             leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
+        level = LEVEL.get()
+        if level is not None and level_of(t) is not level:
+            raise_in_place(t, level, False)
     a = t._st
     if on and type(a) is alias.Alias and not a.hchain:
         alias.write_history(t, slot)  # its views follow
@@ -1054,6 +1059,8 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any]) ->
 
 def overwrite(t: Any, source: Any) -> Any:
     """t[...] = source, of t's shape and dtype: into t's memory where others share it."""
+    if alias.lifted(t) or alias.lifted(source):
+        return alias.assign(t, TABLE["clone"].call(source), "copy")
     recorded = is_recording() and (t._s != 0 or source._s != 0)
     dst = alias.target(t)
     if dst is None:

@@ -107,16 +107,10 @@ def wide_sum(x: Array, axes: tuple[int, ...] | int | None, keepdims: bool) -> Ar
     return add_reduce(x, axis=axes, keepdims=keepdims)
 
 
-def dead(d: Array, g: Array) -> Array | None:
-    """Mask of the elements where the cotangent g is exactly 0 and the local derivative d is not finite; None if none is."""
-    mask = (g == 0) & ~np.isfinite(d)
-    return mask if mask.any() else None
-
-
 def without_dead(t: Array, g: Array) -> Array:
     """A product g * d with 0 where it is not finite and g is exactly 0."""
-    mask = dead(t, g)
-    return t if mask is None else np.where(mask, np.zeros((), t.dtype), t)
+    mask = (g == 0) & ~np.isfinite(t)
+    return np.where(mask, np.zeros((), t.dtype), t) if mask.any() else t
 
 
 def owns(x: Array) -> bool:
@@ -127,31 +121,6 @@ def owns(x: Array) -> bool:
 def fits(d: Array, g: Array) -> bool:
     """Whether g * d, large, may be written into d."""
     return owns(d) and d.nbytes >= HEAVY and d.shape == g.shape and d.dtype is g.dtype
-
-
-def guard_rows(t: Array, g: Array, dims: tuple[int, ...] | int | None, reduced: bool) -> Array:
-    """Mask of the elements of t to keep: all but non-finite ones in rows whose cotangent is wholly 0."""
-    if isinstance(dims, int):
-        dims = (dims,)
-    zero = g == 0
-    if dims is None:
-        zero = np.all(zero)
-    elif reduced:
-        zero = np.expand_dims(zero, dims)
-    else:
-        zero = np.all(zero, axis=dims, keepdims=True)
-    return ~(zero & ~np.isfinite(t))
-
-
-def guard_matrices(t: Array, gs: list[Array]) -> Array:
-    """Mask of the elements of t to keep: all but non-finite ones of matrices for which every cotangent is wholly 0."""
-    batch = t.shape[:-2]
-    dead = np.ones(batch, bool)
-    for g in gs:
-        if g.shape[: len(batch)] != batch:  # the cotangent of a matrix that others share
-            return np.ones(t.shape, bool)
-        dead &= (g == 0).reshape(*batch, -1).all(-1)
-    return ~dead[..., None, None] | np.isfinite(t)
 
 
 def own(g: Array) -> Array:
@@ -207,9 +176,8 @@ def install() -> None:
     record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
     record.services.quiet = quiet
     a = rules.arrays
-    a.all_finite, a.finite, a.unbroadcast, a.guard_rows = all_finite, finite, unbroadcast, guard_rows
-    a.guard_matrices = guard_matrices
-    a.dead, a.without_dead, a.owns, a.fits, a.multiply, a.type = dead, without_dead, owns, fits, np.multiply, np.ndarray
+    a.all_finite, a.finite, a.unbroadcast = all_finite, finite, unbroadcast
+    a.without_dead, a.owns, a.fits, a.multiply, a.type = without_dead, owns, fits, np.multiply, np.ndarray
     a.float32 = np.dtype(np.float32)
     a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence
     services = record.services

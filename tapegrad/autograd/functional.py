@@ -316,23 +316,28 @@ def jacobian(
             'inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
     several, given = as_tensors(inputs, "inputs", "jacobian")
-    conflict = '`strategy="forward-mode"`' if strategy == "forward-mode" else "`vectorized=True`" if vectorize else ""
-    if strict and conflict:
-        raise RuntimeError(
-            f"torch.autograd.functional.jacobian: `strict=True` and {conflict} are not supported together"
-            + (" (yet)." if strategy == "forward-mode" else ".")
-            + " Whether an output depends on an input is found out row by row in reverse mode."
-        )
+    forward = strategy == "forward-mode"
+    if strict and forward:
+        raise not_together('`strategy="forward-mode"` are not supported together (yet).')
     with enable_grad():
-        if strategy == "forward-mode":
+        if forward:
             create_graph = create_graph or any([x.requires_grad for x in given])
             several_outputs, blocks = forward_blocks(func, given, vectorize)
         else:
             xs = fresh(given, create_graph)
             several_outputs, ys = called(func, xs, "jacobian", strict)
+            if strict and vectorize:
+                raise not_together("`vectorized=True` are not supported together.")
             rows = batched_rows if vectorize else looped_rows
             blocks = [rows(i, y, xs, create_graph, strict) for i, y in enumerate(ys)]
     return finished(blocks, create_graph, several_outputs, several)
+
+
+def not_together(what: str) -> RuntimeError:
+    return RuntimeError(
+        f"torch.autograd.functional.jacobian: `strict=True` and {what} Whether an output depends on an input is found out "
+        "row by row in reverse mode."
+    )
 
 
 def basis(t: Any) -> Any:

@@ -139,6 +139,8 @@ def sync(t: Any) -> None:
     """Bring a tensor that shares memory up to date; make it private again if it is the last of its kind."""
     a = t._st
     if type(a) is not Alias:
+        if a is not None and a.level is not None:
+            services.refresh(t)
         return
     store, hist = a.store, a.hist
     if a.mver != store.ver:
@@ -184,8 +186,15 @@ def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
     return s
 
 
+def lifted(t: Any) -> bool:
+    """Whether a tensor is inside a forward transform; it shares no memory then, and `level` does what is done here."""
+    return t._st is not None and t._st.level is not None
+
+
 def view(t: Any, op: Op, *params: Any) -> Any:
     """The result of a view op as a tensor that shares memory and history with `t`."""
+    if lifted(t):
+        return services.lifted_view(t, op, params)
     a = alias_of(t)
     return view_of(t, a, op, params, op.forward(t._d, *params))
 
@@ -205,6 +214,8 @@ def layers(t: Any) -> tuple[Any, Any, Any]:
 
 def view_of_base(t: Any, op: Op, *params: Any) -> Any:
     """The result of a view op on the base whose history `t` shares."""
+    if lifted(t):
+        return services.lifted_view(t, op, params)
     a = alias_of(t)
     base = wrap(layers(t)[1], a.hist.slot)
     return view_of(base, Alias(a.store, a.chain[: len(a.chain) - len(a.hchain)], a.hist, (), a.cells), op, params,
@@ -235,6 +246,8 @@ def result_on_shared(t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
 
 def untracked_view(t: Any, op: Any, *params: Any) -> Any:
     """The result of a view op that passes no gradient on, on the same memory."""
+    if lifted(t):
+        return op.call(detached(t), *params)
     a = alias_of(t)
     v = wrap(op.forward(t._d, *params))
     v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0), ())
@@ -243,6 +256,8 @@ def untracked_view(t: Any, op: Any, *params: Any) -> Any:
 
 def detached(t: Any) -> Any:
     """The same memory without history."""
+    if lifted(t):
+        return services.lifted_detached(t)
     a = alias_of(t)
     v = wrap(t._d)
     v._st = Alias(a.store, a.chain, Hist(0), ())
@@ -284,7 +299,8 @@ def export(t: Any) -> Any:
 def sync_only(t: Any) -> None:
     a = t._st
     sync(t)
-    t._st = a
+    if type(a) is Alias:
+        t._st = a
 
 
 def foreign(array: Any) -> Any:
@@ -296,6 +312,9 @@ def foreign(array: Any) -> Any:
 
 def rebind(t: Any, v: Any) -> None:
     """`t.data = v`: t takes v's values; its own history stays."""
+    if lifted(t) or lifted(v):
+        services.lifted_assign(t, detached(v))
+        return
     sync_only(t)
     a, b = t._st, v._st
     if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
@@ -313,6 +332,7 @@ def rebind(t: Any, v: Any) -> None:
 def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
     """Refuse what PyTorch refuses: leaves that require grad, their views, expanded tensors, no_grad views."""
     a = t._st
+    services.remember_value(t)
     if type(a) is Alias:
         sync_only(t)
     if is_recording():
@@ -450,6 +470,8 @@ def slot_of(t: Any) -> int:
 def plain_operands(t: Any, operands: tuple[Any, ...]) -> bool:
     """Whether NumPy's in-place ufunc does what PyTorch does: one dtype, or Python scalars on a float tensor."""
     dtype = t._d.dtype
+    if lifted(t) or any([isinstance(o, Box) and lifted(o) for o in operands]):
+        return False
     if dtype.kind != "f" or dtype in HALF:
         return False
     return all(
@@ -468,6 +490,8 @@ def assign(t: Any, result: Any, name: str) -> Any:
             raise errors.inplace_dtype(name, r.dtype, d.dtype)
         result = TABLE["cast"].call(result, d.dtype)
         r = result._d
+    if lifted(t) or lifted(result):
+        return services.lifted_assign(t, result)
     recorded = is_recording() and (t._s != 0 or result._s != 0)
     if type(t._st) is Alias:
         target(t)[...] = r
@@ -483,6 +507,8 @@ def put(t: Any, index: Any, value: Any, op: Op) -> Any:
     value_slot = slot_of(value)
     recorded = is_recording() and (slot_of(t) != 0 or value_slot != 0)
     check_writable(t, op.name, recorded)
+    if lifted(t) or lifted(value):
+        return services.lifted_assign(t, op.call(t, value, index))
     v = value._d
     dst = target(t)
     if dst is None:

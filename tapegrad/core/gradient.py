@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import errors
 from .alias import Alias, save, sync_only
+from .level import level_of
 from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
 from .node import GradientEdge, tensor_at
 from .record import Box, wrap
@@ -23,41 +24,48 @@ def as_list(value: Any) -> list[Any]:
     return [value] if single else list(value)
 
 
-def seed(i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
-    """(slot, cotangent) of an output, checked and converted to its dtype."""
+def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
+    """(slot, cotangent) of an output, checked and converted to its dtype: an array, or a tensor if recorded or lifted."""
     if isinstance(output, GradientEdge):
         output = tensor_at(output)
     if not isinstance(output, Box):
         raise errors.bad_input("backward", type(output).__name__)
     sync_only(output) if type(output._st) is Alias else None
+    if cotangent is not None and not isinstance(cotangent, Box):
+        raise errors.cotangent_type(type(cotangent).__name__)
+    y = output._d
+    if cotangent is None and y.size != 1:
+        raise errors.not_scalar(y.shape) if output.requires_grad else errors.no_grad_fn(i, is_recording())  # type: ignore[attr-defined]
+    while not output._s and (level := level_of(output)) is not None:
+        output = level.beneath(output, function)
+        cotangent = None if cotangent is None else level.beneath(cotangent, "")
+    y = output._d
     if not output._s:
         raise errors.no_grad_fn(i, is_recording())
-    y = output._d
     if cotangent is None:
-        if y.size != 1:
-            raise errors.not_scalar(y.shape)
         if y.dtype.kind == "c":
             raise errors.not_real(y.dtype)
         g = arrays.ones_like(y)
-        return output._s, wrap(g) if record else g
-    if not isinstance(cotangent, Box):
-        raise errors.cotangent_type(type(cotangent).__name__)
+        return output._s, wrap(g) if record or level_of(output) is not None else g
     sync_only(cotangent) if type(cotangent._st) is Alias else None
     if cotangent._d.shape != y.shape:
         raise errors.cotangent_shape(i, cotangent._d.shape, y.shape)
     if (cotangent._d.dtype.kind == "c") != (y.dtype.kind == "c"):
         raise errors.cotangent_complex(i, cotangent._d.dtype, y.dtype)
-    if record:
+    if record or level_of(output) is not None or level_of(cotangent) is not None:
         return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)  # type: ignore[attr-defined]
     return output._s, save(cotangent).astype(y.dtype, copy=False)
 
 
-def seeds(outputs: list[Any], cotangents: list[Any], record: bool) -> list[tuple[int, Any]]:
+def seeds(function: str, outputs: list[Any], cotangents: list[Any], record: bool) -> list[tuple[int, Any]]:
     if len(cotangents) == 1 and cotangents[0] is None:
         cotangents = [None] * len(outputs)
     if len(cotangents) != len(outputs):
         raise errors.cotangent_count(len(cotangents), len(outputs))
-    return [seed(i, y, g, record) for i, (y, g) in enumerate(zip(outputs, cotangents, strict=True))]
+    roots = [seed(function, i, y, g, record) for i, (y, g) in enumerate(zip(outputs, cotangents, strict=True))]
+    if any([isinstance(g, Box) for _, g in roots]):
+        return [(s, g if isinstance(g, Box) else wrap(g)) for s, g in roots]
+    return roots
 
 
 def backward(
@@ -78,7 +86,7 @@ def backward(
         if not wanted:
             raise errors.empty_inputs("backward")
         wanted = [input_of("backward", i, t) for i, t in enumerate(wanted)]
-    roots = seeds(as_list(tensors), as_list(grad_tensors), create_graph)
+    roots = seeds("backward", as_list(tensors), as_list(grad_tensors), create_graph)
     slots = None if wanted is None else {t._s for t in wanted}
     finals = Pass(roots, slots, create_graph, retain).run()
     if wanted is None:
@@ -155,7 +163,7 @@ def grad(
 def _grad(
     ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
 ) -> tuple[Any, ...]:
-    roots = seeds(ys, gs, record)
+    roots = seeds("grad", ys, gs, record)
     required = None if unused_ok else [t._s for t in wanted]
     finals = Pass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
     if WATCHED_LEAVES:
@@ -164,7 +172,7 @@ def _grad(
     for t in wanted:
         g = finals.get(t._s) if t._s else None
         if g is not None:
-            result.append(twin(g) if record else wrap(arrays.own(g)))
+            result.append(twin(g) if isinstance(g, Box) else wrap(arrays.own(g)))
         elif materialize:
             result.append(wrap(arrays.zeros(t._d.shape, t._d.dtype)))
         else:

@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import errors
 from . import alias
+from .level import LEVEL, level_of, relabelled, remember, remember_value
 from .record import Box, Extra, services, wrap
 from .rules import TENSOR_XP, arrays
 from .state import restore_recording, set_recording
@@ -81,7 +82,7 @@ def forget_cell(home: Tape, slot: int) -> None:
 def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> Any:
     """Each hook sees what the one before it made of the gradient: by returning another, or by writing in place."""
     for hook in list(hooks.values()):
-        given = twin(g) if record else wrap(g)
+        given = twin(g) if isinstance(g, Box) else wrap(g)
         shape, dtype = given._d.shape, given._d.dtype
         result = hook(given)
         if result is None:
@@ -93,7 +94,7 @@ def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> A
             raise errors.hook_shape(getattr(hook, "__name__", repr(hook)), result._d.shape, shape)
         if result._d.dtype != dtype:
             raise errors.hook_dtype(getattr(hook, "__name__", repr(hook)), dtype, result._d.dtype)
-        g = result if record else alias.save(result)
+        g = result if isinstance(g, Box) else alias.save(result)
     return g
 
 
@@ -101,10 +102,7 @@ def twin(t: Any) -> Any:
     """Another tensor of the same value and history: what is written into one does not show in the other."""
     if type(t._st) is alias.Alias:
         return TENSOR_XP.clone(t)
-    out = wrap(t._d, t._s)
-    if t._st is not None:
-        out._st = Extra(t._st.cells)
-    return out
+    return relabelled(t, t._s)
 
 
 def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
@@ -113,7 +111,9 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
     In place into a gradient that is not itself tracked, else a recorded sum. Whatever can fail has been done then.
     """
     old = getattr(t, "_g", None)
-    if record:
+    if isinstance(g, Box):
+        while (level := level_of(g)) is not None and level is not level_of(t):
+            g = level.fallen(g)
         return (twin(g) if old is None else old + g), False
     if old is None:
         return wrap(arrays.own(g)), False
@@ -129,9 +129,20 @@ def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
     with ACCUMULATING:
         parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
         for t, g, gradient, in_place in parts:
+            remember_gradient(t)
             t._g = gradient
             if in_place:
                 gradient._d += g
+
+
+def remember_gradient(t: Any) -> None:
+    """Note a tensor's gradient before it changes inside a transform."""
+    if LEVEL.get() is None:
+        return
+    old = getattr(t, "_g", None)
+    if old is not None:
+        remember_value(old)
+    remember((id(t), "grad"), lambda: setattr(t, "_g", old))
 
 
 ACCUMULATING = threading.RLock()

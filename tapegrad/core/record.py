@@ -43,6 +43,7 @@ class Extra:
     """What a tensor carries besides its array: cells of hooks that it and its results keep alive."""
 
     __slots__ = ("cells",)
+    level: Any = None  # of a tensor inside a forward transform; see `level`
 
     def __init__(self, cells: frozenset[Any] | None) -> None:
         self.cells = cells
@@ -62,6 +63,12 @@ class Services:
 
     save: Callable[[Any], Any]  # the array of such a tensor that the tape may keep
     result_on_shared: Callable[[Any, Op, tuple[Any, ...], Any], Any]  # a view, if a linear op's result is one
+    lifted: Callable[[Op, Any, tuple[Any, ...]], Any]  # run an op of which some operand is at a level; see `level`
+    lifted_view: Callable[[Any, Op, tuple[Any, ...]], Any]
+    lifted_assign: Callable[[Any, Any], Any]
+    lifted_detached: Callable[[Any], Any]
+    refresh: Callable[[Any], None]
+    remember_value: Callable[[Any], None]
     retain: Callable[[Any], None]  # moves retain_grad to the slot of a tensor that was written in place
     operands: Callable[[Op, tuple[Any, ...]], Any]  # foreign operands and promotion
     quiet: Callable[[Callable[..., Any]], Callable[..., Any]]  # without floating-point warnings
@@ -112,6 +119,14 @@ def user_place(frame: Any, tape: Any) -> tuple[Any, int]:
     return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
 
 
+def user_line() -> tuple[str, int]:
+    """File and line of the nearest frame outside the package."""
+    frame: Any = getframe(1)
+    while frame.f_back is not None and MARK in frame.f_globals:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
 def unary(op: Op) -> Callable[..., Any]:
     """Recording function of an elementwise op of one array."""
     forward = services.quiet(op.forward) if op.singular else op.forward
@@ -123,11 +138,11 @@ def unary(op: Op) -> Callable[..., Any]:
         if out is not None:
             return services_out(op, (input,), out)
         try:
-            x = input._d
             st = input._st
+            if st is not None:
+                return slow(op, (input,))
+            x = input._d
         except AttributeError:
-            return slow(op, (input,))
-        if st is not None:
             return slow(op, (input,))
         dt = x.dtype
         if dt is not F32 and dt is not F64:
@@ -174,13 +189,12 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
         tb = type(other)
         if tb is Tensor or tb is Parameter:
             try:
+                if input._st is not None or other._st is not None:
+                    return slow(op, (input, other))
                 x = input._d
-                st = input._st
             except AttributeError:
                 return slow(op, (input, other))
             y = other._d
-            if st is not None or other._st is not None:
-                return slow(op, (input, other))
             dt = x.dtype
             if dt is not y.dtype or (dt is not F32 and dt is not F64):
                 return slow(op, (input, other))
@@ -222,12 +236,13 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
             return res
         if tb is float or tb is int:
             try:
+                if input._st is not None:
+                    return slow(op, (input, other))
                 x = input._d
-                st = input._st
             except AttributeError:
                 return slow(op, (input, other))
             dt = x.dtype
-            if st is not None or (dt is not F32 and dt is not F64):
+            if dt is not F32 and dt is not F64:
                 return slow(op, (input, other))
             try:
                 r = forward(x, other)
@@ -265,9 +280,11 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
         tb = type(input)
         if tb is not float and tb is not int:
             return slow(op, (input, other))
+        if other._st is not None:
+            return slow(op, (input, other))
         y = other._d
         dt = y.dtype
-        if other._st is not None or (dt is not F32 and dt is not F64):
+        if dt is not F32 and dt is not F64:
             return slow(op, (input, other))
         try:
             r = forward(input, y)
@@ -314,9 +331,11 @@ def one_array(op: Op) -> Callable[..., Any]:
     wide = op.wide
 
     def call(input: Any, *params: Any) -> Any:
+        if input._st is not None:
+            return slow(op, (input,), params)
         x = input._d
         dt = x.dtype
-        if input._st is not None or (dt is not F32 and dt is not F64 and (checked or (wide and dt in HALF))):
+        if dt is not F32 and dt is not F64 and (checked or (wide and dt in HALF)):
             return slow(op, (input,), params)
         r = forward(x, *params)
         if type(r) is not ndarray:
@@ -484,13 +503,15 @@ def sequence(op: Op) -> Callable[..., Any]:
     plain = op.saves_nothing and op.outputs == 1 and op.kind != "constant"
 
     def call(operands: Any, *params: Any) -> Any:
-        arrays = [t._d for t in operands] if plain else []
-        dt = arrays[0].dtype if arrays else None
-        if dt is not F32 and dt is not F64:
+        if not plain or not operands:
             return slow(op, tuple(operands), params)
         for t in operands:
-            if t._st is not None or t._d.dtype is not dt:
+            if t._st is not None:
                 return slow(op, tuple(operands), params)
+        arrays = [t._d for t in operands]
+        dt = arrays[0].dtype
+        if (dt is not F32 and dt is not F64) or any([a.dtype is not dt for a in arrays]):
+            return slow(op, tuple(operands), params)
         r = forward(arrays, *params)
         res = box(r, 0)
         slots = tuple([t._s for t in operands])
@@ -516,13 +537,16 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     tensors = services.operands(op, operands)
     if tensors is NotImplemented:
         return NotImplemented
+    cells = None
+    for t in tensors:
+        if isinstance(t, Box) and t._st is not None:
+            if t._st.level is not None:
+                return services.lifted(op, tensors, params)
+            if t._st.cells is not None:
+                cells = t._st.cells if cells is None else cells | t._st.cells
     arrays = [t._d if isinstance(t, Box) else t for t in tensors]
     slots = tuple([t._s if isinstance(t, Box) else 0 for t in tensors])
     tape = recording() if op.kind != "constant" and any(slots) else None
-    cells = None
-    for t in tensors:
-        if isinstance(t, Box) and t._st is not None and t._st.cells is not None:
-            cells = t._st.cells if cells is None else cells | t._st.cells
     run = services.quiet(op.forward)
     half = half_of(arrays) if op.wide else None  # also the dtype of the entry: of its arguments' cotangents
     used = arrays if half is None else [widened(a) for a in arrays]
@@ -540,13 +564,13 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
             return res
     res = wrap(r)
     if tape is not None:
-        saved, keep_ans = _saved(op, tensors, arrays, slots)
+        kept, keep_ans = saved(op, tensors, arrays, slots)
         code, at = user_place(getframe(1), tape)
         r = res._d
         res._s = s = next_slot()
         shapes = tuple([a.shape if type(a) is ndarray else () for a in arrays])
         number, dtype = (op.general, r.dtype) if half is None else (op.half, half)
-        tape[s] = (number, slots, code, at, saved, r if keep_ans else None, dtype, shapes, params, r.shape)
+        tape[s] = (number, slots, code, at, kept, r if keep_ans else None, dtype, shapes, params, r.shape)
         _count(tape, s, r.nbytes)
         if cells is not None:
             res._st = Extra(cells)
@@ -574,7 +598,7 @@ def _count(tape: Any, slot: int, nbytes: int) -> None:
         tape.due(slot)
 
 
-def _saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
+def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...]) -> tuple[tuple[Any, ...], bool]:
     """What the tape keeps of each argument: those that the rule of a tracked argument reads."""
     read: set[int] = set()
     keep_ans = False
@@ -591,7 +615,7 @@ def _saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...]
     for i, (t, a) in enumerate(zip(tensors, arrays, strict=True)):
         if i not in read:
             kept.append(None)
-        elif isinstance(t, Box) and t._st is not None:
+        elif type(a) is ndarray and isinstance(t, Box) and t._st is not None:
             kept.append(services.save(t))
         else:
             kept.append(a)
@@ -613,7 +637,7 @@ def _record_outputs(
     out = tuple([wrap(r) for r in results])
     if tape is None:
         return out
-    saved, keep_ans = _saved(op, tensors, arrays, slots)
+    arguments, keep_ans = saved(op, tensors, arrays, slots)
     code, at = user_place(getframe(2), tape)
     kept = tuple([t._d for t in out])
     s = next_slot()
@@ -621,7 +645,7 @@ def _record_outputs(
     metas = tuple([(r.shape, r.dtype) for r in kept])
     number, dtype = (op.general, kept[0].dtype) if half is None else (op.half, half)
     answers = tuple([r if i in op.keeps else None for i, r in enumerate(kept)]) if keep_ans else None
-    tape[s] = (number, slots, code, at, saved, answers, dtype, shapes, params, metas)
+    tape[s] = (number, slots, code, at, arguments, answers, dtype, shapes, params, metas)
     for i, t in enumerate(out[: op.differentiable]):
         if is_inexact(t._d.dtype):
             t._s = j = next_slot()

@@ -21,7 +21,18 @@ from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .op import BY_ID
 from .record import Box
-from .rules import GUARDED, GUARDED_RECORDED, LARGE, PLAIN, PLAIN_RECORDED, Mode, arrays
+from .rules import (
+    GUARDED,
+    GUARDED_LIFTED,
+    GUARDED_RECORDED,
+    LARGE,
+    LIFTED,
+    PLAIN,
+    PLAIN_RECORDED,
+    Mode,
+    arrays,
+    bottom,
+)
 from .saved import is_packed
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
 from .warning import warn
@@ -79,7 +90,7 @@ class Pass:
     """One reverse pass.
 
     Args:
-        roots: (slot, cotangent) pairs; raw arrays, or tensors when `record`.
+        roots: (slot, cotangent) pairs; raw arrays, or tensors when `record` or where one is inside a forward transform.
         inputs: slots whose cotangents are wanted; None: all leaves.
         record: run the rules on tensors and record them.
         retain: leave the entries on the tape.
@@ -109,11 +120,25 @@ class Pass:
             self.order, self.need = leading_to(inputs, self.found)
         self.keep = {s for s in inputs or () if s > 0}
 
-    def run(self) -> dict[int, Any]:
-        """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here."""
-        watched = self._watched()
+    def _modes(self) -> tuple[Mode, Mode]:
+        """How the rules run, and how they do where strong zero is at stake."""
+        if self.record:
+            return PLAIN_RECORDED, GUARDED_RECORDED
+        if self.lifted:
+            return LIFTED, GUARDED_LIFTED
         heavy = self.tape.bytes > 0 or self.tape.bytes_limit > BYTE_SLACK
-        switch = self.record or watched  # raw values cannot be recorded; hooks see the mode of the pass
+        return LARGE if heavy else PLAIN, GUARDED
+
+    def run(self) -> dict[int, Any]:
+        """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here.
+
+        A lifted pass that is not recorded leaves recording on: its values are below its layer, where nothing of it can be
+        recorded, and lower layers go on recording.
+        """
+        watched = self._watched()
+        self.lifted = any([isinstance(g, Box) for _, g in self.roots])
+        plain, guarded = self._modes()
+        switch = self.record or (watched and not self.lifted)  # hooks see the mode of the pass
         previous = set_recording(self.record) if switch else None
         warnings = arrays.silence()
         try:
@@ -121,10 +146,10 @@ class Pass:
                 if self.required:
                     touched = {a for e in self.found.values() for a in inputs_of(e)}
                     self._check_used(touched | {s for s, _ in self.roots})
-                return self._guarded()
-            result = self._plain(PLAIN_RECORDED if self.record else LARGE if heavy else PLAIN)
-            if not arrays.all_finite([v._d for v in result.values()] if self.record else result.values()):
-                result = self._plain(GUARDED_RECORDED if self.record else GUARDED)
+                return self._guarded(guarded)
+            result = self._plain(plain)
+            if not arrays.all_finite([bottom(v) for v in result.values()] if plain.record else result.values()):
+                result = self._plain(guarded)
         finally:
             arrays.unsilence(warnings)
             self.tape.place = None
@@ -176,7 +201,7 @@ class Pass:
         found, table, need, keep = self.found, mode.table, self.need, self.keep
         got: dict[int, Any] = {}
         tape = self.tape
-        record = self.record
+        record = mode.record
         for s in self.order:
             g = cot.pop(s, None)
             if g is None:
@@ -217,9 +242,8 @@ class Pass:
             e = None
         tape.settle_after_backward()
 
-    def _guarded(self) -> dict[int, Any]:
+    def _guarded(self, mode: Mode) -> dict[int, Any]:
         """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
-        mode = GUARDED_RECORDED if self.record else GUARDED
         cot = self._seed()
         task = Task(self._runs() if MULTI else set())
         self.roots = []
@@ -246,7 +270,7 @@ class Pass:
                     if keep and s in keep:
                         got[s] = g
                         owned.discard(s)
-                    if self.record:
+                    if mode.record:
                         tape.place = e
                     backward = mode.table.get(number) or mode.backward_of(number)
                     run_node(home, backward, e, s, g, cot, need, owned)
@@ -311,7 +335,7 @@ def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
         g = cot.get(a) if a else None
         if g is None or isinstance(g, dict):
             continue
-        raw = g._d if isinstance(g, Box) else g
+        raw = bottom(g) if isinstance(g, Box) else g
         if not arrays.finite(raw) and bool((raw != raw).any()):
             raise errors.anomaly(BY_ID[entry[0]].display + "Backward0", i, line_of(entry))
 

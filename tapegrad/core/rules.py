@@ -1,7 +1,8 @@
 """One entry's backward: the rules of the table as functions of an entry and a cotangent.
 
-There are four modes. A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their
-slots and runs the same rules on tensors. A plain mode trusts its products; a guarded one tests each, for strong zero: a
+A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their slots and runs the same
+rules on tensors. A lifted one runs them on tensors of which some are inside a forward transform, and records nothing in the
+layer of the replay: values keep no slot. A plain mode trusts its products; a guarded one tests each, for strong zero: a
 cotangent that is exactly 0 stays 0 through a local derivative that is inf or nan.
 
 Each function here takes (entry, slot, cotangent, cotangents by slot, slots needed or None, slots whose buffers are ours).
@@ -40,16 +41,14 @@ class Arrays:
 
     finite: Callable[[Any], bool]
     all_finite: Callable[[Iterable[Any]], bool]
+    relabelled: Callable[[Any, int], Any]  # a tensor inside a transform under another slot
     unbroadcast: Callable[[Any, tuple[int, ...]], Any]
-    dead: Callable[[Any, Any], Any]  # mask of the elements where g is 0 and the local derivative is not finite, or None
     without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
     owns: Callable[[Any], bool]  # whether an array may be written into, as far as it knows
     fits: Callable[[Any, Any], bool]  # whether a product with the second array may be written into the first
     multiply: Callable[..., Any]
     type: Any
     float32: Any
-    guard_rows: Callable[[Any, Any, tuple[int, ...] | None, bool], Any]
-    guard_matrices: Callable[[Any, Any], Any]
     zeros: Callable[..., Any]
     ones_like: Callable[[Any], Any]
     stack: Callable[[list[Any]], Any]  # of tensors, recorded
@@ -82,11 +81,12 @@ Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
 class Mode:
     """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward.
 
-    `multiply` forms products of cotangent and local derivative; None where that is nothing but `g * d`.
+    `record`: rules run on tensors; `lifted`: without slots. `multiply` forms products of cotangent and local derivative; None
+    where that is nothing but `g * d`.
     """
 
-    def __init__(self, record: bool, guarded: bool, large: bool = False) -> None:
-        self.record, self.guarded = record, guarded
+    def __init__(self, record: bool, guarded: bool, large: bool = False, lifted: bool = False) -> None:
+        self.record, self.guarded, self.lifted = record, guarded, lifted
         self.multiply: Callable[[Any, Any], Any] | None = product_in_place if large else None
         if guarded:
             self.multiply = product_recorded if record else product
@@ -139,17 +139,35 @@ def product(g: Any, d: Any) -> Any:
 
 def product_recorded(g: Any, d: Any) -> Any:
     t = g * d
-    if arrays.finite(t._d) or not isinstance(d, Box):
+    if not isinstance(d, Box) or not isinstance(t, Box) or arrays.finite(bottom(t)):
         return t
     if d._d.dtype.kind == "b":
         return TENSOR_XP.where(d, g, 0.0)
-    dead = arrays.dead(d._d, g._d)
-    return t if dead is None else g * TENSOR_XP.where(wrap(dead), 0.0, d)
+    return g * TENSOR_XP.where(unfelt(d, g), 0.0, d)
+
+
+def unfelt(d: Any, g: Any) -> Any:
+    """Mask of the elements where the cotangent g is exactly 0 and d is not finite."""
+    return TENSOR_XP.logical_and(TENSOR_XP.eq(g, 0), TENSOR_XP.logical_not(TENSOR_XP.isfinite(d)))
+
+
+def bottom(t: Any) -> Any:
+    """The array that holds a tensor's values: of a batched one, those of the whole batch."""
+    while t._st is not None and t._st.level is not None:
+        t = t._st.lower
+    return t._d
 
 
 def attach(value: Any, slot: int) -> Any:
     """A saved value as an operand of a recorded rule."""
-    return box(value, slot) if type(value) is arrays.type else value
+    if type(value) is arrays.type:
+        return box(value, slot)
+    return arrays.relabelled(value, slot) if slot and isinstance(value, Box) else value
+
+
+def lift(value: Any, slot: int) -> Any:
+    """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
+    return box(value, 0) if type(value) is arrays.type else value
 
 
 def make_backward(mode: Mode, number: int) -> Backward:
@@ -164,7 +182,7 @@ def make_backward(mode: Mode, number: int) -> Backward:
         return op.raw_backward
     if op.into is not None and op.arity == 1 and not mode.record:
         return backward_into(op)
-    if op.kind == "elementwise" and not op.params:
+    if op.kind == "elementwise" and not op.params and not mode.lifted:
         return backward_unary(mode, op) if op.arity == 1 else backward_binary(mode, op)
     if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
         return backward_linear(mode, op)
@@ -335,17 +353,20 @@ def backward_linear(mode: Mode, op: Op) -> Backward:
 
 
 def backward_plain(mode: Mode, op: Op) -> Backward:
-    """Plain layout with parameters or of a kind other than elementwise."""
+    """Plain layout with parameters or of a kind other than elementwise; in a lifted replay, any plain layout."""
     record = mode.record
+    place = lift if mode.lifted else attach
     accumulate = add_recorded if record else add
     terms = [term(mode, op, i) for i in range(op.arity)]
     two = op.arity == 2
     shapes_read = any(op.shape_of)
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        _, sa, sb, _, _, x, y, ans, dt, xs, ys, params, _ = e
+        _, sa, sb, _, _, x, y, ans, dt, xs, ys = e[:11]
+        params = e[11] if len(e) > 11 else ()
+        ys = xs if ys is None else ys  # of elementwise ops that need no broadcasting
         if record:
-            x, y, ans = attach(x, sa), attach(y, sb), attach(ans, s)
+            x, y, ans = place(x, sa), place(y, sb), place(ans, s)
         if shapes_read:
             x = Like(xs, dt) if x is None else x
             y = Like(ys, dt) if y is None and two else y
@@ -368,6 +389,7 @@ def backward_plain(mode: Mode, op: Op) -> Backward:
 def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
     """General layout: any kind, any number of arrays, several outputs. With `half` the rules run in float32."""
     record = mode.record
+    place = lift if mode.lifted else attach
     cast = mode.xp.cast
     accumulate = add_recorded if record else add
     variadic, absent = op.arity < 0, op.absent
@@ -384,11 +406,14 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
         if op.outputs > 1:
             g = [g[i] if i in g else None if absent else zeros(shape, dtype) for i, (shape, dtype) in enumerate(metas)]
         if record:
-            saved = [attach(v, slot) for v, slot in zip(saved, slots, strict=True)]
+            saved = [place(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
-                ans = ans and [None if v is None else reattach_output(v, s, i, code, at) for i, v in enumerate(ans)]
+                ans = ans and [
+                    None if v is None else lift(v, 0) if mode.lifted else reattach_output(v, s, i, code, at)
+                    for i, v in enumerate(ans)
+                ]
             else:
-                ans = attach(ans, s)
+                ans = place(ans, s)
         if half:
             saved = [widened(cast, v) for v in saved]
             g = [widened(cast, v) for v in g] if op.outputs > 1 else widened(cast, g)
@@ -427,11 +452,11 @@ def widened(cast: Callable[..., Any], value: Any) -> Any:
 
 def reattach_output(value: Any, slot: int, index: int, code: Any, at: int) -> Any:
     """A saved output as an operand: under a fresh slot that reads the same output of the entry."""
-    if not is_inexact(value.dtype):
-        return wrap(value)
+    if not is_inexact((value._d if isinstance(value, Box) else value).dtype):
+        return lift(value, 0)
     j = next_slot()
     current_tape()[j] = (OUTPUT, slot, 0, code, at, index)
-    return wrap(value, j)
+    return attach(value, j)
 
 
 def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
@@ -471,13 +496,10 @@ def guarded_rows(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
 
     def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
         t = rule(mode.xp, g, ans, *args, *params)
-        raw = t._d if mode.record else t
-        if arrays.finite(raw):
+        if arrays.finite(bottom(t) if mode.record else t):
             return t
-        dims = params[dims_at]
         reduced = keepdim_at is not None and not params[keepdim_at]
-        keep = arrays.guard_rows(raw, g._d if mode.record else g, dims, reduced)
-        return mode.xp.where(wrap(keep) if mode.record else keep, t, 0.0)
+        return mode.xp.where(mode.xp.guard_rows(t, g, params[dims_at], reduced), t, 0.0)
 
     return general
 
@@ -486,16 +508,13 @@ def guarded_matrices(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
     """Matrices whose cotangents are wholly 0 get cotangent 0 (a singular one of a batch that the loss does not use)."""
 
     def guarded(t: Any, gs: list[Any]) -> Any:
-        raw = t._d if mode.record and t is not None else t
-        if t is None or arrays.finite(raw):
+        if t is None or arrays.finite(bottom(t) if mode.record else t):
             return t
-        keep = arrays.guard_matrices(raw, gs)
-        return mode.xp.where(wrap(keep) if mode.record else keep, t, 0.0)
+        return mode.xp.where(mode.xp.guard_matrices([t, *gs]), t, 0.0)
 
     def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
         t = rule(mode.xp, g, ans, *args, *params)
-        given = [x for x in (g if op.outputs > 1 else [g]) if x is not None]
-        gs = [x._d for x in given] if mode.record else given
+        gs = [x for x in (g if op.outputs > 1 else [g]) if x is not None]
         return [guarded(x, gs) for x in t] if op.arity < 0 else guarded(t, gs)
 
     return general
@@ -543,3 +562,4 @@ TEMPORARY = _temporary(object())
 
 PLAIN, LARGE, GUARDED = Mode(False, False), Mode(False, False, large=True), Mode(False, True)
 PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)
+LIFTED, GUARDED_LIFTED = Mode(True, False, lifted=True), Mode(True, True, lifted=True)

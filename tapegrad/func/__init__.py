@@ -1,7 +1,9 @@
-"""Transforms of functions: gradients and vector-Jacobian products."""
+"""Transforms of functions: derivatives of any order in every mode, and functions of batches."""
 
 from __future__ import annotations
 
+from .batch import vmap
+from .forward import jvp
 from .reverse import grad, grad_and_value, value_and_grad, vjp
 
-__all__ = ["grad", "grad_and_value", "value_and_grad", "vjp"]
+__all__ = ["grad", "grad_and_value", "jvp", "value_and_grad", "vjp", "vmap"]

@@ -1,30 +1,26 @@
 """Gradients and vector-Jacobian products of functions, to any order.
 
-The differentiated arguments are put behind fresh slots: an alias entry of a tracked tensor, so that an ambient tape sees
-through it, or a leaf that nobody else knows. The function runs with recording on, and the reverse replay goes to these
-slots. Slots are unique, so nested transforms cannot mix up their derivatives. The replay is itself recorded if, and only
-if, recording was on outside and what it reaches depends on something outside; else it runs on raw arrays.
+The differentiated arguments are put behind fresh slots, the function runs with recording on, and the reverse replay goes to
+these slots: see `core.fresh`.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import errors
 from ..core import alias
+from ..core.fresh import Fresh, synced
 from ..core.kinds import is_inexact
-from ..core.leaves import leaf_of
-from ..core.op import TABLE
-from ..core.record import Box, Extra, wrap
-from ..core.replay import Pass, reach
+from ..core.level import LEVEL, level_of, relabelled
+from ..core.record import Box, wrap
 from ..core.rules import arrays
-from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
-from ..core.tape import inputs_of, next_slot
+from ..core.state import TRANSFORMING, restore_recording, set_recording
+from ..core.tape import next_slot
 from ..ops import create
 from . import tree
 
@@ -32,114 +28,51 @@ GRAD = "grad_and_value(f)(*args)"
 VJP = "vjp(f, *primals)"
 
 
-def synced(t: Any) -> Any:
-    """The tensor, up to date."""
-    if type(t._st) is alias.Alias:
-        alias.sync_only(t)
-    return t
-
-
 def source_of(x: Any) -> Any:
     """The tensor that stands for a leaf: itself, or a copy of an array or a number (a Python number in float64)."""
-    if isinstance(x, Box):
-        t = synced(x)
-    elif isinstance(x, np.ndarray | np.generic):
-        t = wrap(create.from_data(x))
-    elif isinstance(x, int | float | complex) and not isinstance(x, bool):
-        t = wrap(np.array(x, np.complex128 if isinstance(x, complex) else np.float64))
-    else:
-        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}. An array or a number will do too.")
+    t = operand_of(x)
     if not is_inexact(t._d.dtype):
         raise RuntimeError(f"only Tensors of floating point dtype can require gradients. This one is of {t._d.dtype}.")
     return t
 
 
-def behind_fresh_slot(t: Any, recorded: bool) -> Any:
-    """The tensor under a slot of its own: recorded as an alias of a tracked tensor, else a leaf."""
-    array = alias.save(t)
-    if not (t._s and recorded):
-        return wrap(array, -next_slot())
-    return with_hooks_of(t, wrap(array, alias.link(TABLE["alias"], t._s, array, array, ())))
+def operand_of(x: Any) -> Any:
+    """The tensor that stands for a leaf of any dtype."""
+    if isinstance(x, Box):
+        return synced(x)
+    if isinstance(x, np.ndarray | np.generic):
+        return wrap(create.from_data(x))
+    if isinstance(x, int | float | complex) and not isinstance(x, bool):
+        return wrap(np.array(x, np.complex128 if isinstance(x, complex) else np.float64))
+    raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}. An array or a number will do too.")
 
 
-def with_hooks_of(t: Any, fresh: Any) -> Any:
-    """The fresh tensor, which keeps t's hooks alive too."""
-    if t._st is not None and t._st.cells is not None:
-        fresh._st = Extra(t._st.cells)
-    return fresh
-
-
-class Inputs:
+class Inputs(Fresh):
     """The leaves of the differentiated arguments behind fresh slots.
 
     Attributes:
-        recorded: whether recording was on outside.
-        floor: slots below it are older than the transform.
-        ceiling: slots from it on are younger than the function's call.
         leaves: the leaves as given.
-        tensors: the tensors that the function gets for them.
     """
 
     def __init__(self, leaves: list[Any]) -> None:
-        self.recorded = is_recording()
-        self.floor = next_slot()
-        self.ceiling: float = math.inf
+        super().__init__([source_of(x) for x in leaves], LEVEL.get())
         self.leaves = leaves
-        self.tensors = [behind_fresh_slot(source_of(x), self.recorded) for x in leaves]
-        self.slots = {t._s for t in self.tensors}
-
-    def plain(self) -> type | None:
-        """What outputs are converted to: None if a leaf is a tensor, float if all are numbers, else generic."""
-        kinds = {kind_of(x) for x in self.leaves}
-        return None if None in kinds else float if kinds == {float} else np.generic
-
-    def is_outside(self, slot: int) -> bool:
-        """Whether a slot belongs to something older than the transform, or to a leaf that is still alive."""
-        if slot > 0:
-            return slot < self.floor
-        return slot < 0 and slot not in self.slots and (not self.floor <= -slot < self.ceiling or leaf_of(slot) is not None)
-
-    def go_outside(self, entries: Iterable[Any]) -> bool:
-        """Whether entries depend on something outside the transform."""
-        return any(self.is_outside(s) for e in entries for s in inputs_of(e))
-
-    def depends_outside(self, t: Any) -> bool:
-        """Whether a tensor depends on something outside the transform."""
-        if not t._s or not self.recorded:
-            return False
-        return self.is_outside(t._s) or self.go_outside(reach([t._s], current_tape(), self.floor)[0].values())
 
     def surfaced(self, t: Any) -> Any:
-        """A tensor as it is to be seen outside: untracked unless it depends on something there."""
-        if not isinstance(t, Box) or not synced(t)._s or self.depends_outside(t):
+        """A tensor as it is to be seen outside: without slot in this layer unless it depends on something there."""
+        if not isinstance(t, Box) or not synced(t)._s or level_of(t) is not self.level or self.depends_outside(t):
             return t
-        return alias.detached(t) if type(t._st) is alias.Alias else wrap(t._d)
+        return alias.detached(t) if type(t._st) is alias.Alias else relabelled(t, 0)
 
     def output(self, t: Any) -> Any:
         """An output of the function as it is to be seen outside, in the inputs' kind."""
-        return converted(self.surfaced(t), self.plain())
+        return converted(self.surfaced(t), plain_kind(self.leaves))
 
-    def pull(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
-        """Gradients of the inputs, in their kinds; cotangents are tensors, or None for 1.
-
-        Without `retain` the list of outputs is emptied and entries that nothing else refers to leave the tape.
-        """
-        pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s]
-        walk = Pass([(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, spare=True)
-        walk.record = is_recording() and (
-            any(g is not None and g._s for _, g in pairs)
-            or any(self.is_outside(y._s) for y, _ in pairs)
-            or self.go_outside(walk.found.values())
-        )
-        walk.roots = [(y._s, seed_of(y, g, walk.record)) for y, g in pairs]
-        hooks = [y._st.cells for y, _ in pairs if y._st is not None]
-        del pairs
-        if not retain:
-            outputs.clear()  # so that their entries can go
-        got = walk.run()
-        del hooks
+    def gradients(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
+        """Gradients of the inputs, in their kinds; see `Fresh.pull`."""
         seen: set[int] = set()
-        return [self._gradient(x, t, got.get(t._s), seen) for x, t in zip(self.leaves, self.tensors, strict=True)]
+        got = self.pull(outputs, cotangents, retain)
+        return [self._gradient(x, t, g, seen) for x, t, g in zip(self.leaves, self.tensors, got, strict=True)]
 
     def _gradient(self, x: Any, t: Any, g: Any, seen: set[int]) -> Any:
         """One gradient: a tensor, or in x's kind if nothing outside depends on it."""
@@ -149,9 +82,15 @@ class Inputs:
             array = arrays.own(g)
             g = wrap(array.copy() if id(array) in seen else array)
             seen.add(id(array))
-        elif g._s and not self.depends_outside(g):
-            g = wrap(g._d)
+        else:
+            g = self.surfaced(g)
         return converted(g, kind_of(x))
+
+
+def plain_kind(leaves: list[Any]) -> type | None:
+    """What outputs are converted to: None if a leaf is a tensor, float if all are numbers, else generic."""
+    kinds = {kind_of(x) for x in leaves}
+    return None if None in kinds else float if kinds == {float} else np.generic
 
 
 def kind_of(x: Any) -> type | None:
@@ -163,22 +102,12 @@ def kind_of(x: Any) -> type | None:
 
 def converted(t: Any, kind: type | None) -> Any:
     """An untracked tensor as an ndarray, a NumPy scalar or a Python number; others as they are."""
-    if kind is None or not isinstance(t, Box) or t._s:
+    if kind is None or not isinstance(t, Box) or t._s or level_of(t) is not None:
         return t
     if kind is float and not t._d.ndim:
         return t._d.item()
     array = np.array(t._d)
     return array if kind is np.ndarray else array[()]
-
-
-def seed_of(y: Any, g: Any, record: bool) -> Any:
-    """The cotangent of an output in its dtype: a tensor if recorded, else an array."""
-    if g is None:
-        array = np.ones_like(y._d)
-        return wrap(array) if record else array
-    if g._d.dtype != y._d.dtype:
-        g = TABLE["cast"].call(g, y._d.dtype)
-    return g if record else alias.save(g)
 
 
 def run(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -249,7 +178,7 @@ def differentiate(
     aux = tree.mapped(inputs.surfaced, aux) if has_aux else None
     outputs = [scalar_output(y)]
     del y
-    gradients = regrouped(parts, inputs.pull(outputs, [None], False))
+    gradients = regrouped(parts, inputs.gradients(outputs, [None], False))
     return (tuple(gradients) if isinstance(argnums, tuple) else gradients[0]), value, aux
 
 
@@ -343,12 +272,11 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
                 f"{y._d.dtype}"
             )
     value = tree.unflatten(spec, [inputs.output(y) for y in outputs])
-    # later writes into an output do not change what was differentiated
-    outputs = [with_hooks_of(y, wrap(y._d, y._s)) for y in outputs]
+    outputs = [relabelled(y, y._s) for y in outputs]  # later writes do not change what was differentiated
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
         gs = checked_cotangents(outputs, spec, cotangents)
-        return tuple(regrouped(parts, inputs.pull(outputs, gs, True)))
+        return tuple(regrouped(parts, inputs.gradients(outputs, gs, True)))
 
     return (value, pull, tree.mapped(inputs.surfaced, aux)) if has_aux else (value, pull)
 

@@ -960,3 +960,36 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
     if dtype is None and x._d.dtype.kind in "biu":
         x = TABLE["cast"].call(x, np.dtype(np.int64))
     return _cumprod(x, dim_of(dim, x._d.ndim)) if x._d.ndim else TABLE["clone"].call(x)
+
+
+# ------------------------------------------------------------------------------------------------------- strong zero
+
+
+def _guard_rows(t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:
+    zero = g == 0
+    if dims is None:
+        zero = np.all(zero)
+    elif reduced:
+        zero = np.expand_dims(zero, dims)
+    else:
+        zero = np.all(zero, axis=dims, keepdims=True)
+    return ~(zero & ~np.isfinite(t))
+
+
+def _guard_matrices(arrays: list[Any]) -> Any:
+    t, *gs = arrays
+    batch = t.shape[:-2]
+    dead = np.ones(batch, bool)
+    for g in gs:
+        if g.shape[: len(batch)] != batch:  # the cotangent of a matrix that others share
+            return np.ones(t.shape, bool)
+        dead &= (g == 0).reshape(*batch, -1).all(-1)
+    return ~dead[..., None, None] | np.isfinite(t)
+
+
+# Masks of the elements of a product t to keep: all but non-finite ones of rows, or matrices, of which the cotangents are
+# wholly 0.
+define("guard_rows", "constant", _guard_rows, arity=2, params=("dims", "reduced"),
+       samples=of_values([[1.0, np.nan], [np.inf, 2.0]], [[0.0, 0.0], [0.0, 1.0]], params=(1, False)))  # fmt: skip
+define("guard_matrices", "constant", _guard_matrices, arity=-1,
+       samples=of_values([[[np.nan]], [[np.nan]]], [[[0.0]], [[1.0]]]))  # fmt: skip

@@ -1,0 +1,746 @@
+"""Functions with a derivative of their own: `Function` and what its methods see.
+
+`apply` runs `forward` with recording off and puts one entry on the tape. The entry owns the context `ctx`, and it keeps the
+saved arrays itself: `ctx` knows only where they stand, so a context that outlives the graph keeps no array, and an output
+kept on `ctx` makes no cycle.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any, NamedTuple
+
+from .. import errors
+from ..core import alias
+from ..core.gradient import grad
+from ..core.kinds import is_inexact
+from ..core.leaves import Cell, leaf_of
+from ..core.modes import enable_grad, no_grad
+from ..core.node import Node
+from ..core.op import TABLE, Op
+from ..core.record import Box, Extra, getframe, recording, user_place, wrap
+from ..core.rules import add, arrays, attach, reattach_output
+from ..core.saved import is_packed, unpacked
+from ..core.state import current_tape, is_recording, restore_recording, set_recording
+from ..core.tape import HEAVY, OUTPUT, RELEASED, find, next_slot
+
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "VmapInfo", "once_differentiable"]
+
+Meta = tuple[tuple[int, ...], Any]  # shape and dtype
+
+
+class VmapInfo(NamedTuple):
+    """What a `vmap` staticmethod is told of the batch.
+
+    Attributes:
+        batch_size: number of samples.
+        randomness: "error", "different" or "same".
+    """
+
+    batch_size: int
+    randomness: str
+
+
+class Output(int):
+    """Stands on a context for the output of that number."""
+
+
+class FunctionCtx:
+    """What `forward` tells `backward`: saved tensors, flags, and any attributes that the user sets.
+
+    Attributes:
+        needs_input_grad: one bool for each argument of `forward`: whether it is a tensor that requires grad.
+        to_save: the tensors given to `save_for_backward`; empty once they are recorded.
+    """
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_cell", "_held", "_in", "_live", "_out", "_places", "_plan", "_slot", "_tensors",
+        "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+    )  # fmt: skip
+    _forward_cls: Any = None
+
+    def __init__(self) -> None:
+        self.to_save: tuple[Any, ...] = ()
+        self.saved_for_forward: tuple[Any, ...] = ()
+        self.dirty_tensors: tuple[Any, ...] = ()
+        self.non_differentiable: tuple[Any, ...] = ()
+        self.materialize_grads = True
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self._slot = 0  # equal to the entry's, but not the same int: that would keep the entry
+        self._tensors: list[int] = []  # positions of the tensors among the arguments
+        self._places: list[int] = []  # positions of the tensors among the outputs
+        self._in: list[Meta] = []
+        self._out: list[Meta] = []
+        self._plan: list[Any] = []  # of each saved tensor: an Output, or (position in the entry, slot), or None
+        self._held: dict[str, Any] = {}  # attributes that hold outputs, these replaced by Outputs
+        self._live: dict[int, Any] = {}  # by thread, while a derivative runs: (arguments, outputs, slots) of the entry
+        self._cell: Any = None
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Tensors (or None) that `backward` finds in `saved_tensors`; inputs and outputs keep their place in the graph.
+
+        An intermediate result counts as a constant there: return it as an output where its derivative matters.
+        """
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Tensors (or None) that `jvp` finds in `saved_tensors`."""
+        for t in tensors:
+            if not (t is None or isinstance(t, Box)):
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """The inputs that `forward` changed in place; each of them must be returned."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """The outputs that get no gradient; integer ones never do."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` and `jvp` get zeros, as by default, or None for what got no gradient."""
+        self.materialize_grads = value
+
+    def name(self) -> str:
+        """Name of the node, for example "MyFunctionBackward"."""
+        return type(self).__name__
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved, as tensors of the graph.
+
+        Raises:
+            RuntimeError: once a backward pass has released them.
+        """
+        arguments, outputs, slots = self._parts()
+        if not slots:
+            return self.to_save
+        return tuple([self._saved(where, arguments, outputs) for where in self._plan])
+
+    def _saved(self, where: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        if where is None or type(where) is Output:
+            return where if where is None else outputs[where]
+        position, slot = where
+        t = arguments[position]
+        if slot and not t._s:
+            t = wrap(t._d, slot)
+        leaf = leaf_of(t._s) if t._s < 0 else None
+        return leaf if leaf is not None and leaf._d is t._d else t
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._held:
+            raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+        outputs = self._parts()[1]
+        return mapped(lambda v: outputs[v] if type(v) is Output else v, self._held[name])
+
+    def _parts(self) -> tuple[Sequence[Any], Sequence[Any], Sequence[int]]:
+        """Arguments and outputs of the entry as tensors (None for those not kept), and its slots."""
+        live = self._live.get(get_ident())
+        if live is not None:
+            return live  # type: ignore[no-any-return]
+        if not self._slot:
+            return (), (), ()
+        hit = find(self._slot)
+        if hit is None or hit[1][0] <= RELEASED:
+            raise errors.second_backward(self.name())
+        return parts_of(self._slot, hit[1])
+
+    @contextmanager
+    def _using(self, parts: Any) -> Iterator[None]:
+        """While the parts of the entry are at hand in this thread."""
+        me = get_ident()
+        before = self._live.get(me)
+        self._live[me] = parts
+        try:
+            yield
+        finally:
+            if before is None:
+                del self._live[me]
+            else:
+                self._live[me] = before
+
+    def _node(self, slot: int) -> Node:
+        return FunctionNode(slot, self)
+
+
+def parts_of(slot: int, entry: Any) -> tuple[Sequence[Any], Sequence[Any], Sequence[int]]:
+    entry = unpacked(entry) if is_packed(entry) else entry
+    slots, code, at, saved, answers = entry[1:6]
+    arguments = [attach(v, s) for v, s in zip(saved, slots, strict=True)]
+    outputs = [v if v is None else reattach_output(v, slot, i, code, at) for i, v in enumerate(answers)]
+    return arguments, outputs, slots
+
+
+def mapped(f: Callable[[Any], Any], value: Any) -> Any:
+    """f of a value, or of the items of plain lists, tuples and dicts in it."""
+    if type(value) in (list, tuple):
+        return type(value)([mapped(f, v) for v in value])
+    if type(value) is dict:
+        return {k: mapped(f, v) for k, v in value.items()}
+    return f(value)
+
+
+class FunctionNode(Node):
+    """`grad_fn` of an output: attributes are those of the context."""
+
+    __slots__ = ("_ctx",)
+    _ctx: FunctionCtx
+
+    def __init__(self, slot: int, ctx: FunctionCtx) -> None:
+        super().__init__(slot, ctx.name())
+        self._ctx = ctx
+
+    def __getattr__(self, name: str) -> Any:
+        hit = find(self._slot)
+        owner = None if hit is None else find(hit[1][1])
+        if hit is None or owner is None or owner[1][0] <= RELEASED:
+            return getattr(self._ctx, name)
+        with self._ctx._using(parts_of(hit[1][1], owner[1])):
+            return getattr(self._ctx, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_slot", "_text", "_ctx"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._ctx, name, value)
+
+    def __repr__(self) -> str:
+        return f"<tapegrad.autograd.function.{self._text} object at {hex(self._slot)}>"
+
+
+class Call:
+    """One use of a Function: the class and the arguments, whose tensors go through the record; `ctx` of the last run."""
+
+    __slots__ = ("args", "cls", "ctx", "positions")
+
+    def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
+        self.cls, self.args = cls, args
+        self.positions = [i for i, a in enumerate(args) if isinstance(a, Box)]
+        self.ctx: Any = None
+
+    def arguments(self, tensors: Sequence[Any]) -> list[Any]:
+        full = list(self.args)
+        for i, t in zip(self.positions, tensors, strict=True):
+            full[i] = t
+        return full
+
+
+# ------------------------------------------------------------------------------------------------------------- forward
+
+
+def run(tensors: Sequence[Any], call: Call) -> Any:
+    """The record's recording call: forward on these tensors, and its entry."""
+    slots = tuple([alias.slot_of(t) for t in tensors])
+    args = call.arguments(tensors)
+    call.ctx = ctx = call.cls._backward_cls()
+    ctx._tensors = call.positions
+    ctx._in = [(t._d.shape, t._d.dtype) for t in tensors]
+    ctx.needs_input_grad = tuple([isinstance(a, Box) and a._s != 0 for a in args])
+    tape = recording() if any(slots) else None
+    previous = set_recording(False)
+    try:
+        if call.cls._separate:
+            result = call.cls.forward(*args)
+            call.cls.setup_context(ctx, tuple(args), result)
+        else:
+            result = call.cls.forward(ctx, *args)
+    finally:
+        restore_recording(previous)
+    outputs = result if type(result) is tuple else (result,)
+    check_marks(ctx)
+    ctx._places = [i for i, y in enumerate(outputs) if isinstance(y, Box)]
+    results = [outputs[i] for i in ctx._places]
+    for y in results:
+        alias.slot_of(y)
+    ctx._out = [(y._d.shape, y._d.dtype) for y in results]
+    boxes = untracked(ctx, tensors, results) if tape is None else record(ctx, tape, tensors, slots, results)
+    if type(result) is not tuple:
+        return boxes[0] if boxes else result
+    full = list(outputs)
+    for i, t in zip(ctx._places, boxes, strict=True):
+        full[i] = t
+    return tuple(full)
+
+
+def check_marks(ctx: FunctionCtx) -> None:
+    for name, marked in (("mark_dirty", ctx.dirty_tensors), ("mark_non_differentiable", ctx.non_differentiable)):
+        for i, t in enumerate(marked):
+            if not isinstance(t, Box):
+                raise RuntimeError(f"{name} can only accept variables, but argument {i} is of type {type(t).__name__}")
+
+
+def among(t: Any, tensors: Sequence[Any]) -> int:
+    """Position of this very tensor in a sequence, or -1."""
+    return next((i for i, u in enumerate(tensors) if u is t), -1)
+
+
+def untracked(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> list[Any]:
+    """Outputs without history; an input that is returned as it is shares its memory with the output."""
+    boxes = []
+    for y in results:
+        if among(y, tensors) >= 0 and among(y, ctx.dirty_tensors) < 0:
+            y = alias.detached(y)
+        elif y._s and among(y, ctx.dirty_tensors) < 0:
+            y = wrap(alias.save(y))
+        boxes.append(y)
+    return boxes
+
+
+def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], results: list[Any]) -> list[Any]:
+    """The entry of a run, and its outputs on their slots."""
+    dirty = [among(t, ctx.dirty_tensors) >= 0 and among(t, tensors) >= 0 for t in results]
+    check_dirty(ctx, tensors, results)
+    differentiable = [is_inexact(y._d.dtype) and among(y, ctx.non_differentiable) < 0 for y in results]
+    inside = [y if d or among(y, tensors) < 0 else None for y, d in zip(results, dirty, strict=True)]
+    saved = plan(ctx, tensors, slots, inside)
+    hold(ctx, inside)
+    cells = None
+    for t in tensors:
+        if t._st is not None:
+            cells = alias.union(cells, t._st.cells)
+    boxes = [y if d else wrap(alias.save(y)) for y, d in zip(results, dirty, strict=True)]
+    kept = {where for where in ctx._plan if type(where) is Output}
+    for value in ctx._held.values():
+        mapped(lambda v: kept.add(v) if type(v) is Output else None, value)
+    answers = tuple([t._d if i in kept else None for i, t in enumerate(boxes)])
+    new = enter(ctx, tape, (*slots, *(0,) * (len(saved) - len(slots))), saved, answers, differentiable)
+    for t, slot, is_dirty in zip(boxes, new, dirty, strict=True):
+        if is_dirty:
+            alias.check_writable(t, ctx.name(), True)
+            alias.write_history(t, slot, cells)
+        elif slot:
+            t._s = slot
+            if cells is not None:
+                t._st = Extra(cells)
+    return boxes
+
+
+def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None:
+    for t in ctx.dirty_tensors:
+        if among(t, tensors) < 0:
+            warnings.warn(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should "
+                "be passed to ctx.mark_dirty().",
+                stacklevel=6,
+            )
+        elif among(t, results) < 0:
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+                "modified inplace must all be outputs of the Function."
+            )
+        elif t._s < 0:
+            raise errors.inplace_leaf(ctx.name())
+
+
+def plan(ctx: FunctionCtx, tensors: Sequence[Any], slots: tuple[int, ...], results: list[Any]) -> tuple[Any, ...]:
+    """Where `backward` finds each saved tensor; gives the arrays that the entry keeps beside its outputs."""
+    saved: list[Any] = [None] * len(slots)
+    for i, t in enumerate(ctx.to_save):
+        if t is None:
+            ctx._plan.append(None)
+            continue
+        if not isinstance(t, Box):
+            raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
+        if (k := among(t, results)) >= 0:
+            ctx._plan.append(Output(k))
+        elif (k := among(t, tensors)) >= 0:
+            saved[k] = alias.save(t)
+            ctx._plan.append((k, 0))
+        else:
+            ctx._plan.append((len(saved), alias.slot_of(t)))
+            saved.append(alias.save(t))
+    ctx.to_save = ctx.saved_for_forward = ()
+    return tuple(saved)
+
+
+def hold(ctx: FunctionCtx, results: list[Any]) -> None:
+    """Take outputs off the attributes of a context: it would be kept by what it keeps."""
+
+    def mark(value: Any) -> Any:
+        nonlocal found
+        k = among(value, results) if isinstance(value, Box) else -1
+        found |= k >= 0
+        return Output(k) if k >= 0 else value
+
+    for name, value in list(vars(ctx).items()):
+        found = False
+        marked = mapped(mark, value)
+        if found:
+            ctx._held[name] = marked
+            delattr(ctx, name)
+
+
+def enter(
+    ctx: FunctionCtx, tape: Any, slots: tuple[int, ...], saved: tuple[Any, ...], answers: tuple[Any, ...],
+    differentiable: list[bool],
+) -> list[int]:  # fmt: skip
+    """Put the entry on the tape; the slots of its outputs (0: not differentiable)."""
+    code, at = user_place(getframe(1), tape)
+    s = next_slot()
+    shapes = tuple([shape for shape, _ in ctx._in]) + tuple([v.shape for v in saved[len(ctx._in) :]])
+    dtype = ctx._out[0][1] if ctx._out else None
+    tape[s] = (FUNCTION.general, slots, code, at, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
+    ctx._slot = s + 0
+    ctx._cell = Cell()  # marks the entry as one whose derivative must not run twice in a pass
+    current_tape().cells[s + 0] = weakref.ref(ctx._cell)
+    new = []
+    for i, wanted in enumerate(differentiable):
+        new.append(next_slot() if wanted else 0)
+        if wanted:
+            tape[new[-1]] = (OUTPUT, s, 0, code, at, i, ctx)
+    nbytes = sum(v.nbytes for v in (*saved, *answers) if v is not None)
+    if nbytes >= HEAVY:
+        tape.heavy(nbytes)
+    if s > tape.limit:
+        tape.due(s)
+    return new
+
+
+# ------------------------------------------------------------------------------------------------------------ backward
+
+
+def pulled(xp: Any, g: Any, ans: Any, args: Any, ctx: FunctionCtx, wanted: list[bool]) -> list[Any]:
+    """The record's rule: cotangents of the tensors that went in, from those of the tensors that came out."""
+    return pull(ctx, g, (args, ans, ()), wanted)
+
+
+def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Any, wanted: Sequence[bool]) -> list[Any]:
+    given: list[Any] = [None] * (max(ctx._places, default=-1) + 1)
+    for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
+        given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
+    with ctx._using(parts):
+        result = ctx._forward_cls._pull(ctx, *given)
+    grads = list(result) if type(result) is tuple else [result]
+    n = len(ctx.needs_input_grad)
+    if len(grads) > n and all(t is None for t in grads[n:]):
+        del grads[n:]
+    if len(grads) != n:
+        raise RuntimeError(
+            f"function {ctx.name()} returned an incorrect number of gradients (expected {n}, got {len(grads)})"
+        )
+    metas = dict(zip(ctx._tensors, ctx._in, strict=True))
+    for i, t in enumerate(grads):
+        if t is not None and i not in metas:
+            raise RuntimeError(
+                f"function {ctx.name()} returned a gradient different than None at position {i}, but the corresponding "
+                "forward input was not a Variable"
+            )
+        if t is not None and not isinstance(t, Box):
+            raise RuntimeError(f"expected Variable or None (got {type(t).__name__})")
+    cotangents = [
+        None if grads[i] is None or not want else fitted(ctx, i, grads[i], *metas[i])
+        for i, want in zip(ctx._tensors, wanted, strict=False)
+    ]
+    return cotangents + [None] * (len(wanted) - len(cotangents))
+
+
+def fitted(ctx: FunctionCtx, i: int, t: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A returned gradient in its argument's shape and dtype."""
+    alias.slot_of(t)
+    if t._d.shape != shape:
+        got = t._d.shape
+        tail = got[len(got) - len(shape) :]
+        if len(shape) > len(got) or any(m not in (1, n) for m, n in zip(shape, tail, strict=True)):
+            raise RuntimeError(
+                f"Function {ctx.name()} returned an invalid gradient at index {i} - got {list(got)} but expected shape "
+                f"compatible with {list(shape)}"
+            )
+        t = TABLE["sum_to"].call(t, shape)
+    if t._d.dtype is not dtype:
+        if t._d.dtype.kind == "c" and dtype.kind != "c":
+            raise RuntimeError(
+                f"Function {ctx.name()} returned an invalid gradient at index {i} - got {errors.dtype_name(t._d.dtype)} but "
+                f"the input is {errors.dtype_name(dtype)}. Return its real part."
+            )
+        t = TABLE["cast"].call(t, dtype)
+    return t
+
+
+def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    """The rule in a pass on arrays: backward takes and gives tensors all the same, with recording off."""
+    ctx, slots = e[8][0], e[1]
+    wanted = [bool(slot) and (need is None or slot in need) for slot in slots]
+    previous = set_recording(False)
+    try:
+        given = [wrap(g[i]) if i in g else None for i in range(len(e[9]))]
+        cotangents = pull(ctx, given, parts_of(s, e), wanted)
+    finally:
+        restore_recording(previous)
+    for slot, t in zip(slots, cotangents, strict=True):
+        if t is None:
+            continue
+        if slot in cot:
+            add(cot, slot, alias.save(t), owned)
+        else:
+            cot[slot] = alias.save(t)
+
+
+# ------------------------------------------------------------------------------------------------ forward mode and vmap
+
+
+def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) -> list[Any]:
+    """The record's forward derivative: tangents of the tensors that came out."""
+    return push(call.ctx, tangents)
+
+
+def push(ctx: FunctionCtx, tangents: Sequence[Any]) -> list[Any]:
+    """Tangents of the outputs, by `jvp` or by transposing `backward`; None for zero."""
+    cls = ctx._forward_cls
+    if cls.jvp is Function.jvp:
+        if cls.backward is Function.backward and cls.vjp is Function.vjp:
+            Function.jvp(ctx)
+        return transposed(ctx, tangents)
+    given: list[Any] = [None] * len(ctx.needs_input_grad)
+    for i, t, meta in zip(ctx._tensors, tangents, ctx._in, strict=True):
+        given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads and is_inexact(meta[1]) else t
+    result = cls.jvp(ctx, *given)
+    results = list(result) if type(result) is tuple else [result]
+    n = max(ctx._places, default=-1) + 1
+    if len(results) != n:
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {n} but got {len(results)})"
+        )
+    for i, (t, meta) in enumerate(zip([results[k] for k in ctx._places], ctx._out, strict=True)):
+        if t is not None and not isinstance(t, Box):
+            raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
+        if t is not None and t._d.shape != meta[0]:
+            raise RuntimeError(
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+                f"supported. Tensor is of size {list(meta[0])} while the given forward gradient is of size "
+                f"{list(t._d.shape)}."
+            )
+    return [results[k] for k in ctx._places]
+
+
+def transposed(ctx: FunctionCtx, tangents: Sequence[Any]) -> list[Any]:
+    """The tangents by differentiating `backward`, which is linear in the cotangents, by these."""
+    with enable_grad():
+        us = [wrap(arrays.zeros(*meta)).requires_grad_() if is_inexact(meta[1]) else None for meta in ctx._out]
+        gs = pull(ctx, us, ctx._parts(), [t is not None for t in tangents])
+        pairs = [(g, t) for g, t in zip(gs, tangents, strict=False) if g is not None and t is not None and g._s]
+        seeds = [u for u in us if u is not None]
+        if not pairs or not seeds:
+            return [None] * len(us)
+        got = iter(grad([g for g, _ in pairs], seeds, [t for _, t in pairs], create_graph=True, allow_unused=True))
+    return [None if u is None else next(got) for u in us]
+
+
+def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: tuple[Any, ...]) -> Any:
+    """The record over a batch: by the class's `vmap`, else sample by sample."""
+    call = params[0]
+    if call.cls.vmap is Function.vmap:
+        return looped(n, args, flags, call)
+    dims: list[Any] = [None] * len(call.args)
+    for i, flag in zip(call.positions, flags, strict=True):
+        dims[i] = 0 if flag else None
+    return batched_apply(call.cls, VmapInfo(n, "error"), tuple(dims), call.arguments(args))
+
+
+def batched_apply(cls: Any, info: VmapInfo, in_dims: tuple[Any, ...], args: Sequence[Any]) -> Any:
+    """What the `vmap` staticmethod gives, with the batch in front."""
+    result = cls.vmap(info, in_dims, *args)
+    if type(result) is not tuple or len(result) != 2:
+        raise RuntimeError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
+            f"with the output. Got a {type(result)} with {len(result)} returns"
+            if isinstance(result, tuple)
+            else "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+            f"compatible with the output. Got a {type(result)} instead"
+        )
+    output, dims = result
+    several = isinstance(output, tuple)
+    outputs = output if several else (output,)
+    places = tuple(dims) if isinstance(dims, tuple | list) else (dims,) * len(outputs)
+    if len(places) != len(outputs):
+        raise RuntimeError(f"the vmap staticmethod of {cls.__name__} gave {len(places)} out_dims for {len(outputs)} outputs")
+    front = tuple([in_front(y, dim, info.batch_size) for y, dim in zip(outputs, places, strict=True)])
+    return front if several else front[0]
+
+
+def in_front(y: Any, dim: Any, n: int) -> Any:
+    if not isinstance(y, Box):
+        return y
+    if dim is None:
+        return TABLE["expand"].call(y, (n, *y._d.shape))
+    return y if dim == 0 else y.movedim(dim, 0)  # type: ignore[attr-defined]
+
+
+def looped(n: int, args: Sequence[Any], flags: Sequence[bool], call: Call) -> Any:
+    """A run for each sample, results stacked."""
+    rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
+    if type(rows[0]) is not tuple:
+        return arrays.stack(rows)
+    return tuple([arrays.stack(list(c)) if isinstance(c[0], Box) else c[0] for c in zip(*rows, strict=True)])
+
+
+def samples() -> Iterator[Any]:
+    """None: what the record does is in the class that it is called with."""
+    return iter(())
+
+
+FUNCTION = Op(
+    "function", "general", None, (pulled,), arity=-1, joint=True, outputs=2, differentiable=2, absent=True,  # type: ignore[arg-type]
+    params=("call",), raw_backward=raw_backward, batch=batched, jvp=pushed, samples=samples,
+)  # fmt: skip
+FUNCTION.call = run
+
+
+# ----------------------------------------------------------------------------------------------------------- the classes
+
+
+class Function:
+    """Base of functions with a derivative of their own: subclass it, write static methods, call `apply`.
+
+    - `forward(ctx, *args)`, or `forward(*args)` and `setup_context(ctx, inputs, output)`: runs with recording off. Tensors
+      among the arguments are differentiable; other arguments, and tensors in containers, are passed as they are.
+    - `backward(ctx, *grads)` (or `vjp`): one gradient (or None) for each argument of forward, from one for each output.
+      What it does is recorded under create_graph, so it can be differentiated to any order.
+    - `jvp(ctx, *tangents)`: the tangents of the outputs; without it they come from transposing `backward`.
+    - `vmap(info, in_dims, *args)`: (output, out_dims) over a batch.
+    """
+
+    _backward_cls: type[FunctionCtx]
+    _separate = False
+    _pull: Any
+    generate_vmap_rule = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        namespace = {"_forward_cls": cls, "__slots__": (), "__module__": __name__}
+        cls._backward_cls = type(cls.__name__ + "Backward", (FunctionCtx,), namespace)
+        cls._separate = cls.setup_context is not Function.setup_context
+        own, other = cls.backward is not Function.backward, cls.vjp is not Function.vjp
+        cls._pull = staticmethod(both if own and other else cls.vjp if other else cls.backward)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
+            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+            "with static forward method."
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """The function itself; see the class."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Where `forward` takes no ctx: save here what `backward` needs."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Gradients of the arguments from those of the outputs; see the class."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
+            "mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Tangents of the outputs from those of the arguments; see the class."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: VmapInfo, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """(output, out_dims) for arguments that carry a batch at in_dims (None: not batched); see the class."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, and record it where a tensor among the arguments requires grad."""
+        if kwargs or cls._separate:
+            args = bound(cls, args, kwargs)
+        call = Call(cls, args)
+        return FUNCTION.call([args[i] for i in call.positions], call)
+
+
+def both(*_: Any) -> Any:
+    raise RuntimeError(
+        "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+    )
+
+
+def bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments of forward by position, keywords and (where it takes no ctx) defaults included."""
+    signature = inspect.signature(cls.forward)
+    given = signature.bind(*args, **kwargs) if cls._separate else signature.bind(None, *args, **kwargs)
+    if cls._separate:
+        given.apply_defaults()
+    return given.args if cls._separate else given.args[1:]
+
+
+class InplaceFunction(Function):
+    """A Function with a flag `inplace`, for older code."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+class Refusal(Function):
+    """What stands behind gradients that cannot be differentiated again."""
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of a `backward` that computes with what is not recorded: differentiating it again is an error.
+
+    Nothing in it is recorded. Its results depend on every argument of forward that requires grad, so no derivative through
+    them is silently left out.
+    """
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        with no_grad():
+            outputs = fn(ctx, *args)
+        tape = recording()
+        sources = {s for s in (*ctx._parts()[2], *[a._s for a in args if isinstance(a, Box)]) if s}
+        if not is_recording() or not sources:
+            return outputs
+        return refused(tape, tuple(sorted(sources)), outputs)
+
+    return wrapper
+
+
+def refused(tape: Any, sources: tuple[int, ...], outputs: Any) -> Any:
+    """Outputs on slots whose derivative is an error."""
+    full = list(outputs) if type(outputs) is tuple else [outputs]
+    ctx = Refusal._backward_cls()
+    ctx._places = [i for i, t in enumerate(full) if isinstance(t, Box) and is_inexact(t._d.dtype)]
+    ctx._in = [((), None)] * len(sources)
+    boxes = [wrap(alias.save(full[i])) for i in ctx._places]
+    ctx._out = [(t._d.shape, t._d.dtype) for t in boxes]
+    nothing = (None,) * len(sources)
+    slots = enter(ctx, tape, sources, nothing, (None,) * len(boxes), [True] * len(boxes))
+    for i, t, slot in zip(ctx._places, boxes, slots, strict=True):
+        t._s = slot
+        full[i] = t
+    return tuple(full) if type(outputs) is tuple else full[0]

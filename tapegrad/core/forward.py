@@ -1,0 +1,120 @@
+"""Forward mode: dual levels. A payload is a tangent, or None where it is known to be zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .fresh import Fresh, leaf_at
+from .kinds import is_inexact
+from .level import Level
+from .op import Op
+from .record import Box, wrap
+from .rules import TENSOR_XP, arrays, product_recorded
+from .state import restore_recording, set_recording
+
+
+class Dual(Level):
+    """Every tensor of the level carries the derivative of its value along one direction."""
+
+    name = "jvp"
+
+    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        out = op.call(lowers, *params) if op.arity < 0 else op.call(*lowers, *params)
+        outs = out if op.outputs > 1 else (out,)
+        return list(zip(outs, tangents_of(op, lowers, payloads, outs, params, self.outer), strict=True))
+
+
+def tangents_of(
+    op: Op, args: list[Any], tangents: list[Any], outs: Sequence[Any], params: tuple[Any, ...], layer: Level | None
+) -> list[Any]:
+    """Tangents of an op's outputs: None for zero.
+
+    Args:
+        args, outs: the op's operands and results.
+        tangents: one an operand, None for zero.
+        layer: level in whose reverse layer the vjp of a general op is transposed: none of the tensors is above it.
+    """
+    rules = op.rules * len(args) if op.arity < 0 and not op.joint else op.rules
+    tangents = [None if rule is None else t for rule, t in zip(rules, tangents, strict=True)]
+    none = [None] * len(outs)
+    if op.kind == "constant" or not any(t is not None for t in tangents):
+        return none
+    if op.kind == "elementwise":
+        return [along(op, args, tangents, outs[0], params)]
+    if op.kind == "linear":
+        filled = [
+            a if rule is None else zeros_of(a) if t is None else t
+            for a, t, rule in zip(args, tangents, rules, strict=True)
+        ]
+        out = op.call(filled, *params) if op.arity < 0 else op.call(*filled, *params)
+        return list(out) if op.outputs > 1 else [out]
+    if op.kind == "bilinear":
+        return [total([op.call(*replaced(args, i, t), *params) for i, t in enumerate(tangents) if t is not None])]
+    if op.jvp is not None:
+        got = op.jvp(TENSOR_XP, tangents, outs if op.outputs > 1 else outs[0], *((args,) if op.arity < 0 else args), *params)
+        return [*got, *none[len(got) :]] if op.outputs > 1 else [got]
+    return [*transposed(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
+
+
+def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[Any, ...]) -> Any:
+    """Tangent of an elementwise op: the sum of local derivatives times tangents."""
+    terms = []
+    for rule, t in zip(op.rules, tangents, strict=True):
+        if t is None or rule == 0:
+            continue
+        d = rule(TENSOR_XP, ans, *args, *params) if callable(rule) else rule
+        terms.append(t if isinstance(d, int | float) and d == 1 else product_recorded(t, d))
+    if not terms:
+        return None
+    result = total(terms)
+    return result if result._d.shape == ans._d.shape else TENSOR_XP.expand(result, ans._d.shape)
+
+
+def transposed(
+    op: Op, args: list[Any], tangents: list[Any], outs: Sequence[Any], params: tuple[Any, ...], layer: Level | None
+) -> list[Any]:
+    """Tangents of a general op: its vjp is linear in the cotangent, and the transpose of that map is the derivative."""
+    active = [i for i, t in enumerate(tangents) if t is not None]
+    wanted = [i < op.differentiable and is_inexact(o._d.dtype) for i, o in enumerate(outs)]
+    fresh = Fresh([zeros_of(o) for o, w in zip(outs, wanted, strict=True) if w], layer)
+    cotangents = iter(fresh.tensors)
+    gs = [next(cotangents) if w else None for w in wanted]
+    g: Any = gs if op.outputs > 1 else gs[0]
+    ans: Any = list(outs) if op.outputs > 1 else outs[0]
+    previous = set_recording(True)
+    try:
+        if op.arity < 0 or op.joint:
+            chosen = [i in active for i in range(len(args))]
+            pulled = op.rules[0](TENSOR_XP, g, ans, *((args,) if op.arity < 0 else args), *params, chosen)  # type: ignore[operator,misc]
+            rows = [pulled[i] for i in active]
+        else:
+            rows = [op.rules[i](TENSOR_XP, g, ans, *args, *params) for i in active]  # type: ignore[operator,misc]
+        pairs = [
+            (r if r._d.shape == tangents[i]._d.shape else TENSOR_XP.sum_to(r, tangents[i]._d.shape), tangents[i])
+            for i, r in zip(active, rows, strict=True)
+            if r is not None
+        ]
+    finally:
+        restore_recording(previous)
+    pulled = iter(fresh.pull([r for r, _ in pairs], [t for _, t in pairs], False))
+    got = [next(pulled) if w else None for w in wanted[: op.differentiable]]
+    return [t if t is None or isinstance(t, Box) else wrap(arrays.own(t)) for t in got]
+
+
+def replaced(args: list[Any], i: int, t: Any) -> list[Any]:
+    return [*args[:i], t, *args[i + 1 :]]
+
+
+def total(terms: list[Any]) -> Any:
+    result = terms[0]
+    for t in terms[1:]:
+        result = result + t
+    return result
+
+
+def zeros_of(t: Any) -> Any:
+    """Untracked zeros of an operand's shape and dtype, at no level."""
+    if not isinstance(t, Box):
+        return 0.0
+    return wrap(arrays.zeros(t._d.shape, t._d.dtype))

@@ -1,0 +1,111 @@
+"""Tensors behind fresh slots, and the reverse pass to them: what reverse transforms of functions are made of.
+
+A tracked tensor gets an alias entry, so that an ambient tape sees through it; another becomes a leaf that nobody else
+knows. Slots are unique, so nested transforms cannot mix up their derivatives. The pass is itself recorded if, and only if,
+recording was on outside and what it reaches depends on something outside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from . import alias
+from .leaves import leaf_of
+from .level import Level, level_of, raised, relabelled
+from .op import TABLE
+from .record import Box, wrap
+from .replay import Pass, reach
+from .rules import arrays
+from .state import current_tape, is_recording
+from .tape import inputs_of, next_slot
+
+
+def synced(t: Any) -> Any:
+    """The tensor, up to date."""
+    if t._st is not None:
+        alias.sync_only(t)
+    return t
+
+
+def leaf_at(t: Any, level: Level | None) -> Any:
+    """The value as a new leaf in the layer of a level."""
+    return raised(t, level, -next_slot())
+
+
+class Fresh:
+    """Tensors behind fresh slots in one layer.
+
+    Attributes:
+        recorded: whether recording was on outside.
+        floor: slots below it are older.
+        ceiling: slots from it on are younger than the function's call.
+        tensors: the given tensors behind their fresh slots.
+    """
+
+    def __init__(self, tensors: list[Any], level: Level | None) -> None:
+        self.recorded = is_recording()
+        self.floor = next_slot()
+        self.ceiling: float = math.inf
+        self.level = level
+        self.tensors = [self._behind(synced(t)) for t in tensors]
+        self.slots = {t._s for t in self.tensors}
+
+    def _behind(self, t: Any) -> Any:
+        if not (t._s and self.recorded and level_of(t) is self.level):
+            return leaf_at(t, self.level)
+        return relabelled(t, alias.link(TABLE["alias"], t._s, t._d, t._d, ()))
+
+    def is_outside(self, slot: int) -> bool:
+        """Whether a slot belongs to something older, or to a leaf that is still alive."""
+        if slot > 0:
+            return slot < self.floor
+        return slot < 0 and slot not in self.slots and (not self.floor <= -slot < self.ceiling or leaf_of(slot) is not None)
+
+    def go_outside(self, entries: Iterable[Any]) -> bool:
+        """Whether entries depend on something outside."""
+        return any(self.is_outside(s) for e in entries for s in inputs_of(e))
+
+    def depends_outside(self, t: Any) -> bool:
+        """Whether a tensor depends on something outside."""
+        if level_of(t) is not self.level:
+            return level_of(t) is not None or t._s != 0
+        if not t._s or not self.recorded:
+            return False
+        return self.is_outside(t._s) or self.go_outside(reach([t._s], current_tape(), self.floor)[0].values())
+
+    def pull(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
+        """Cotangents of the tensors: arrays, or tensors if recorded or lifted; None where nothing depends on one.
+
+        Cotangents of the outputs are tensors, or None for 1. Without `retain` the list of outputs is emptied and entries that
+        nothing else refers to leave the tape.
+        """
+        pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s and level_of(y) is self.level]
+        walk = Pass([(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, spare=True)
+        walk.record = is_recording() and (
+            any(g is not None and g._s and level_of(g) is self.level for _, g in pairs)
+            or any(self.is_outside(y._s) for y, _ in pairs)
+            or self.go_outside(walk.found.values())
+        )
+        on_tensors = walk.record or any(
+            level_of(y) is not None or (g is not None and level_of(g) is not None) for y, g in pairs
+        )
+        walk.roots = [(y._s, seed_of(y, g, on_tensors)) for y, g in pairs]
+        hooks = [y._st.cells for y, _ in pairs if y._st is not None]
+        del pairs
+        if not retain:
+            outputs.clear()  # so that their entries can go
+        got = walk.run()
+        del hooks
+        return [got.get(t._s) for t in self.tensors]
+
+
+def seed_of(y: Any, g: Any, as_tensor: bool) -> Any:
+    """The cotangent of an output in its dtype: a tensor or an array."""
+    if g is None:
+        array = arrays.ones_like(y._d)
+        return wrap(array) if as_tensor else array
+    if g._d.dtype != y._d.dtype:
+        g = TABLE["cast"].call(g, y._d.dtype)
+    return g if as_tensor else alias.save(g)

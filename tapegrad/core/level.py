@@ -1,0 +1,328 @@
+"""Numbered levels: how operations run inside vmap, forward, Taylor and Laplacian transforms.
+
+A tensor at a level carries a `Lift`: the level, the tensor below it, and what the level knows besides (whether it is
+batched, a tangent, a series). Its `_d` is the array at the bottom, so shapes, dtypes and primal values can be read; of a
+batched tensor it is a `Shadow`, which has the shape of one sample and refuses to show values. Operations find lifted
+tensors in `record.slow`, take the highest level among their operands, and let it run the op by calls of the table on the
+tensors below: levels nest by themselves.
+
+Each level owns a reverse layer above it: the slot of a lifted tensor belongs to that layer. Entries there save tensors;
+their rules run on tensors and are recorded in the layers below. Order: base layer < level 1 < its layer < level 2 < ...
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from .. import errors
+from . import alias, record
+from .kinds import is_inexact
+from .op import TABLE, Op
+from .record import Box, Extra, box, getframe, half_of, new, recording, services, user_place
+from .rules import TENSOR_XP, arrays
+from .state import TRANSFORMING
+from .tape import HEAVY, next_slot
+
+LEVEL: ContextVar[Level | None] = ContextVar("tapegrad_level", default=None)
+_ids = itertools.count(1)
+
+
+class Lift(Extra):
+    """How a tensor stands at a level. `base`: of a view, the tensor it looks at, the op with its parameters, and the
+    lift of that tensor which it was taken from."""
+
+    __slots__ = ("base", "level", "lower", "payload")
+
+    def __init__(self, level: Level, lower: Any, payload: Any, cells: Any = None) -> None:
+        self.level, self.lower, self.payload, self.cells, self.base = level, lower, payload, cells, None
+
+
+class Level:
+    """A running transform. Subclasses say how an op runs on values and payloads.
+
+    Attributes:
+        name: of the transform, for messages.
+        outer: the level inside which it was opened.
+        written: tensors of lower levels that were raised to this one, with what they were before.
+        undo: how to take back what was done inside, by what it was done to.
+    """
+
+    name = "transform"
+    soft = False  # whether its tensors are plain ones once it is closed
+
+    def __init__(self) -> None:
+        self.id = next(_ids)
+        self.outer = LEVEL.get()
+        self.closed = False
+        self.undo: dict[Any, Callable[[], None]] = {}
+        self.written: list[tuple[weakref.ref[Any], tuple[Any, int, Any], bool]] = []
+
+    def __enter__(self) -> Any:
+        self._previous = LEVEL.get(), TRANSFORMING.get()
+        LEVEL.set(self)
+        TRANSFORMING.set(False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        LEVEL.set(self._previous[0])
+        TRANSFORMING.set(self._previous[1])
+        self.close()
+
+    def roll_back(self) -> None:
+        """Take back writes, accumulated gradients and random draws made inside."""
+        for undo in self.undo.values():
+            undo()
+
+    def close(self) -> None:
+        """End the level; tensors that were raised to it are again what they were."""
+        self.closed = True
+        for ref, (array, slot, state), _ in self.written:
+            t = ref()
+            if t is not None:
+                t._d, t._s, t._st = array, slot, state
+
+    def check_written(self) -> None:
+        """RuntimeError if a tensor that outlives the transform was written by it. To be called before `close`."""
+        if any(write and ref() is not None for ref, _, write in self.written):
+            raise errors.captured_write(self.name)
+
+    def lift(self, lower: Any, payload: Any, slot: int = 0, cells: Any = None) -> Any:
+        """A tensor at this level."""
+        return boxed(self.array(lower, payload), slot, Lift(self, lower, payload, cells))
+
+    def array(self, lower: Any, payload: Any) -> Any:
+        """What stands for the array of a tensor of this level."""
+        return lower._d
+
+    def lower(self, t: Any) -> tuple[Any, Any]:
+        """(tensor below, payload) of an operand; payload None: a constant at this level."""
+        st = t._st if isinstance(t, Box) else None
+        return (st.lower, st.payload) if type(st) is Lift and st.level is self else (t, None)
+
+    def constant(self, payload: Any) -> Any:
+        """The payload of a detached tensor."""
+        return None
+
+    def beneath(self, t: Any, function: str) -> Any:
+        """What the layer below has recorded of a tensor that this level's layer has not, for a reverse pass."""
+        if function == "grad":
+            raise errors.captured_input(self.name)
+        return self.lower(t)[0]
+
+    def fallen(self, t: Any) -> Any:
+        """A gradient of this level as it is added to a leaf outside."""
+        return self.lower(t)[0]
+
+    def refuse_shared(self) -> None:
+        """A value of this level was written into a tensor that shares memory with others outside."""
+        raise errors.captured_write(self.name)
+
+    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        """Run an op: (tensor below, payload) of each of its outputs."""
+        raise NotImplementedError
+
+
+def remember(key: Any, undo: Callable[[], None]) -> None:
+    """Note, for every open level, how to take back the first change of an object."""
+    level = LEVEL.get()
+    while level is not None:
+        level.undo.setdefault(key, undo)
+        level = level.outer
+
+
+def remember_value(t: Any) -> None:
+    """Note a tensor's value before it is written in place."""
+    if LEVEL.get() is None or type(t._st) is Lift:
+        return
+    array, slot, state, ref = t._d, t._s, t._st, weakref.ref(t)
+    values = array.copy() if type(state) is alias.Alias else None
+
+    def undo() -> None:
+        t = ref()
+        if t is None:
+            return
+        t._d, t._s, t._st = array, slot, state
+        if values is not None:
+            alias.target(t)[...] = values
+
+    remember(id(t), undo)
+
+
+def boxed(array: Any, slot: int, state: Any) -> Any:
+    out = new(record.Tensor)
+    out._d, out._s, out._st = array, slot, state
+    return out
+
+
+def level_of(t: Any) -> Level | None:
+    st = t._st
+    return st.level if type(st) is Lift else None
+
+
+def relabelled(t: Any, slot: int) -> Any:
+    """A tensor of the same value under another slot, with the hooks that t keeps alive."""
+    st = t._st
+    if type(st) is Lift:
+        return boxed(t._d, slot, Lift(st.level, st.lower, st.payload, st.cells))
+    out = box(alias.save(t), slot)
+    if st is not None and st.cells is not None:
+        out._st = Extra(st.cells)
+    return out
+
+
+def raised(t: Any, level: Level | None, slot: int) -> Any:
+    """A tensor of the same value in the layer of a level (None: the base layer), under a slot of that layer."""
+    if level is None or level_of(t) is level:
+        return relabelled(t, slot)
+    return level.lift(relabelled(t, t._s), None, slot)
+
+
+def raise_in_place(t: Any, level: Level, write: bool) -> None:
+    """Make a tensor of a lower level one of this level, until it closes."""
+    alias.sync(t)
+    if type(t._st) is alias.Alias:
+        level.refuse_shared()
+    level.written.append((weakref.ref(t), (t._d, t._s, t._st), write))
+    up = level.lift(relabelled(t, t._s), None)
+    t._d, t._s, t._st = up._d, 0, up._st
+
+
+def bottom(t: Any) -> Any:
+    """The array that holds a tensor's values: of a batched one, those of the whole batch."""
+    while type(t._st) is Lift:
+        t = t._st.lower
+    return t._d
+
+
+def depth_of(op: Op, tensors: Sequence[Any]) -> Level:
+    """The highest level among operands, which runs the op."""
+    top: Any = None
+    for t in tensors:
+        st = t._st if isinstance(t, Box) else None
+        if type(st) is Lift and (top is None or st.level.id > top.id):
+            top = st.level
+    return top  # type: ignore[no-any-return]
+
+
+def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
+    """Run and record an op of which some operand is at a level."""
+    top = depth_of(op, tensors)
+    if top.closed:
+        if not top.soft:
+            raise errors.escaped(top.name)
+        opened = [top.lower(t)[0] for t in tensors]
+        return op.call(opened, *params) if op.arity < 0 else op.call(*opened, *params)
+    pairs = [top.lower(t) for t in tensors]
+    results = top.apply(op, [p[0] for p in pairs], [p[1] for p in pairs], params)
+    outs = tuple([top.lift(lower, payload) for lower, payload in results])
+    slots = tuple([t._s if isinstance(t, Box) and level_of(t) is top else 0 for t in tensors])
+    if any(slots) and op.kind != "constant":
+        tape = recording()
+        if tape is not None:
+            record_lifted(op, tape, tensors, slots, outs, params)
+    return outs if op.outputs > 1 else outs[0]
+
+
+def record_lifted(
+    op: Op, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], outs: tuple[Any, ...], params: tuple[Any, ...]
+) -> None:
+    """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""
+    saved, keep_ans = record.saved(op, list(tensors), [kept(t) for t in tensors], slots)
+    code, at = user_place(getframe(2), tape)
+    half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
+    number, dtype = (op.general, outs[0]._d.dtype) if half is None else (op.half, half)
+    shapes = tuple([t._d.shape if isinstance(t, Box) else () for t in tensors])
+    cells = None
+    for t in tensors:
+        if isinstance(t, Box) and t._st is not None:
+            cells = alias.union(cells, t._st.cells)
+    s = next_slot()
+    answers: Any = None
+    if op.outputs > 1:
+        if keep_ans:
+            answers = tuple([relabelled(o, 0) if i in op.keeps else None for i, o in enumerate(outs)])
+        meta: Any = tuple([(o._d.shape, o._d.dtype) for o in outs])
+        tape[s] = (number, slots, code, at, saved, answers, dtype, shapes, params, meta)
+        for i, o in enumerate(outs[: op.differentiable]):
+            if is_inexact(o._d.dtype):
+                o._s = j = next_slot()
+                tape[j] = (-1, s, 0, code, at, i)
+                o._st.cells = cells
+    else:
+        answers = relabelled(outs[0], 0) if keep_ans else None
+        tape[s] = (number, slots, code, at, saved, answers, dtype, shapes, params, outs[0]._d.shape)
+        outs[0]._s = s
+        outs[0]._st.cells = cells
+    nbytes = sum([bottom(o).nbytes for o in outs])
+    if nbytes >= HEAVY:
+        tape.heavy(nbytes)
+    if s > tape.limit:
+        tape.due(s)
+
+
+def kept(t: Any) -> Any:
+    """An operand as an entry may hold it."""
+    return relabelled(t, t._s) if isinstance(t, Box) else t
+
+
+# ---------------------------------------------------------------------------------------------------- views and writes
+
+
+def view(t: Any, op: Op, params: tuple[Any, ...]) -> Any:
+    """The result of a view op: a write into it goes to t as well, and a later write into t shows in it."""
+    out = op.call(t, *params)
+    if type(out._st) is Lift:
+        out._st.base = t, op, params, t._st
+    return out
+
+
+def refresh(t: Any) -> None:
+    """Bring a view up to date with the tensor it looks at."""
+    if t._st.base is None:
+        return
+    base, op, params, stamp = t._st.base
+    if type(base._st) is Lift:
+        refresh(base)
+    if base._st is not stamp:
+        out = op.call(base, *params)
+        cells = t._st.cells
+        t._d, t._s, t._st = out._d, out._s, out._st
+        if type(t._st) is Lift:
+            t._st.base = base, op, params, base._st
+            t._st.cells = alias.union(t._st.cells, cells)
+
+
+def assign(t: Any, result: Any) -> Any:
+    """Give t the value and history of a result of its shape and dtype, where one of them is at a level; returns t."""
+    target, source = level_of(t), level_of(result)
+    if source is not None and (target is None or source.id > target.id):
+        raise_in_place(t, source, True)
+        target = source
+    base = t._st.base
+    up = raised(result, target, result._s if source is target else 0)
+    t._d, t._s, t._st = up._d, up._s, up._st
+    if base is not None:
+        looked_at, op, params, _ = base
+        whole = TABLE["overwrite"].call(looked_at, relabelled(t, t._s), ((op.name, params),))
+        assign(looked_at, whole)
+        t._st.base = looked_at, op, params, looked_at._st
+    if getattr(t, "_retains", 0):
+        services.retain(t)
+    return t
+
+
+def detached(t: Any) -> Any:
+    """The value without history and without derivative at any level."""
+    if type(t._st) is not Lift:
+        return alias.detached(t)
+    st = t._st
+    return st.level.lift(detached(st.lower), st.level.constant(st.payload))
+
+
+services.lifted, services.lifted_view, services.lifted_assign = run_lifted, view, assign
+arrays.relabelled = relabelled
+services.lifted_detached, services.refresh, services.remember_value = detached, refresh, remember_value

@@ -1,0 +1,84 @@
+"""Jacobian-vector products in forward mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.forward import Dual
+from ..core.kinds import is_inexact
+from ..core.level import Lift
+from ..core.record import Box, wrap
+from ..core.rules import arrays
+from . import tree
+from .reverse import converted, kind_of, operand_of, plain_kind, regrouped, source_of, split_aux
+
+JVP = "jvp(f, primals, tangents)"
+
+
+def jvp(
+    func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], *, strict: bool = False, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """f at the primals and its derivative along the tangents, in one forward pass.
+
+    Args:
+        func: takes the primals as tensors and returns a tensor or nested tensors.
+        primals: tensors, ndarrays, numbers, or nested containers of them.
+        tangents: of the primals' structure and shapes.
+        strict: raise if an output does not depend on the primals, instead of a zero tangent.
+        has_aux: func returns (output, aux).
+
+    Returns:
+        (output, tangent of the output) or (output, tangent, aux), of the output's structure.
+
+    Raises:
+        RuntimeError: for tangents that do not fit the primals, or with `strict` for an independent output.
+        ValueError: for a primal that is no number, array or tensor.
+    """
+    if not isinstance(primals, tuple) or not primals:
+        raise RuntimeError(f"{JVP}: Expected primals to be a non-empty tuple of Tensors, got {type(primals)}")
+    xs, spec = tree.flatten(primals)
+    ts, tangent_spec = tree.flatten(tangents)
+    if spec != tangent_spec:
+        raise RuntimeError(
+            f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
+            f"3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {tangent_spec}"
+        )
+    sources = [source_of(x) for x in xs]
+    directions = [tangent_of(x, t) for x, t in zip(sources, ts, strict=True)]
+    with Dual() as level:
+        duals = [level.lift(x, t) for x, t in zip(sources, directions, strict=True)]
+        result, aux = split_aux(func(*tree.unflatten(spec, duals)), has_aux, JVP)
+        del duals
+        outputs, out_spec = tree.flatten(result)
+        kind = plain_kind(xs)
+        pairs = [parts(level, y, strict) for y in outputs]
+        aux = tree.mapped(lambda a: level.lower(a)[0], aux) if has_aux else None
+        del result, outputs
+        level.check_written()
+    value = tree.unflatten(out_spec, [converted(y, kind) for y, _ in pairs])
+    tangent = tree.unflatten(out_spec, [converted(t, kind) for _, t in pairs])
+    return (value, tangent, aux) if has_aux else (value, tangent)
+
+
+def tangent_of(x: Any, t: Any) -> Any:
+    """A tangent as a tensor, checked to have its primal's shape, in its dtype."""
+    t = operand_of(t)
+    if t._d.shape != x._d.shape:
+        raise RuntimeError(
+            f"{JVP}: Expected tangents to have the shapes of their primals, got a tangent of shape {tuple(t._d.shape)} for a "
+            f"primal of shape {tuple(x._d.shape)}"
+        )
+    return t if t._d.dtype == x._d.dtype else t.to(x.dtype)
+
+
+def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
+    """Primal and tangent of an output."""
+    if not isinstance(y, Box):
+        raise RuntimeError(f"{JVP}: Expected f to return Tensors, got unsupported type {type(y)}")
+    value, tangent = level.lower(y)
+    if tangent is None:
+        if strict:
+            raise RuntimeError(f"{JVP}: an output does not depend on the primals; this is not allowed with strict=True")
+        tangent = wrap(arrays.zeros(value._d.shape, value._d.dtype))
+    return value, tangent
