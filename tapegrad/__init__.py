@@ -17,6 +17,7 @@ from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
 from . import special as special
+from . import utils as utils
 from .arrays.dtypes import Size as Size
 from .arrays.dtypes import (
     bfloat16,
@@ -50,10 +51,12 @@ from .arrays.dtypes import promote_types as promote_types
 from .arrays.dtypes import set_default_dtype as set_default_dtype
 from .core.modes import enable_grad as enable_grad
 from .core.modes import inference_mode as inference_mode
+from .core.modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .core.modes import is_anomaly_enabled as is_anomaly_enabled
 from .core.modes import is_grad_enabled as is_grad_enabled
 from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from .core.modes import no_grad as no_grad
+from .core.modes import set_anomaly_enabled as set_anomaly_enabled
 from .core.modes import set_grad_enabled as set_grad_enabled
 from .core.modes import tape as tape
 from .core.record import mark_package as _mark_package

@@ -372,14 +372,33 @@ def packed_in_place() -> RuntimeError:
     )
 
 
+def checkpoint_count(first: int, again: int) -> str:
+    if again > first:
+        return (
+            "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
+            f"pass. It saved {first} then, {again} now."
+        )
+    return (
+        "torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+        f"Number of tensors saved during forward: {first}\nNumber of tensors saved during recomputation: {again}."
+    )
+
+
+def checkpoint_changed(other: Sequence[tuple[int, tuple[Any, Any], tuple[Any, Any]]]) -> str:
+    def meta(shape: Any, dtype: Any) -> str:
+        return f"{{'shape': {size(shape)}, 'dtype': torch.{dtype}, 'device': device(type='cpu')}}"
+
+    rows = [f"tensor at position {i}:\nsaved metadata: {meta(*a)}\nrecomputed metadata: {meta(*b)}" for i, a, b in other]
+    return (
+        "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+        "forward pass.\n" + "\n".join(rows)
+    )
+
+
 def edge_untracked() -> RuntimeError:
     return RuntimeError(
         "It is not possible to get the gradient edge for a Tensor that does not require gradients. Set requires_grad=True."
     )
-
-
-def edge_materialized() -> RuntimeError:
-    return RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
 
 
 def edge_output(node: str, output: int) -> RuntimeError:

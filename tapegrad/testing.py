@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from . import func
 from .arrays import dtypes as tapegrad_dtypes
 from .core import kinds, rules
 from .core.gradient import grad
@@ -30,6 +31,7 @@ from .core.op import TABLE, Op
 from .core.record import services, wrap
 from .core.state import current_tape
 from .core.tape import OUTPUT
+from .func import tree
 from .ops.samples import Sample as Sample
 from .tensor import Tensor
 
@@ -249,10 +251,10 @@ def inner(a: Sequence[Any], b: Sequence[Any]) -> tuple[float, float]:
 # --------------------------------------------------------------------------------------------------------- derivatives
 
 
-def difference(phi: Callable[[float], float], exact: bool) -> float:
-    """phi'(0): by one central difference with step 1, or extrapolated from halved steps (Ridders' method)."""
-    if exact:
-        return 0.5 * (phi(1.0) - phi(-1.0))
+def difference(phi: Callable[[float], float], step_of_one: float | None) -> float:
+    """phi'(0): by one central difference with the given step, or extrapolated from halved steps (Ridders' method)."""
+    if step_of_one is not None:
+        return 0.5 * (phi(step_of_one) - phi(-step_of_one)) / step_of_one
     step, best, error = 2.0**-4, math.nan, math.inf
     previous: list[float] = []
     for _ in range(9):
@@ -268,29 +270,47 @@ def difference(phi: Callable[[float], float], exact: bool) -> float:
 
 
 Function = Callable[..., tuple[Any, ...]]
+Tolerances = tuple[float | None, float | None, float | None]  # absolute, relative, step
 
 
-def check_direction(f: Function, xs: list[Array], rng: np.random.Generator, exact: bool, text: str) -> None:
-    """<g, v> of the reverse replay against the derivative of <w, f(x + t v)> at t = 0."""
-    leaves = [leaf(x, True) for x in xs]
-    ys = f(*leaves)
-    ws = [random_like(rng, y._d) for y in ys]
+def check_direction(
+    f: Function, xs: list[Array], rng: np.random.Generator, exact: bool, text: str, mode: str = "rev",
+    tolerances: Tolerances = (None, None, None),
+) -> None:  # fmt: skip
+    """The derivative of <w, f(x + t v)> at t = 0, in the given mode, against finite differences."""
+    atol, rtol, eps = tolerances
+    ws = [random_like(rng, y._d) for y in f(*[leaf(x, True) for x in xs])]
     vs = [random_like(rng, x) for x in xs]
-    tracked = [(y, wrap_copy(w)) for y, w in zip(ys, ws, strict=True) if y.requires_grad]
-    gs: list[Any] = [None] * len(xs)
-    if tracked:
-        outputs, seeds = zip(*tracked, strict=True)
-        gs = [None if g is None else g._d for g in grad(list(outputs), leaves, list(seeds), allow_unused=True)]
-    analytic, size = inner(gs, vs)
+    analytic, size = pulled_along(f, xs, ws, vs) if mode == "rev" else pushed_along(f, xs, ws, vs)
 
     def phi(t: float) -> float:
         moved = [leaf(np.asarray(x + t * v), True) for x, v in zip(xs, vs, strict=True)]
         return inner(ws, [y._d for y in f(*moved)])[0]
 
     with np.errstate(all="ignore"):
-        numeric = difference(phi, exact)
-    if not abs(analytic - numeric) <= (ROUNDING if exact else DIFFERENCES) * max(size, abs(numeric), 1e-3):
+        numeric = difference(phi, 1.0 if exact else eps)
+    allowed = (ROUNDING if exact else DIFFERENCES) * max(size, abs(numeric), 1e-3)
+    if atol is not None or rtol is not None:
+        allowed = (atol or 0.0) + (rtol or 0.0) * abs(numeric)
+    if not abs(analytic - numeric) <= allowed:
         raise _Broken(text, analytic, f"{numeric} (finite differences in a random direction)")
+
+
+def pulled_along(f: Function, xs: list[Array], ws: list[Array], vs: list[Array]) -> tuple[float, float]:
+    """<g, v> for the cotangents g of the reverse replay, and the sum of the sizes of its terms."""
+    leaves = [leaf(x, True) for x in xs]
+    tracked = [(y, wrap_copy(w)) for y, w in zip(f(*leaves), ws, strict=True) if y.requires_grad]
+    gs: list[Any] = [None] * len(xs)
+    if tracked:
+        outputs, seeds = zip(*tracked, strict=True)
+        gs = [None if g is None else g._d for g in grad(list(outputs), leaves, list(seeds), allow_unused=True)]
+    return inner(gs, vs)
+
+
+def pushed_along(f: Function, xs: list[Array], ws: list[Array], vs: list[Array]) -> tuple[float, float]:
+    """<w, t> for the tangents t of forward mode, and the sum of the sizes of its terms."""
+    _, ts = func.jvp(f, tuple([leaf(x, False) for x in xs]), tuple([wrap_copy(v) for v in vs]))
+    return inner(ws, [t.detach()._d for t in ts])
 
 
 def derivative_of(f: Function, count: int) -> Function:
@@ -344,35 +364,81 @@ def record_orders(op: Op, arrays: Sequence[Any], params: Sequence[Any], orders: 
     check_orders(f, [wide[i] for i in indices], generator(op, arrays), exact, orders)
 
 
-def check_grads(f: Callable[..., Any], inputs: Any, order: int = 2, *, seed: int = 0) -> None:
+def check_nested(
+    f: Function, xs: list[Array], rng: np.random.Generator, order: int, modes: Sequence[str], tolerances: Tolerances,
+    path: str = "", done: int = 0,
+) -> None:  # fmt: skip
+    """The derivatives of f up to an order in every nesting of modes, each as the first derivative of the one below it."""
+    for mode in modes:
+        here = f"{mode} over {path}" if path else mode
+        name = ORDERS[done] if done < len(ORDERS) else f"{done + 1}th"
+        check_direction(f, xs, rng, False, f"{name} derivative differs in mode {here}", mode, tolerances)
+        if order > done + 1:
+            ys = f(*[leaf(x, True) for x in xs])
+            more = [random_like(rng, y._d) for y in ys] if mode == "rev" else [random_like(rng, x) for x in xs]
+            derivative = cotangent_of if mode == "rev" else tangent_of
+            check_nested(derivative(f, len(xs)), xs + more, rng, order, modes, tolerances, here, done + 1)
+
+
+def cotangent_of(f: Function, count: int) -> Function:
+    """The derivative in reverse mode as a function of f's arguments and one cotangent for each output."""
+    return lambda *arguments: func.vjp(f, *arguments[:count])[1](arguments[count:])
+
+
+def tangent_of(f: Function, count: int) -> Function:
+    """The derivative in forward mode as a function of f's arguments and one tangent for each of them."""
+    return lambda *arguments: func.jvp(f, arguments[:count], arguments[count:])[1]
+
+
+def check_grads(
+    f: Callable[..., Any], args: Any, order: int = 2, modes: Sequence[str] = ("rev", "fwd"), atol: float | None = None,
+    rtol: float | None = None, eps: float | None = None, *, seed: int = 0,
+) -> None:  # fmt: skip
     """Compare the derivatives of a function of tensors, up to an order, with finite differences in random directions.
 
+    Derivatives of higher order are checked in every nesting of the modes, each against differences of the one below it.
+
     Args:
-        f: takes the inputs as tensors, returns a tensor or a sequence of them.
-        inputs: a tensor or array, or a sequence of them; float64 or complex128.
+        f: takes the arguments, arrays and floating-point numbers among them as tensors; returns tensors, nested or not.
+        args: a tensor or array, or a sequence of arguments, which may be nested tuples, lists, dicts and dataclasses; all
+            tensors and arrays of float64 or complex128 and Python floats in them are checked.
         order: highest order of the derivatives that are compared.
+        modes: "rev" for gradients, "fwd" for derivatives of forward mode, or both.
+        atol: absolute tolerance. By default 1e-7 of the sum of the terms' sizes.
+        rtol: tolerance relative to the finite difference.
+        eps: step of the finite differences. By default they are extrapolated from several.
         seed: of the random cotangents and directions.
 
     Raises:
-        TypeError: for inputs of a lower precision, in which finite differences mean nothing.
+        TypeError: for inputs of a lower precision, in which finite differences mean nothing, or nothing to differentiate.
+        ValueError: for another mode.
         LawError: where a derivative differs; its `law` is "check_grads".
     """
-    given = [inputs] if isinstance(inputs, Tensor | np.ndarray) else list(inputs)
-    xs = [np.array(x.detach().numpy() if isinstance(x, Tensor) else x) for x in given]
-    for i, x in enumerate(xs):
+    modes = [modes] if isinstance(modes, str) else list(modes)
+    if not modes or not set(modes) <= {"rev", "fwd"}:
+        raise ValueError(f"check_grads(): modes are 'rev' and 'fwd', but got {modes}")
+    single = isinstance(args, Tensor | np.ndarray | float | complex)
+    leaves, spec = tree.flatten((args,) if single else tuple(args))
+    places = [i for i, x in enumerate(leaves) if is_inexact(getattr(x, "_d", x)) or isinstance(x, float | complex)]
+    xs = [np.array(x.detach().numpy() if isinstance(x, Tensor) else x) for x in (leaves[i] for i in places)]
+    for i, x in zip(places, xs, strict=True):
         if x.dtype not in (np.float64, np.complex128):
             raise TypeError(f"check_grads() needs inputs of float64 or complex128, but input {i} is {x.dtype}: use double()")
 
     def function(*ts: Any) -> tuple[Any, ...]:
-        out = f(*ts)
-        return (out,) if isinstance(out, Tensor) else tuple(y for y in out if is_inexact(y._d))
+        full = list(leaves)
+        for i, t in zip(places, ts, strict=True):
+            full[i] = t
+        return tuple([y for y in tree.flatten(f(*tree.unflatten(spec, full)))[0] if is_inexact(getattr(y, "_d", None))])
 
+    if not xs or not function(*[leaf(x, True) for x in xs]):
+        raise TypeError(f"check_grads(): f {'returned' if xs else 'was given'} no floating-point tensor")
     name = getattr(f, "__name__", type(f).__name__)
     try:
-        check_orders(function, xs, np.random.default_rng(seed), False, range(1, order + 1))
+        check_nested(function, xs, np.random.default_rng(seed), order, modes, (atol, rtol, eps))
     except _Broken as e:
         inputs_text = ", ".join(source(x) for x in xs)
-        text = f"{name}: {e.text} differs.\n  got:      {e.left}\n  expected: {e.right}\n  inputs:   {inputs_text}"
+        text = f"{name}: {e.text}.\n  got:      {e.left}\n  expected: {e.right}\n  inputs:   {inputs_text}"
         raise LawError("check_grads", name, text) from None
 
 

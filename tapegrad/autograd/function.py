@@ -17,22 +17,25 @@ from threading import get_ident
 from typing import Any, NamedTuple
 
 from .. import errors
-from ..core import alias
-from ..core.gradient import grad
+from ..core import alias, forward
+from ..core.batch import Batch
 from ..core.kinds import is_inexact
 from ..core.leaves import Cell, leaf_of
-from ..core.modes import enable_grad, no_grad
+from ..core.level import assign, depth_of, level_of, relabelled
+from ..core.modes import no_grad
 from ..core.node import Node
 from ..core.op import TABLE, Op
 from ..core.record import Box, Extra, getframe, recording, user_place, wrap
 from ..core.rules import add, arrays, attach, reattach_output
 from ..core.saved import is_packed, unpacked
-from ..core.state import current_tape, is_recording, restore_recording, set_recording
+from ..core.state import current_tape, restore_recording, set_recording
 from ..core.tape import HEAVY, OUTPUT, RELEASED, find, next_slot
+from ..ops.samples import Sample, uniform
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "VmapInfo", "once_differentiable"]
 
 Meta = tuple[tuple[int, ...], Any]  # shape and dtype
+Parts = tuple[Sequence[Any], Sequence[Any]]  # of an entry: arguments and outputs as tensors
 
 
 class VmapInfo(NamedTuple):
@@ -60,8 +63,9 @@ class FunctionCtx:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_cell", "_held", "_in", "_live", "_out", "_places", "_plan", "_slot", "_tensors",
-        "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+        "__dict__", "__weakref__", "_cell", "_extras", "_forward_plan", "_held", "_in", "_lifted", "_live", "_out", "_places",
+        "_plan", "_slot", "_tensors", "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable",
+        "saved_for_forward", "to_save",
     )  # fmt: skip
     _forward_cls: Any = None
 
@@ -73,13 +77,16 @@ class FunctionCtx:
         self.materialize_grads = True
         self.needs_input_grad: tuple[bool, ...] = ()
         self._slot = 0  # equal to the entry's, but not the same int: that would keep the entry
+        self._lifted = False  # whether the entry is in a level's layer
         self._tensors: list[int] = []  # positions of the tensors among the arguments
         self._places: list[int] = []  # positions of the tensors among the outputs
         self._in: list[Meta] = []
         self._out: list[Meta] = []
         self._plan: list[Any] = []  # of each saved tensor: an Output, or (position in the entry, slot), or None
+        self._forward_plan: list[Any] = []
+        self._extras: list[Any] = []  # saved tensors that are neither inputs nor outputs, until the entry has them
         self._held: dict[str, Any] = {}  # attributes that hold outputs, these replaced by Outputs
-        self._live: dict[int, Any] = {}  # by thread, while a derivative runs: (arguments, outputs, slots) of the entry
+        self._live: dict[int, tuple[Parts, bool]] = {}  # by thread, while a derivative runs: (parts, whether it is jvp)
         self._cell: Any = None
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -121,10 +128,12 @@ class FunctionCtx:
         Raises:
             RuntimeError: once a backward pass has released them.
         """
-        arguments, outputs, slots = self._parts()
-        if not slots:
+        live = self._live.get(get_ident())
+        if live is None and not self._slot:
             return self.to_save
-        return tuple([self._saved(where, arguments, outputs) for where in self._plan])
+        plan = self._forward_plan if live is not None and live[1] and self._forward_plan else self._plan
+        arguments, outputs = self._parts()
+        return tuple([self._saved(where, arguments, outputs) for where in plan])
 
     def _saved(self, where: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
         if where is None or type(where) is Output:
@@ -132,7 +141,7 @@ class FunctionCtx:
         position, slot = where
         t = arguments[position]
         if slot and not t._s:
-            t = wrap(t._d, slot)
+            t = relabelled(t, slot)
         leaf = leaf_of(t._s) if t._s < 0 else None
         return leaf if leaf is not None and leaf._d is t._d else t
 
@@ -142,24 +151,29 @@ class FunctionCtx:
         outputs = self._parts()[1]
         return mapped(lambda v: outputs[v] if type(v) is Output else v, self._held[name])
 
-    def _parts(self) -> tuple[Sequence[Any], Sequence[Any], Sequence[int]]:
-        """Arguments and outputs of the entry as tensors (None for those not kept), and its slots."""
+    def _parts(self) -> Parts:
+        """Arguments and outputs of the entry as tensors, those that it keeps."""
         live = self._live.get(get_ident())
-        if live is not None:
-            return live  # type: ignore[no-any-return]
-        if not self._slot:
-            return (), (), ()
+        return parts_of(self._slot, self._entry()) if live is None else live[0]
+
+    def _entry(self) -> Any:
         hit = find(self._slot)
         if hit is None or hit[1][0] <= RELEASED:
             raise errors.second_backward(self.name())
-        return parts_of(self._slot, hit[1])
+        return hit[1]
+
+    def _kept(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """Arguments of the entry: those that went in, followed by what was saved besides."""
+        if len(arguments) > len(self._in):
+            return arguments
+        return [*arguments, *(self._parts()[0][len(self._in) :] if self._slot else self._extras)]
 
     @contextmanager
-    def _using(self, parts: Any) -> Iterator[None]:
+    def _using(self, parts: Parts, forward: bool = False) -> Iterator[None]:
         """While the parts of the entry are at hand in this thread."""
         me = get_ident()
         before = self._live.get(me)
-        self._live[me] = parts
+        self._live[me] = parts, forward
         try:
             yield
         finally:
@@ -172,12 +186,13 @@ class FunctionCtx:
         return FunctionNode(slot, self)
 
 
-def parts_of(slot: int, entry: Any) -> tuple[Sequence[Any], Sequence[Any], Sequence[int]]:
+def parts_of(slot: int, entry: Any) -> Parts:
+    """Arguments and outputs of an entry as tensors on their slots; None for those it does not keep."""
     entry = unpacked(entry) if is_packed(entry) else entry
     slots, code, at, saved, answers = entry[1:6]
     arguments = [attach(v, s) for v, s in zip(saved, slots, strict=True)]
     outputs = [v if v is None else reattach_output(v, slot, i, code, at) for i, v in enumerate(answers)]
-    return arguments, outputs, slots
+    return arguments, outputs
 
 
 def mapped(f: Callable[[Any], Any], value: Any) -> Any:
@@ -201,10 +216,9 @@ class FunctionNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         hit = find(self._slot)
-        owner = None if hit is None else find(hit[1][1])
-        if hit is None or owner is None or owner[1][0] <= RELEASED:
+        if hit is None or hit[1][0] <= RELEASED:
             return getattr(self._ctx, name)
-        with self._ctx._using(parts_of(hit[1][1], owner[1])):
+        with self._ctx._using(parts_of(self._slot, hit[1])):
             return getattr(self._ctx, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -218,14 +232,22 @@ class FunctionNode(Node):
 
 
 class Call:
-    """One use of a Function: the class and the arguments, whose tensors go through the record; `ctx` of the last run."""
+    """One use of a Function: the class and the arguments, whose tensors go through the record.
 
-    __slots__ = ("args", "cls", "ctx", "positions")
+    Attributes:
+        ctx: the context of the last run.
+        result: what that gave; its tensors stand for those that the record gives.
+        randomness: of the vmap level that runs it.
+    """
+
+    __slots__ = ("args", "cls", "ctx", "positions", "randomness", "result")
 
     def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
         self.cls, self.args = cls, args
         self.positions = [i for i, a in enumerate(args) if isinstance(a, Box)]
         self.ctx: Any = None
+        self.result: Any = None
+        self.randomness = "error"
 
     def arguments(self, tensors: Sequence[Any]) -> list[Any]:
         full = list(self.args)
@@ -233,49 +255,115 @@ class Call:
             full[i] = t
         return full
 
+    def assembled(self, tensors: Sequence[Any]) -> Any:
+        """The result with these tensors."""
+        given = iter(tensors)
+        if type(self.result) is not tuple:
+            return next(given) if isinstance(self.result, Box) else self.result
+        return tuple([next(given) if isinstance(y, Box) else y for y in self.result])
+
+    def context(self, args: Sequence[Any], tensors: Sequence[Any]) -> FunctionCtx:
+        """A new context for these arguments."""
+        ctx: FunctionCtx = self.cls._backward_cls()
+        ctx._tensors = self.positions
+        ctx._in = [(t._d.shape, t._d.dtype) for t in tensors]
+        ctx.needs_input_grad = tuple([isinstance(a, Box) and a._s != 0 for a in args])
+        return ctx
+
 
 # ------------------------------------------------------------------------------------------------------------- forward
 
 
-def run(tensors: Sequence[Any], call: Call) -> Any:
-    """The record's recording call: forward on these tensors, and its entry."""
+def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
+    """The record's recording call: forward on these tensors, and its entry; the tensors of the result."""
     slots = tuple([alias.slot_of(t) for t in tensors])
+    top = depth_of(FUNCTION, tensors)
+    if top is not None:
+        if top.closed and not top.soft:
+            raise errors.escaped(top.name)
+        if top.closed:
+            return run([top.lower(t)[0] for t in tensors], call)
+        slots = tuple([t._s if level_of(t) is top else 0 for t in tensors])
+        if not isinstance(top, Batch) or (call.cls.vmap is not Function.vmap and (call.cls._separate or not any(slots))):
+            return run_lifted(top, tensors, slots, call)
     args = call.arguments(tensors)
-    call.ctx = ctx = call.cls._backward_cls()
-    ctx._tensors = call.positions
-    ctx._in = [(t._d.shape, t._d.dtype) for t in tensors]
-    ctx.needs_input_grad = tuple([isinstance(a, Box) and a._s != 0 for a in args])
+    call.ctx = ctx = call.context(args, tensors)
     tape = recording() if any(slots) else None
     previous = set_recording(False)
     try:
         if call.cls._separate:
-            result = call.cls.forward(*args)
-            call.cls.setup_context(ctx, tuple(args), result)
+            call.result = call.cls.forward(*args)
+            call.cls.setup_context(ctx, tuple(args), call.result)
         else:
-            result = call.cls.forward(ctx, *args)
+            call.result = call.cls.forward(ctx, *args)
     finally:
         restore_recording(previous)
+    results = survey(ctx, call.result)
+    dirty = changed(ctx, tensors, results, tape is not None)
+    settle(ctx, tensors, results)
+    boxes = []
+    for y in results:
+        if among(y, dirty) < 0 and (tape is not None or y._s or among(y, tensors) >= 0):
+            y = relabelled(y, 0) if tape is not None or among(y, tensors) < 0 else y.detach()
+        boxes.append(y)
+    if tape is not None:
+        record(ctx, tape, tensors, slots, boxes, dirty)
+    return tuple(boxes)
+
+
+def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: Call) -> tuple[Any, ...]:
+    """A run that a level does by the record's rules, and its entry in the level's layer."""
+    call.randomness = getattr(top, "randomness", "error")
+    pairs = [top.lower(t) for t in tensors]
+    results = top.apply(FUNCTION, [p[0] for p in pairs], [p[1] for p in pairs], (call,))
+    outs = [top.lift(lower, payload) for lower, payload in results]
+    below = call.ctx
+    if isinstance(top, Batch):
+        dirty = []
+    else:
+        dirty = [tensors[i] for i, (lower, _) in enumerate(pairs) if among(lower, below.dirty_tensors) >= 0]
+        for t in dirty:
+            k = next(i for i, (lower, _) in enumerate(results) if lower is top.lower(t)[0])
+            outs[k] = assign(t, outs[k])
+    tape = recording() if any(slots) else None
+    if tape is None:
+        return tuple(outs)
+    args = call.arguments(tensors)
+    ctx = call.context(args, tensors)
+    if call.cls._separate:
+        result = call.assembled(outs)
+        previous = set_recording(False)
+        try:
+            call.cls.setup_context(ctx, tuple(args), result)
+        finally:
+            restore_recording(previous)
+        survey(ctx, result)
+        settle(ctx, tensors, outs)
+    else:
+        for name in ("materialize_grads", "_places", "_plan", "_forward_plan", "_held"):
+            setattr(ctx, name, getattr(below, name))
+        vars(ctx).update(vars(below))
+        ctx._extras = list(below._kept([None] * len(tensors))[len(tensors) :])
+        ctx.non_differentiable = tuple([o for o, (lower, _) in zip(outs, results, strict=True) if among(lower, below.non_differentiable) >= 0])
+        ctx._out = below._out
+    call.ctx = ctx
+    record(ctx, tape, tensors, slots, outs, dirty)
+    return tuple(outs)
+
+
+def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
+    """The tensors of a result, noted on the context."""
     outputs = result if type(result) is tuple else (result,)
-    check_marks(ctx)
+    for name, marked in (("mark_dirty", ctx.dirty_tensors), ("mark_non_differentiable", ctx.non_differentiable)):
+        for i, t in enumerate(marked):
+            if not isinstance(t, Box):
+                raise RuntimeError(f"{name} can only accept variables, but argument {i} is of type {type(t).__name__}")
     ctx._places = [i for i, y in enumerate(outputs) if isinstance(y, Box)]
     results = [outputs[i] for i in ctx._places]
     for y in results:
         alias.slot_of(y)
     ctx._out = [(y._d.shape, y._d.dtype) for y in results]
-    boxes = untracked(ctx, tensors, results) if tape is None else record(ctx, tape, tensors, slots, results)
-    if type(result) is not tuple:
-        return boxes[0] if boxes else result
-    full = list(outputs)
-    for i, t in zip(ctx._places, boxes, strict=True):
-        full[i] = t
-    return tuple(full)
-
-
-def check_marks(ctx: FunctionCtx) -> None:
-    for name, marked in (("mark_dirty", ctx.dirty_tensors), ("mark_non_differentiable", ctx.non_differentiable)):
-        for i, t in enumerate(marked):
-            if not isinstance(t, Box):
-                raise RuntimeError(f"{name} can only accept variables, but argument {i} is of type {type(t).__name__}")
+    return results
 
 
 def among(t: Any, tensors: Sequence[Any]) -> int:
@@ -283,91 +371,55 @@ def among(t: Any, tensors: Sequence[Any]) -> int:
     return next((i for i, u in enumerate(tensors) if u is t), -1)
 
 
-def untracked(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> list[Any]:
-    """Outputs without history; an input that is returned as it is shares its memory with the output."""
-    boxes = []
-    for y in results:
-        if among(y, tensors) >= 0 and among(y, ctx.dirty_tensors) < 0:
-            y = alias.detached(y)
-        elif y._s and among(y, ctx.dirty_tensors) < 0:
-            y = wrap(alias.save(y))
-        boxes.append(y)
-    return boxes
-
-
-def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], results: list[Any]) -> list[Any]:
-    """The entry of a run, and its outputs on their slots."""
-    dirty = [among(t, ctx.dirty_tensors) >= 0 and among(t, tensors) >= 0 for t in results]
-    check_dirty(ctx, tensors, results)
-    differentiable = [is_inexact(y._d.dtype) and among(y, ctx.non_differentiable) < 0 for y in results]
-    inside = [y if d or among(y, tensors) < 0 else None for y, d in zip(results, dirty, strict=True)]
-    saved = plan(ctx, tensors, slots, inside)
-    hold(ctx, inside)
-    cells = None
-    for t in tensors:
-        if t._st is not None:
-            cells = alias.union(cells, t._st.cells)
-    boxes = [y if d else wrap(alias.save(y)) for y, d in zip(results, dirty, strict=True)]
-    kept = {where for where in ctx._plan if type(where) is Output}
-    for value in ctx._held.values():
-        mapped(lambda v: kept.add(v) if type(v) is Output else None, value)
-    answers = tuple([t._d if i in kept else None for i, t in enumerate(boxes)])
-    new = enter(ctx, tape, (*slots, *(0,) * (len(saved) - len(slots))), saved, answers, differentiable)
-    for t, slot, is_dirty in zip(boxes, new, dirty, strict=True):
-        if is_dirty:
+def changed(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], recorded: bool) -> list[Any]:
+    """The inputs that forward changed in place, checked."""
+    dirty = [t for t in ctx.dirty_tensors if among(t, tensors) >= 0]
+    if recorded and len(dirty) < len(ctx.dirty_tensors):
+        warnings.warn(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
+            "passed to ctx.mark_dirty().",
+            stacklevel=4,
+        )
+    if recorded and any(among(t, results) < 0 for t in dirty):
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function."
+        )
+    if recorded:
+        for t in dirty:
             alias.check_writable(t, ctx.name(), True)
-            alias.write_history(t, slot, cells)
-        elif slot:
-            t._s = slot
-            if cells is not None:
-                t._st = Extra(cells)
-    return boxes
+    return dirty
 
 
-def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None:
-    for t in ctx.dirty_tensors:
-        if among(t, tensors) < 0:
-            warnings.warn(
-                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should "
-                "be passed to ctx.mark_dirty().",
-                stacklevel=6,
-            )
-        elif among(t, results) < 0:
-            raise RuntimeError(
-                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
-                "modified inplace must all be outputs of the Function."
-            )
-        elif t._s < 0:
-            raise errors.inplace_leaf(ctx.name())
+def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None:
+    """Where the derivatives find each saved tensor, and each output that is kept as an attribute.
 
+    The context does not keep these: an output would keep its entry, and that the context.
+    """
+    inside = [y if among(y, ctx.dirty_tensors) >= 0 or among(y, tensors) < 0 else None for y in results]
 
-def plan(ctx: FunctionCtx, tensors: Sequence[Any], slots: tuple[int, ...], results: list[Any]) -> tuple[Any, ...]:
-    """Where `backward` finds each saved tensor; gives the arrays that the entry keeps beside its outputs."""
-    saved: list[Any] = [None] * len(slots)
-    for i, t in enumerate(ctx.to_save):
+    def place(t: Any) -> Any:
         if t is None:
-            ctx._plan.append(None)
-            continue
-        if not isinstance(t, Box):
+            return None
+        if (k := among(t, inside)) >= 0:
+            return Output(k)
+        if (k := among(t, tensors)) >= 0:
+            return k, 0
+        if (k := among(t, ctx._extras)) < 0:
+            k = len(ctx._extras)
+            ctx._extras.append(t)
+        return len(tensors) + k, alias.slot_of(t)
+
+    for i, t in enumerate(ctx.to_save):
+        if not (t is None or isinstance(t, Box)):
             raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
-        if (k := among(t, results)) >= 0:
-            ctx._plan.append(Output(k))
-        elif (k := among(t, tensors)) >= 0:
-            saved[k] = alias.save(t)
-            ctx._plan.append((k, 0))
-        else:
-            ctx._plan.append((len(saved), alias.slot_of(t)))
-            saved.append(alias.save(t))
+    ctx._plan = [place(t) for t in ctx.to_save]
+    ctx._forward_plan = [place(t) for t in ctx.saved_for_forward]
     ctx.to_save = ctx.saved_for_forward = ()
-    return tuple(saved)
-
-
-def hold(ctx: FunctionCtx, results: list[Any]) -> None:
-    """Take outputs off the attributes of a context: it would be kept by what it keeps."""
 
     def mark(value: Any) -> Any:
         nonlocal found
-        k = among(value, results) if isinstance(value, Box) else -1
+        k = among(value, inside) if isinstance(value, Box) else -1
         found |= k >= 0
         return Output(k) if k >= 0 else value
 
@@ -379,6 +431,34 @@ def hold(ctx: FunctionCtx, results: list[Any]) -> None:
             delattr(ctx, name)
 
 
+def record(
+    ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], boxes: list[Any], dirty: list[Any]
+) -> None:
+    """The entry of a run; its outputs get their slots."""
+    ctx._lifted = any([level_of(t) is not None for t in tensors])
+    keep = (lambda t: relabelled(t, t._s)) if ctx._lifted else alias.save
+    read = {where[0] for where in ctx._plan if type(where) is tuple}
+    saved = [keep(t) if i in read else None for i, t in enumerate([*tensors, *ctx._extras])]
+    kept = {where for where in ctx._plan if type(where) is Output}
+    for value in ctx._held.values():
+        mapped(lambda v: kept.add(v) if type(v) is Output else None, value)
+    answers = [(relabelled(t, 0) if ctx._lifted else alias.save(t)) if i in kept else None for i, t in enumerate(boxes)]
+    cells = None
+    for t in tensors:
+        if t._st is not None:
+            cells = alias.union(cells, t._st.cells)
+    marked = [is_inexact(t._d.dtype) and not ctx._marked(i) for i, t in enumerate(boxes)]
+    new = enter(ctx, tape, (*slots, *(0,) * len(ctx._extras)), tuple(saved), tuple(answers), marked)
+    ctx._extras = []
+    for t, slot in zip(boxes, new, strict=True):
+        if among(t, dirty) >= 0:
+            assign(t, relabelled(t, slot)) if ctx._lifted else alias.write_history(t, slot, cells)
+        elif slot:
+            t._s = slot
+            if cells is not None:
+                t._st = alias_state(t, cells)
+
+
 def enter(
     ctx: FunctionCtx, tape: Any, slots: tuple[int, ...], saved: tuple[Any, ...], answers: tuple[Any, ...],
     differentiable: list[bool],
@@ -386,7 +466,7 @@ def enter(
     """Put the entry on the tape; the slots of its outputs (0: not differentiable)."""
     code, at = user_place(getframe(1), tape)
     s = next_slot()
-    shapes = tuple([shape for shape, _ in ctx._in]) + tuple([v.shape for v in saved[len(ctx._in) :]])
+    shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
     tape[s] = (FUNCTION.general, slots, code, at, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
@@ -397,7 +477,7 @@ def enter(
         new.append(next_slot() if wanted else 0)
         if wanted:
             tape[new[-1]] = (OUTPUT, s, 0, code, at, i, ctx)
-    nbytes = sum(v.nbytes for v in (*saved, *answers) if v is not None)
+    nbytes = sum([v.nbytes for v in (*saved, *answers) if v is not None])
     if nbytes >= HEAVY:
         tape.heavy(nbytes)
     if s > tape.limit:
@@ -410,10 +490,11 @@ def enter(
 
 def pulled(xp: Any, g: Any, ans: Any, args: Any, ctx: FunctionCtx, wanted: list[bool]) -> list[Any]:
     """The record's rule: cotangents of the tensors that went in, from those of the tensors that came out."""
-    return pull(ctx, g, (args, ans, ()), wanted)
+    return pull(ctx, g, (args, ans), wanted)
 
 
-def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Any, wanted: Sequence[bool]) -> list[Any]:
+def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool]) -> list[Any]:
+    """What `backward` gives for each tensor that went in, checked and brought to its shape and dtype."""
     given: list[Any] = [None] * (max(ctx._places, default=-1) + 1)
     for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
         given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
@@ -525,7 +606,7 @@ def transposed(ctx: FunctionCtx, tangents: Sequence[Any]) -> list[Any]:
     """The tangents by differentiating `backward`, which is linear in the cotangents, by these."""
     with enable_grad():
         us = [wrap(arrays.zeros(*meta)).requires_grad_() if is_inexact(meta[1]) else None for meta in ctx._out]
-        gs = pull(ctx, us, ctx._parts(), [t is not None for t in tangents])
+        gs = pull(ctx, us, ctx._parts() if ctx._slot else ((), ()), [t is not None for t in tangents])
         pairs = [(g, t) for g, t in zip(gs, tangents, strict=False) if g is not None and t is not None and g._s]
         seeds = [u for u in us if u is not None]
         if not pairs or not seeds:
@@ -582,14 +663,32 @@ def looped(n: int, args: Sequence[Any], flags: Sequence[bool], call: Call) -> An
     return tuple([arrays.stack(list(c)) if isinstance(c[0], Box) else c[0] for c in zip(*rows, strict=True)])
 
 
-def samples() -> Iterator[Any]:
-    """None: what the record does is in the class that it is called with."""
-    return iter(())
+def raw_forward(values: Sequence[Any], call: Call) -> tuple[Any, ...]:
+    """The record's forward on arrays."""
+    result = run([wrap(v) for v in values], call)
+    return tuple([t._d for t in (result if type(result) is tuple else (result,))])
+
+
+def samples() -> Iterator[Sample]:
+    class Example(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            e = TABLE["exp"].call(x)
+            ctx.save_for_backward(x, y, e)
+            return x * y, e
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            x, y, e = ctx.saved_tensors
+            return grads[0] * y + grads[1] * e, grads[0] * x
+
+    x, y = uniform((2, 3)), uniform((2, 3), seed=1)
+    yield Sample((x, y), (Call(Example, (wrap(x), wrap(y))),))
 
 
 FUNCTION = Op(
-    "function", "general", None, (pulled,), arity=-1, joint=True, outputs=2, differentiable=2, absent=True,  # type: ignore[arg-type]
-    params=("call",), raw_backward=raw_backward, batch=batched, jvp=pushed, samples=samples,
+    "function", "general", raw_forward, (pulled,), arity=-1, outputs=2, differentiable=2, absent=True, params=("call",),
+    raw_backward=raw_backward, batch=batched, jvp=pushed, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run
 
@@ -722,8 +821,11 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         with no_grad():
             outputs = fn(ctx, *args)
         tape = recording()
-        sources = {s for s in (*ctx._parts()[2], *[a._s for a in args if isinstance(a, Box)]) if s}
-        if not is_recording() or not sources:
+        if tape is None:
+            return outputs
+        inputs = ctx._entry()[1] if getattr(ctx, "_slot", 0) else ()
+        sources = {s for s in (*inputs, *[a._s for a in args if isinstance(a, Box)]) if s}
+        if not sources:
             return outputs
         return refused(tape, tuple(sorted(sources)), outputs)
 

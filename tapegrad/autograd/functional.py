@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from .. import func as transforms
 from ..core.gradient import grad
 from ..core.modes import enable_grad
 from ..core.record import wrap
+from ..func import jvp as forward
+from ..func import vmap
 from ..ops import create, shape
 from ..tensor import Tensor
 
@@ -316,11 +317,10 @@ def jacobian(
             'inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
     several, given = as_tensors(inputs, "inputs", "jacobian")
-    forward = strategy == "forward-mode"
-    if strict and forward:
+    if strict and strategy == "forward-mode":
         raise not_together('`strategy="forward-mode"` are not supported together (yet).')
     with enable_grad():
-        if forward:
+        if strategy == "forward-mode":
             create_graph = create_graph or any([x.requires_grad for x in given])
             several_outputs, blocks = forward_blocks(func, given, vectorize)
         else:
@@ -399,23 +399,16 @@ def forward_blocks(func: Function, xs: Tensors, vectorize: bool) -> tuple[bool, 
     return several[0], blocks
 
 
-def batched(f: Callable[[Any], Tensors], directions: Any, vectorize: bool = True) -> list[Any]:
+def batched(f: Callable[[Any], Tensors], directions: Any, vectorize: bool = True) -> Sequence[Any]:
     """f of each direction, stacked."""
-    vmap = getattr(transforms, "vmap", None)
-    if vectorize and vmap is not None:
-        return list(vmap(f)(directions))
+    if vectorize:
+        return vmap(f)(directions)  # type: ignore[no-any-return]
     return [shape.stack(list(values)) for values in zip(*[f(d) for d in directions], strict=True)]
 
 
 def push(f: Callable[..., Tensors], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
     """Outputs of f and their derivatives in the direction of the tangents."""
-    forward = getattr(transforms, "jvp", None)
-    if forward is not None:
-        return forward(f, tuple(primals), tuple(tangents))  # type: ignore[no-any-return]
-    outputs, pull = transforms.vjp(f, *primals)
-    ones = [create.ones_like(y) for y in outputs]
-    _, transposed = transforms.vjp(lambda *gs: pull(gs), *ones)
-    return outputs, transposed(tuple(tangents))
+    return forward(f, tuple(primals), tuple(tangents))
 
 
 def hessian(
@@ -445,6 +438,8 @@ def hessian(
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
     def gradient(*xs: Any) -> Tensors:
+        if outer_jacobian_strategy == "forward-mode":
+            xs = tuple([x.view_as(x).requires_grad_() for x in xs])  # leaves above the level of forward mode
         first = jacobian(lambda *args: called_scalar(func, args, "hessian", strict).squeeze(), xs, create_graph=True)
         if strict:
             require(first, NOT_TWICE)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.gradient import grad
+from ..core.level import level_of
 from ..core.record import wrap
 from ..ops import create, shape
 from ..ops.warning import warn
@@ -76,6 +77,7 @@ class Check:
         forward: whether derivatives are those of forward mode.
         split: positions of what was complex, among the differentiable outputs (in forward mode among the checked inputs).
         part: the part of these that is looked at, "real" or "imaginary".
+        found: what the function returned, if it has been called already.
     """
 
     func: Function
@@ -88,13 +90,14 @@ class Check:
     forward: bool = False
     split: Sequence[int] = ()
     part: str = "real"
+    found: Any = None
     places: list[int] = field(init=False)
     kept: list[int] = field(init=False)
     outputs: tuple[Any, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.places = tracked(self.inputs)
-        every = as_tuple(self.func(*self.inputs))
+        every = as_tuple(self.func(*self.inputs) if self.found is None else self.found)
         self.outputs = differentiable(every)
         self.kept = [k for k, y in enumerate(every) if y.requires_grad] or list(range(len(every)))
 
@@ -311,17 +314,18 @@ def input_part(func: Function, inputs: tuple[Any, ...], name: str) -> tuple[Func
     return f, tuple(parts)
 
 
-def run_checks(func: Function, inputs: tuple[Any, ...], backward: bool, forward: bool, fast: bool, undefined: bool,
-               options: dict[str, Any]) -> None:  # fmt: skip
+def run_checks(
+    func: Function, inputs: tuple[Any, ...], outputs: tuple[Any, ...], backward: bool, forward: bool, fast: bool,
+    undefined: bool, options: dict[str, Any],
+) -> None:  # fmt: skip
     """Numbers against numbers, in each mode and for each part of what is complex."""
     if backward:
-        outputs = as_tuple(func(*inputs))
         places = [k for k, y in enumerate(differentiable(outputs)) if y.is_complex()]
         if any(y.is_complex() for y in outputs):
             Check(output_part(func, "imag"), inputs, **options, split=places, part="imaginary").run(fast)
             Check(output_part(func, "real"), inputs, **options, split=places).run(fast)
         else:
-            Check(func, inputs, **options).run(fast)
+            Check(func, inputs, **options, found=outputs).run(fast)
     if forward:
         places = [j for j, i in enumerate(tracked(inputs)) if inputs[i].is_complex()]
         cases = [(func, inputs, "real")]
@@ -517,10 +521,11 @@ def gradcheck(
     given = as_tuple(inputs)
     try:
         check_inputs(given)
-        run_checks(func, given, check_backward_ad, check_forward_ad, fast_mode, check_undefined_grad, options)
+        every = as_tuple(func(*given))
+        outputs = differentiable(every)
+        run_checks(func, given, every, check_backward_ad, check_forward_ad, fast_mode, check_undefined_grad, options)
         if check_batched_forward_grad:
             batched_tangents(func, given)
-        outputs = differentiable(func(*given))
         if check_backward_ad and outputs:
             leaves = [given[i] for i in tracked(given)]
             for k, y in enumerate(outputs if check_batched_grad else ()):
@@ -575,7 +580,7 @@ def gradgradcheck(
     count, moving = len(given), tracked((*given, *cotangents))
 
     def pulled(*args: Any) -> tuple[Any, ...]:
-        full = [x.requires_grad_() if i in moving and not x.requires_grad else x for i, x in enumerate(args)]
+        full = [leaf_again(x) if i in moving else x for i, x in enumerate(args)]
         wanted = [full[i] for i in moving if i < count]
         gs = grad(differentiable(func(*full[:count])), wanted, full[count:], create_graph=True, allow_unused=True)
         return tuple([g for g in gs if g is not None])
@@ -586,6 +591,11 @@ def gradgradcheck(
         check_batched_grad=check_batched_grad, fast_mode=fast_mode, check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev, masked=masked,
     )  # fmt: skip
+
+
+def leaf_again(x: Any) -> Any:
+    """A tensor to differentiate by: itself, or above the level of forward mode a leaf of its value."""
+    return x if x.requires_grad and level_of(x) is None else x.clone().requires_grad_()
 
 
 def random_cotangent(rng: np.random.Generator, y: Any, scattered: bool) -> Any:

@@ -128,12 +128,12 @@ def run_node(
     if hooks is None:
         backward(e, s, g, cot, need, owned)
         return
-    outputs = op_of(e).outputs
-    grads = hooks.before(tuple([g.get(i) for i in range(outputs)]) if outputs > 1 else (g,))
+    several = type(g) is dict  # by output
+    grads = hooks.before(tuple([g.get(i) for i in range(len(e[9]))]) if several else (g,))
     given = {i: v for i, v in enumerate(grads) if v is not None}
     taken = Separate()
     if given:
-        backward(e, s, given if outputs > 1 else given[0], taken, need, set())
+        backward(e, s, given if several else given[0], taken, need, set())
     slots = arguments_of(e)
     grad_inputs = by_argument(slots, taken.added)
     for slot, t in zip(slots, hooks.after(grad_inputs, grads), strict=True):

@@ -192,9 +192,7 @@ def run_node_prehooks(leaves: list[tuple[Any, Any]], record: bool) -> tuple[list
     """(leaf, gradient) pairs as the prehooks of the accumulating nodes return them; those of leaves with such hooks."""
     previous = set_recording(record)
     try:
-        done = [
-            (leaf, leaf._node_hooks.before((g,))[0] if getattr(leaf, "_node_hooks", None) else g) for leaf, g in leaves
-        ]
+        done = [(leaf, leaf._node_hooks.before((g,))[0] if getattr(leaf, "_node_hooks", None) else g) for leaf, g in leaves]
     finally:
         restore_recording(previous)
     kept = [(leaf, g) for leaf, g in done if g is not None]

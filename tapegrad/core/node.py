@@ -67,7 +67,7 @@ class Node:
         return hook_into(self._hooks().post, fn)
 
     def register_prehook(self, fn: Callable[[Grads], Any]) -> Handle:
-        """Call fn(grad_outputs) before the operation's backward runs; what it returns, if not None, replaces grad_outputs."""
+        """Call fn(grad_outputs) before the operation's backward runs; what it returns, if not None, replaces them."""
         return hook_into(self._hooks().pre, fn)
 
     def _hooks(self) -> NodeHooks:
@@ -138,12 +138,12 @@ def node_of(slot: int) -> Node | None:
         return Node(slot, "ReleasedBackward0")
     entry = hit[1]
     if entry[0] == OUTPUT:  # the operation stands under a slot of its own
-        return node_of(entry[1])
+        return node_of(entry[1]) if len(entry) == 6 else entry[6]._node(entry[1])  # type: ignore[no-any-return]
     return Node(slot, name_format.format(op_of(entry).display))
 
 
 def hooks_at(slot: int) -> NodeHooks:
-    """The hooks of a recorded operation, made on demand. The tape owns them: a node is made anew whenever it is asked for."""
+    """The hooks of a recorded operation, made on demand. The tape owns them: nodes come and go."""
     hit = find(slot)
     if hit is None or hit[1][0] <= RELEASED:
         raise errors.second_backward(None)

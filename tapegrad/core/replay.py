@@ -35,8 +35,8 @@ from .rules import (
 )
 from .saved import is_packed
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
-from .warning import warn
 from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, op_of, place_of
+from .warning import warn
 
 
 def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, Any], dict[int, Tape]]:
@@ -294,7 +294,7 @@ class Pass:
             TASK.set(task)
             finals = self._finals(cot, got)
         except BaseException:
-            if anomaly and e is not None:
+            if anomaly and e is not None and e[0] >= 0:
                 warn(errors.anomaly_place(op_of(e).display + "Backward0", *source_of(e)))
             for s, stub in consumed.items():
                 home = homes.get(s, tape)

@@ -176,6 +176,8 @@ def make_backward(mode: Mode, number: int) -> Backward:
     op = BY_ID[number]
     if number >= op.id + PACKED:
         return backward_packed(mode.backward_of(number - PACKED))
+    if op.raw_backward is not None and op.arity < 0 and not mode.record:
+        return op.raw_backward
     if number != op.id:
         return backward_general(mode, op, half=number == op.half)
     if op.raw_backward is not None and not mode.record:

@@ -50,7 +50,7 @@ def unrecorded(hook: Callable[[Any], Any], value: Any) -> Any:
 class Packing:
     """Stands for the tape: packs what an entry saves, then stores it.
 
-    A subclass defines `keep(array, slot)`, which gives the Packed that stands for an array saved under a slot (0: untracked).
+    A subclass defines `keep(array, slot)`: the Packed that stands for an array saved under a slot (0: untracked).
     """
 
     limit = float("inf")
@@ -113,4 +113,5 @@ def unpacked(entry: Entry) -> Entry:
 
 
 def is_packed(entry: Entry) -> bool:
-    return entry[0] >= 0 and entry[0] % (2 * PACKED) >= PACKED
+    number: int = entry[0]
+    return number >= 0 and number % (2 * PACKED) >= PACKED

@@ -8,7 +8,7 @@ Entry layouts (ints, arrays, code objects and tuples of these, which the cyclic 
 
     plain     (number, slot of x, slot of y or 0, code, instruction, x, y, ans, dtype, shape of x, shape of y, params, shape)
     general   (number, slots, code, instruction, saved arguments, ans, dtype, shapes, params, shape)
-    output    (OUTPUT, slot of the multi-output entry, 0, code, instruction, index)
+    output    (OUTPUT, slot of the multi-output entry, 0, code, instruction, index); a custom function's has its context, last
     released  (RELEASED, number, code, instruction)  what remains of an entry whose tensor is still alive
 
 `number` is an op's `id` for the plain layout and `general` for the general one. Fields a rule does not read are None;
@@ -96,7 +96,9 @@ class Tape(dict[int, Entry]):
     so far can then no longer be differentiated).
     """
 
-    __slots__ = ("__weakref__", "bytes", "bytes_limit", "cells", "late_cells", "limit", "packs", "place", "survivors", "thread")
+    __slots__ = (
+        "__weakref__", "bytes", "bytes_limit", "cells", "late_cells", "limit", "packs", "place", "survivors", "thread",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,8 +183,13 @@ class Tape(dict[int, Entry]):
             if cell() is None:
                 self.cells.pop(s, None)
 
-    def drop(self, slots: list[int]) -> None:
-        """Drop those of these entries that nobody refers to; the list, oldest first, is emptied."""
+    def drop(self, start: int) -> None:
+        """Drop the entries newer than `start` that nobody refers to."""
+        try:
+            slots = list(itertools.takewhile(start.__lt__, reversed(self)))
+        except RuntimeError:  # another thread records: a sweep will drop them
+            return
+        slots.reverse()
         while slots:
             s = slots.pop()
             if getrefcount(s) <= UNSHARED:

@@ -70,6 +70,30 @@ def _d_attention(xp: Any, gs: Any, ans: Any, xs: Any, wanted: list[bool]) -> lis
     ]
 
 
+def _j_attention(xp: Any, ts: Any, ans: Any, xs: Any) -> list[Any]:
+    (tq, tk, tv, t_mask), (q, k, v, _) = ts, xs
+    weights = ans[1]
+    parts = [] if tq is None else [xp.matmul(k, xp.mT(tq))]
+    parts += [] if tk is None else [xp.matmul(tk, xp.mT(q))]
+    parts += [] if t_mask is None else [xp.mT(t_mask)]
+    if not parts:
+        return [xp.matmul(xp.mT(weights), tv), None]
+    scores = parts[0]
+    for part in parts[1:]:
+        scores = scores + part
+    mean = xp.sum(scores * weights, (len(weights.shape) - 2,), True)
+    t_weights = xp.weighted_difference(scores, mean, weights)
+    out = xp.matmul(xp.mT(t_weights), v)
+    return [out if tv is None else out + xp.matmul(xp.mT(weights), tv), t_weights]
+
+
+def _j_weighted_difference(xp: Any, ts: Any, ans: Any, x: Any, mean: Any, weight: Any) -> Any:
+    tx, t_mean, tw = ts
+    r = 0.0 if tw is None else (x - mean) * tw
+    r = r if tx is None else r + tx * weight
+    return r if t_mean is None else r - t_mean * weight
+
+
 def _weighted_difference(x: Any, mean: Any, weight: Any) -> Any:
     out = x - mean
     out *= weight
@@ -107,6 +131,7 @@ _attend_to = define(
     absent=True,
     display="ScaledDotProductAttention",
     batch=_several,
+    jvp=_j_attention,
     samples=_attended,
 )
 define(
@@ -120,6 +145,7 @@ define(
     ),
     arity=3,
     batch=batching.together(),
+    jvp=_j_weighted_difference,
     samples=cases(((2, 3), (1, 3), (2, 3), ()), ((2, 3, 2), (2, 1, 2), (2, 3, 2), ())),
 )
 

@@ -37,6 +37,23 @@ def _biased(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return forward
 
 
+def _forward_of(name: str) -> Callable[..., Any]:
+    """The derivative of a convolution with a bias, forwards."""
+
+    def jvp(xp: Any, ts: Any, ans: Any, x: Any, w: Any, b: Any, *params: Any) -> Any:
+        run = getattr(xp, name)
+        parts = [run(a, c, *params) for a, c in ((ts[0], w), (x, ts[1])) if a is not None and c is not None]
+        if ts[2] is not None:
+            parts.append(xp.reshape(ts[2], (1, *ts[2].shape, *(1,) * (len(ans.shape) - 2))))
+            parts = parts if len(parts) > 1 else [xp.expand(parts[0], ans.shape)]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    return jvp
+
+
 def _but_channels(rank: int) -> Sizes:
     return (0, *range(2, rank))
 
@@ -92,6 +109,7 @@ _conv_bias = define(
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.conv_weight(xp.conj(x), g, w.shape[2:], *rest),
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
     arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"),
+    jvp=_forward_of("conv"),
     samples=cases(
         ((2, 2, 4), (3, 2, 3), (3,), ((4,), *ONE_D)),
         ((1, 4, 4, 4), (4, 2, 2, 2), (4,), ((3, 4), *GROUPED)),
@@ -104,6 +122,7 @@ _conv_transpose_bias = define(
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.conv_weight(g, xp.conj(y), w.shape[2:], *rest),
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
     arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"),
+    jvp=_forward_of("conv_input"),
     samples=cases(
         ((2, 3, 4), (3, 2, 3), (2,), ((4,), *ONE_D)),
         ((1, 4, 3, 4), (4, 2, 2, 2), (4,), ((4, 4), *GROUPED)),

@@ -113,6 +113,11 @@ def _d_gaps(xp: Any, g: Any, ans: Any, w: Any, numerator: Any, rest: Any, gw: An
     return xp.sum(t, (len(t.shape) - 2,), False) + sign * xp.sum(t, (len(t.shape) - 1,), False)
 
 
+def _j_gaps(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
+    t, sign = row(xp, ts[0]), args[-1]
+    return -(ans * ans) * (t + sign * xp.mT(t))
+
+
 def _spectra() -> Iterator[Sample]:
     w, k = uniform((3,), 0.5, 2.0), uniform((3, 3))
     yield Sample((w, k - k.T, k + k.T, uniform((3,), seed=2)), (-1.0,))
@@ -130,11 +135,11 @@ def _sizes() -> Iterator[Sample]:
 
 define(
     "inverse_gaps", "general", lapack.inverse_gaps, (_d_gaps, None, None, None), arity=4, params=("sign",), singular=True,
-    batch=batching.together(), samples=_spectra,
+    jvp=_j_gaps, batch=batching.together(), samples=_spectra,
 )  # fmt: skip
 define(
     "inverse_sizes", "general", lapack.inverse_sizes, (lambda xp, g, ans, s, x: -g * ans * ans, None), arity=2,
-    singular=True, batch=batching.together(), samples=_sizes,
+    singular=True, batch=batching.together(), jvp=lambda xp, ts, ans, s, x: -(ans * ans) * ts[0], samples=_sizes,
 )  # fmt: skip
 
 
@@ -331,6 +336,61 @@ def _d_svd(xp: Any, gs: Any, ans: Any, a: Any, full: bool) -> Any:
     return t
 
 
+# ------------------------------------------------------------------------------------------------- derivatives forwards
+
+
+def diagonal_of(xp: Any, x: Any) -> Any:
+    r = len(x.shape)
+    return xp.diagonal(x, 0, r - 2, r - 1)
+
+
+def _j_cholesky(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
+    t = (ts[0] + mh_of(xp, ts[0])) * 0.5
+    half = mh_of(xp, xp.solve_triangular([ans, t], False, False))
+    k = xp.tril(xp.solve_triangular([ans, half], False, False), 0)
+    return xp.matmul(ans, k - on_diagonal(xp, diagonal_of(xp, k)) * 0.5)
+
+
+def _j_qr(xp: Any, ts: Any, ans: Any, a: Any, mode: str) -> list[Any]:
+    if mode == "complete":
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    q, r = ans
+    t = mh_of(xp, xp.solve_triangular([mh_of(xp, r), mh_of(xp, ts[0])], False, False))  # ts[0] R^-1
+    k = xp.matmul(mh_of(xp, q), t)
+    below = xp.tril(k, -1)
+    own = diagonal_of(xp, k)
+    turn = below - mh_of(xp, below) + on_diagonal(xp, (own - xp.conj(own)) * 0.5)  # R keeps a real diagonal
+    return [t + xp.matmul(q, turn - k), xp.matmul(k - turn, r)]
+
+
+def _columns_product(xp: Any, u: Any, x: Any) -> Any:
+    """u_i^H x_i for the columns."""
+    return xp.sum(xp.conj(u) * x, (len(u.shape) - 2,), False)
+
+
+def _j_eigh(xp: Any, ts: Any, ans: Any, a: Any) -> list[Any]:
+    w, v = ans
+    k = xp.matmul(mh_of(xp, v), xp.matmul((ts[0] + mh_of(xp, ts[0])) * 0.5, v))
+    gaps = xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0)
+    return [xp.real(diagonal_of(xp, k)), xp.matmul(v, k * gaps)]
+
+
+def _j_eigvalsh(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
+    v = xp.eigh(a)[1]
+    return xp.real(_columns_product(xp, v, xp.matmul((ts[0] + mh_of(xp, ts[0])) * 0.5, v)))
+
+
+def _j_eigvals(xp: Any, ts: Any, ans: Any, a: Any, real: bool) -> Any:
+    v = xp.eig(a, real, False)[1]
+    t = xp.to_complex(ts[0]) if real else ts[0]
+    return diagonal_of(xp, xp.solve([v, xp.matmul(t, v)], None))
+
+
+def _j_svdvals(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
+    u, _, vh = xp.svd(a, False)
+    return xp.real(_columns_product(xp, u, xp.matmul(ts[0], mh_of(xp, vh))))
+
+
 def _definite() -> Iterator[Sample]:
     for shape in ((3, 3), (2, 2, 2), (0, 0), (2, 1, 1)):
         x = uniform(shape)
@@ -367,12 +427,12 @@ DECOMPOSED = joined(
 )
 _cholesky = define(
     "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,),
-    singular=True, matrices=True, display="LinalgCholeskyEx",
+    singular=True, matrices=True, display="LinalgCholeskyEx", jvp=_j_cholesky,
     batch=batching.leading, samples=_definite,
 )  # fmt: skip
 _qr = define(
     "qr", "general", _qr_forward, (_d_qr,), outputs=2, differentiable=2, absent=True, params=("mode",),
-    singular=True, matrices=True, display="LinalgQr",
+    singular=True, matrices=True, display="LinalgQr", jvp=_j_qr,
     batch=batching.leading, samples=TALL,
 )  # fmt: skip
 _lu = define(
@@ -387,7 +447,7 @@ define(
 _eigh = define(
     "eigh", "general", lambda a: lapack.with_nan(np.linalg.eigh, _hermitian_part(a)), (_d_eigh,), outputs=2,
     differentiable=2, absent=True, singular=True, matrices=True, display="LinalgEigh",
-    batch=batching.leading, samples=_symmetric,
+    jvp=_j_eigh, batch=batching.leading, samples=_symmetric,
 )  # fmt: skip
 define("largest", "constant", _largest, batch=batching.leading, samples=of_values([[1.0, 3.0], [-2.0, 0.0]]))
 _eig_op = define(
@@ -403,16 +463,18 @@ _svd_op = define(
 
 _eigvalsh = define(
     "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,),
-    singular=True, matrices=True, display="LinalgEigh", batch=batching.leading, samples=_symmetric,
+    singular=True, matrices=True, display="LinalgEigh", jvp=_j_eigvalsh, batch=batching.leading,
+    samples=_symmetric,
 )  # fmt: skip
 _eigvals = define(
     "eigvals", "general", _eigvals_forward, (_d_eigvals,), params=("real",),
-    singular=True, matrices=True, display="LinalgEig", batch=batching.leading,
+    singular=True, matrices=True, display="LinalgEig", jvp=_j_eigvals, batch=batching.leading,
     samples=regular(False, real=(True,)),
 )  # fmt: skip
 _svdvals = define(
     "svdvals", "general", lapack.svdvals, (_d_svdvals,),
-    singular=True, matrices=True, display="LinalgSvd", batch=batching.leading, samples=ANY_SHAPE,
+    singular=True, matrices=True, display="LinalgSvd", jvp=_j_svdvals, batch=batching.leading,
+    samples=ANY_SHAPE,
 )  # fmt: skip
 
 

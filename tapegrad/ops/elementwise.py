@@ -260,7 +260,10 @@ def conj(input: Any) -> Any:
 
 TABLE["conj"].call = conj  # free for real tensors: rules of bilinear ops conjugate the other operand always
 COMPLEX = of_values([[1.0 + 2.0j, -0.5j], [-0.3 + 0.1j, 3.0]], smooth=True)
-define("real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last, samples=COMPLEX)
+_real_part = define(
+    "real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last, samples=COMPLEX
+)
+TABLE["real"].call = lambda input: _real_part(input) if input._d.dtype.kind == "c" else input
 define(
     "imag", "linear", lambda x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last, samples=COMPLEX
 )

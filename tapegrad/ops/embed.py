@@ -9,12 +9,13 @@ import numpy as np
 
 from .. import errors
 from ..arrays import kernels
+from ..core.level import bottom
 from ..core.modes import no_grad
 from ..core.op import Op
 from ..core.record import wrap
 from . import batching, create, elementwise, reduce, shape
 from .define import define
-from .operands import bottom, tensor, to_dtype
+from .operands import tensor, to_dtype
 from .samples import Sample, uniform
 from .shape import shape_of
 from .warning import warn

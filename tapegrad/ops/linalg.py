@@ -62,6 +62,17 @@ def _linear_forward(x: Any, w: Any, b: Any) -> Any:
     return r
 
 
+def _j_linear(xp: Any, ts: Any, ans: Any, x: Any, w: Any, b: Any) -> Any:
+    tx, tw, tb = ts
+    r = None if tx is None else xp.matmul(tx, xp.mT(w))
+    if tw is not None:
+        part = xp.matmul(x, xp.mT(tw))
+        r = part if r is None else r + part
+    if tb is None:
+        return r
+    return xp.expand(tb, ans.shape) if r is None else r + tb
+
+
 # x @ w.T + b as one entry: the bias is added in place
 _linear = define(
     "linear",
@@ -75,6 +86,7 @@ _linear = define(
     arity=3,
     display="Addmm",
     batch=batching.affine,
+    jvp=_j_linear,
     samples=cases(
         ((2, 3), (4, 3), (4,), ()),
         ((5, 2, 3), (1, 3), (1,), ()),
@@ -519,12 +531,24 @@ def _pulled(xp: Any, w: Any, x: Any, y: Any) -> Any:
     return xp.sum(w, (r - 1,), True) * (x - c) - xp.matmul(w, y - c)
 
 
+def _j_cdist(xp: Any, ts: Any, ans: Any, x: Any, y: Any, by_product: bool) -> Any:
+    r = len(x.shape)
+    c = xp.mean(y, (r - 2,), True)
+    x, y = x - c, y - c
+    total = 0.0
+    if ts[0] is not None:
+        total = xp.sum(x * ts[0], (r - 1,), True) - xp.matmul(ts[0], xp.mT(y))
+    if ts[1] is not None:
+        total = total + (xp.mT(xp.sum(y * ts[1], (r - 1,), True)) - xp.matmul(x, xp.mT(ts[1])))
+    return xp.safe_div(total, ans)
+
+
 _cdist_op = define(
     "cdist", "general", _cdist,
     # 0 at coincident points
     (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
      lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)),
-    arity=2, params=("by_product",), batch=batching.together(),
+    arity=2, params=("by_product",), batch=batching.together(), jvp=_j_cdist,
     samples=joined(
         cases(((3, 2), (4, 2), (False,)), ((2, 3, 2), (2, 1, 2), (True,)), ((1, 3), (2, 3), (False,))),
         of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(False,)),

@@ -554,6 +554,20 @@ def _d_negative_log_probability(xp: Any, gs: Any, ans: Any, x: Any, label: Any, 
     return total
 
 
+def _j_negative_log_probability(xp: Any, ts: Any, ans: Any, x: Any, label: Any, dim: int) -> list[Any]:
+    t, (_, e, total) = ts[0], ans
+    part = e * t
+    whole = xp.sum(part, (dim,), True)
+    return [whole / total - xp.take_along(t, label, dim), part, whole]
+
+
+def _j_cross_entropy_back(xp: Any, ts: Any, ans: Any, c: Any, e: Any, total: Any, label: Any, dim: int) -> Any:
+    tc, te, t_total, _ = ts
+    r = 0.0 if tc is None else xp.cross_entropy_back(tc, e, total, label, dim)
+    r = r if te is None else r + te * (c / total)
+    return r if t_total is None else r - e * (c * t_total / (total * total))
+
+
 def _labelled() -> Iterator[Sample]:
     yield Sample((uniform((3, 4)), np.array([[1], [0], [3]])), (1,))
     yield Sample((uniform((2, 3, 2)), np.array([[[1, 0]], [[2, 2]]])), (1,))
@@ -578,6 +592,7 @@ _cross_entropy = define(
     keeps=(1, 2),
     params=("dim",),
     display="NllLoss",
+    jvp=_j_negative_log_probability,
     batch=batching.together(0),
     samples=_labelled,
 )
@@ -594,6 +609,7 @@ define(
     arity=4,
     params=("dim",),
     display="NllLossBackward",
+    jvp=_j_cross_entropy_back,
     batch=batching.together(0),
     samples=_labelled_back,
 )

@@ -128,6 +128,60 @@ def _equations(*params: tuple[Any, ...]) -> Any:
     return samples
 
 
+# ---------------------------------------------------------------------------------------------- the same forwards
+
+
+def _j_equation(xp: Any, ts: Any, ans: Any, xs: Any, solve: Any, ta: Any) -> Any:
+    if ta is None:
+        return solve([xs[0], ts[1]])
+    pull = xp.matmul(ta, ans)
+    return solve([xs[0], -pull if ts[1] is None else ts[1] - pull])
+
+
+def _j_solve(xp: Any, ts: Any, ans: Any, xs: Any, known: Any) -> Any:
+    return _j_equation(xp, ts, ans, xs, lambda pair: xp.solve(pair, known), ts[0])
+
+
+def _j_solve_triangular(xp: Any, ts: Any, ans: Any, xs: Any, upper: bool, unit: bool) -> Any:
+    ta = ts[0]
+    if ta is not None:
+        ta = xp.triu(ta, int(unit)) if upper else xp.tril(ta, -int(unit))
+    return _j_equation(xp, ts, ans, xs, lambda pair: xp.solve_triangular(pair, upper, unit), ta)
+
+
+def _j_pinv(xp: Any, ts: Any, ans: Any, a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    p, h, (t,) = ans, mh_of(xp, ans), ts
+    th = mh_of(xp, t)
+    left, right = xp.matmul(xp.matmul(p, h), th), xp.matmul(xp.matmul(th, h), p)
+    r = left - xp.matmul(xp.matmul(left, a), p) - xp.matmul(xp.matmul(p, t), p)
+    return r + right - xp.matmul(p, xp.matmul(a, right))
+
+
+def _along_directions(name: str) -> Any:
+    """Of a record that takes a matrix and directions: linear in each of these, and one more for the matrix."""
+
+    def jvp(xp: Any, ts: Any, ans: Any, xs: Any) -> Any:
+        run, total = getattr(xp, name), None
+        for i, t in enumerate(ts):
+            if t is not None:
+                part = run([*xs[:i], t, *xs[i + 1 :]] if i else [*xs, t])
+                total = part if total is None else total + part
+        return total
+
+    return jvp
+
+
+def _trace_product(xp: Any, x: Any, y: Any) -> Any:
+    """Sum of the products of the elements."""
+    r = len(x.shape)
+    return xp.sum(x * y, (r - 2, r - 1), False)
+
+
+def _j_slogdet(xp: Any, ts: Any, ans: Any, a: Any, real: bool) -> list[Any]:
+    t = _trace_product(xp, xp.mT(xp.inverse(a)), ts[0])
+    return [t, None] if real else [xp.real(t), ans[1] * xp.to_complex(xp.imag(t)) * 1j]
+
+
 def _several_equations(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     return batching.equation(op, n, args, batched, (None,) if batched[0] else params)  # known factors are of one matrix
 
@@ -143,23 +197,25 @@ def _cofactors() -> Iterator[Sample]:
 SINGULAR = [of_values([[2.0, 0.0, 0.0], [0.0, d, 0.0], [0.0, 0.0, 0.0]], smooth=True) for d in (3.0, 0.0)]
 _solve = define(
     "solve", "general", lambda xs, known: lapack.solve(xs[0], xs[1], known), (_d_solve,), arity=-1, params=("known",),
-    singular=True, matrices=True, display="LinalgSolveEx", batch=_several_equations,
+    singular=True, matrices=True, display="LinalgSolveEx", batch=_several_equations, jvp=_j_solve,
     samples=_equations((None,)),
 )  # fmt: skip
 _solve_triangular = define(
     "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(xs[0], xs[1], upper, unit),
     (_d_solve_triangular,), arity=-1, params=("upper", "unit"), singular=True, matrices=True,
-    display="LinalgSolveTriangular", batch=batching.equation, samples=_equations((True, False), (False, True)),
+    display="LinalgSolveTriangular", batch=batching.equation, jvp=_j_solve_triangular,
+    samples=_equations((True, False), (False, True)),
 )  # fmt: skip
 _inverse = define(
     "inverse", "general", lapack.inverse,
     (lambda xp, g, ans, a: -xp.matmul(xp.matmul(mh_of(xp, ans), g), mh_of(xp, ans)),),
     singular=True, matrices=True, display="LinalgInvEx", batch=batching.leading,
+    jvp=lambda xp, ts, ans, a: -xp.matmul(xp.matmul(ans, ts[0]), ans),
     samples=regular(),
 )  # fmt: skip
 _pinv = define(
     "pinv", "general", lapack.pinv, (_d_pinv,), params=("atol", "rtol", "hermitian"),
-    singular=True, matrices=True, display="LinalgPinv", batch=batching.leading,
+    singular=True, matrices=True, display="LinalgPinv", batch=batching.leading, jvp=_j_pinv,
     samples=joined(
         regular(0.0, 1e-15, False),
         cases(((3, 2), (0.0, 1e-15, False)), ((2, 3), (0.0, 1e-15, False)), ((2, 0), (0.0, 1e-15, False)), complex_too=True),
@@ -168,23 +224,29 @@ _pinv = define(
 _matrix_exp = define(
     "matrix_exp", "general", lambda a: lapack.matrix_exp([a]),
     (lambda xp, g, ans, a: xp.matrix_exp_derivative([mh_of(xp, a), g]),), display="LinalgMatrixExp",
-    batch=batching.leading, samples=cases(((3, 3), ()), ((2, 2, 2), ()), ((0, 0), ()), complex_too=True),
+    batch=batching.leading, jvp=lambda xp, ts, ans, a: xp.matrix_exp_derivative([a, ts[0]]),
+    samples=cases(((3, 3), ()), ((2, 2, 2), ()), ((0, 0), ()), complex_too=True),
 )  # fmt: skip
 define(
     "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,), arity=-1, batch=batching.together(),
+    jvp=_along_directions("matrix_exp_derivative"),
     samples=cases(((3, 3), (3, 3), ()), ((2, 2, 2), (2, 2, 2), (2, 2, 2), ()), ((0, 0), (0, 0), ()), complex_too=True),
 )  # fmt: skip
 _det = define(
     "det", "general", np.linalg.det, (lambda xp, g, ans, a: _column(xp, g) * xp.conj(xp.cofactor([a])),), singular=True,
-    display="LinalgDet", batch=batching.leading, samples=joined(regular(), *SINGULAR),
+    display="LinalgDet", batch=batching.leading,
+    jvp=lambda xp, ts, ans, a: _trace_product(xp, xp.cofactor([a]), ts[0]),
+    samples=joined(regular(), *SINGULAR),
 )  # fmt: skip
 define(
-    "cofactor", "general", lapack.cofactor, (_d_cofactor,), arity=-1, batch=batching.together(), samples=_cofactors
-)
+    "cofactor", "general", lapack.cofactor, (_d_cofactor,), arity=-1, batch=batching.together(),
+    jvp=_along_directions("cofactor"), samples=_cofactors,
+)  # fmt: skip
 _slogdet_op = define(
     "slogdet", "general", _slogdet, (_d_slogdet,), outputs=2, differentiable=2, absent=True,
     singular=True, matrices=True, params=("real",),
-    display="LinalgSlogdet", batch=batching.leading, samples=regular(False, real=(True,)),
+    display="LinalgSlogdet", batch=batching.leading, jvp=_j_slogdet,
+    samples=regular(False, real=(True,)),
 )  # fmt: skip
 
 # the number of singular values (or eigenvalues) that count as not zero

@@ -252,6 +252,28 @@ def _d_standardize_back(
     return [t if want else None for t, want in zip((of_g, of_centred, of_r, of_w), wanted, strict=True)]
 
 
+def _j_standardize(xp: Any, ts: Any, ans: Any, x: Any, w: Any, b: Any, dims: Dims, eps: float) -> list[Any]:
+    (t, tw, tb), (_, _, var, centred) = ts, ans
+    r = xp.rsqrt(var + eps)
+    total = t_mean = t_var = t_centred = None
+    if t is not None:
+        t_mean = xp.mean(t, dims, True)
+        t_centred = t - t_mean
+        t_var = xp.mean(centred * t_centred, dims, True) * 2.0
+        total = (t_centred - centred * (t_var * (r * r * 0.5))) * r * w
+    total = total if tw is None else _plus(total, centred * r * tw)
+    if tb is not None:
+        total = xp.expand(tb, centred.shape) if total is None else total + tb
+    return [total, t_mean, t_var, t_centred]
+
+
+def _j_product_sum(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
+    total = None
+    for i, t in enumerate(ts):
+        total = total if t is None else _plus(total, xp.product_sum(*args[:i], t, *args[i + 1 :]))
+    return total
+
+
 def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     x, params = batching.spread(args[0], n, batched[0]), batching.shifted(params, 0)
     if not (batched[1] or batched[2]):
@@ -312,6 +334,7 @@ standardize = define(
     params=("dims", "eps"),
     display="NativeBatchNorm",
     batch=_several,
+    jvp=_j_standardize,
     samples=_standardized,
 )
 define(
@@ -342,6 +365,7 @@ define(
     arity=3,
     display="Sum",
     batch=batching.together(),
+    jvp=_j_product_sum,
     samples=_summed,
 )
 

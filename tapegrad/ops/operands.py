@@ -191,13 +191,6 @@ def operands(op: Op, args: tuple[Any, ...]) -> Any:
     return xs
 
 
-def bottom(x: Any) -> Any:
-    """The array that holds a tensor's values: of a batched one, those of the whole batch; for checks of all values."""
-    while hasattr(x._st, "lower"):
-        x = x._st.lower
-    return x._d
-
-
 def tensor(a: Any) -> Any:
     """Any operand as a tensor."""
     if isinstance(a, Box) and a._st is None:

@@ -164,17 +164,20 @@ def _pooled() -> Iterator[Sample]:
 _maximum = define(
     "max_pool", "general", _max_pool,
     (lambda xp, g, ans, x, sizes, *windows: xp.pool_route(g, x, ans, sizes, *windows),), params=WINDOWS, display="MaxPool",
-    wide=False, batch=batching.leading, samples=_pooled,
+    wide=False, batch=batching.leading,
+    jvp=lambda xp, ts, ans, x, *params: xp.pool_pick(ts[0], x, ans, *params), samples=_pooled,
 )  # fmt: skip
 define(
     "pool_route", "general", _pool_route,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_pick(g, x, y, sizes, *windows), None, None), arity=3,
-    params=WINDOWS, display="MaxPoolBackward", batch=batching.together(), samples=_routed,
+    params=WINDOWS, display="MaxPoolBackward", batch=batching.together(),
+    jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_route(ts[0], x, y, *params), samples=_routed,
 )  # fmt: skip
 define(
     "pool_pick", "general", _pool_pick,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_route(g, x, y, sizes, *windows), None, None), arity=3,
-    params=WINDOWS, display="Gather", wide=False, batch=batching.together(), samples=_picked,
+    params=WINDOWS, display="Gather", wide=False, batch=batching.together(),
+    jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_pick(ts[0], x, y, *params), samples=_picked,
 )  # fmt: skip
 _places = define(
     "pool_places", "constant", _pool_places, arity=2, params=WINDOWS, samples=_placed, batch=batching.together()
@@ -204,7 +207,8 @@ def _fold(columns: Any, *windows: Any) -> Any:
 BLOCKS = (((4, 5), (2, 3), (2, 2), (2, 1), (0, 0), (1, 2)), ((3, 3), (3, 2), (3, 2), (1, 2), (1, 1), (1, 1)))
 _unfolded = define(
     "im2col", "linear", _unfold, (lambda xp, g, ans, x, *windows: xp.col2im(g, *windows),), params=("before", *WINDOWS),
-    batch=batching.folded, samples=cases(((2, 3, 4, 5), BLOCKS[0]), ((1, 1, 3, 3), BLOCKS[1]), ((0, 1, 3, 3), BLOCKS[1]), complex_too=True),
+    batch=batching.folded,
+    samples=cases(((2, 3, 4, 5), BLOCKS[0]), ((1, 1, 3, 3), BLOCKS[1]), ((0, 1, 3, 3), BLOCKS[1]), complex_too=True),
 )  # fmt: skip
 _folded = define(
     "col2im", "linear", _fold, (lambda xp, g, ans, columns, *windows: xp.im2col(g, *windows),), params=("before", *WINDOWS),

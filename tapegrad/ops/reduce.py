@@ -161,7 +161,10 @@ _norm2_op = define(
     "norm", "general", _norm2,
     # 0 at the zero vector
     (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
-    params=("dims", "keepdim"), batch=along, row=(0, 1), display="LinalgVectorNorm", samples=NORMED,
+    params=("dims", "keepdim"), batch=along, row=(0, 1), display="LinalgVectorNorm",
+    jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
+        xp.real(xp.conj(xp.safe_div(x, xp.reshape(ans, _kept_shape(x.shape, dims)))) * ts[0]), dims, keepdim),
+    samples=NORMED,
 )  # fmt: skip
 define(
     "norm_scale", "constant", _norm_scale,
@@ -177,6 +180,8 @@ _logsumexp_op = define(
     (lambda xp, g, ans, x, dims, keepdim:
         xp.reshape(g, _kept_shape(x.shape, dims))
         * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),),
+    jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
+        xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims))) * ts[0], dims, keepdim),
     params=("dims", "keepdim"), batch=along, row=(0, 1), integers="float",
     samples=joined(
         REAL_REDUCED, of_values(DEAD_ROW, params=((1,), False)),
@@ -192,11 +197,13 @@ ROWS = joined(cases(((2, 3), (1,)), ((2, 3, 2), (1,)), ((2, 0), (1,))), of_value
 _softmax_op = define(
     "softmax", "general", lambda x, dim: kernels.softmax(x, dim),
     (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),), params=("dim",), batch=along, row=(0, None),
+    jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)),
     samples=ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", lambda x, dim: kernels.log_softmax(x, dim),
     (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), batch=along, row=(0, None),
+    jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim),
     samples=ROWS,
 )  # fmt: skip
 
@@ -989,7 +996,7 @@ def _guard_matrices(arrays: list[Any]) -> Any:
 
 # Masks of the elements of a product t to keep: all but non-finite ones of rows, or matrices, of which the cotangents are
 # wholly 0.
-define("guard_rows", "constant", _guard_rows, arity=2, params=("dims", "reduced"),
+define("guard_rows", "constant", _guard_rows, arity=2, params=("dims", "reduced"), batch=along,
        samples=of_values([[1.0, np.nan], [np.inf, 2.0]], [[0.0, 0.0], [0.0, 1.0]], params=(1, False)))  # fmt: skip
 define("guard_matrices", "constant", _guard_matrices, arity=-1,
        samples=of_values([[[np.nan]], [[np.nan]]], [[[0.0]], [[1.0]]]))  # fmt: skip

@@ -7,7 +7,7 @@ slots of the first run, so gradients of any order are those without the checkpoi
 
 from __future__ import annotations
 
-import warnings
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -15,9 +15,9 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, saved
-from ..core.record import Box, wrap
+from ..core.record import Box, Extra, wrap
 from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
-from ..core.tape import Entry
+from ..core.tape import Entry, line_of, next_slot, op_of
 from ..nn import Sequential
 from ..ops.create import fork_rng, get_rng_state, set_rng_state
 
@@ -26,6 +26,7 @@ __all__ = [
     "set_checkpoint_early_stop",
 ]  # fmt: skip
 
+Saved = tuple[tuple[int, ...], Any, str]  # shape, dtype, origin
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 EARLY_STOP: ContextVar[bool | None] = ContextVar("tapegrad_early_stop", default=None)
 DEBUG: ContextVar[bool | None] = ContextVar("tapegrad_checkpoint_debug", default=None)
@@ -44,21 +45,20 @@ class Frame:
     """One run of a checkpointed function, and how to run it again.
 
     Attributes:
-        kept: shape, dtype and operation of each array that the run saved, in order.
+        run: shape, dtype and origin of each array that the run saved, in order.
         finished: whether the run is over; a function may itself run backward passes.
-        arrays: what was recomputed outside a backward pass, for one reading.
+        check, stop, debug: the arguments of `checkpoint`.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool, check: bool, stop: bool
-    ) -> None:
-        self.function, self.kwargs, self.context, self.stop, self.check = function, kwargs, context, stop, check
-        self.args = [Argument(a) if isinstance(a, Box) else a for a in args]
+    check = stop = True
+    debug = finished = False
+
+    def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool) -> None:
+        self.function, self.kwargs, self.context = function, kwargs, context
+        self.args = [Argument(a) if plain(a) else a for a in args]
         self.rng = get_rng_state() if preserve else None
         self.transforming = TRANSFORMING.get()
-        self.kept: list[tuple[Any, Any, str]] = []
-        self.finished = False
-        self.debug = False
+        self.run: list[Saved] = []
 
     def array(self, i: int) -> Any:
         """The i-th saved array, as a tensor; the first one that a pass asks for runs the function again."""
@@ -71,13 +71,13 @@ class Frame:
 
     def recompute(self) -> dict[int, Any]:
         """Run the function again; what it saves, by number."""
-        collecting = Collecting(self)
-        tape = current_tape()
+        again = Again(self)
+        tape, start = current_tape(), next_slot()
         place, transforming, previous = tape.place, TRANSFORMING.get(), set_recording(True)
         tape.place = None
         TRANSFORMING.set(self.transforming)
         try:
-            with fork_rng(enabled=self.rng is not None), collecting, self.context:
+            with fork_rng(enabled=self.rng is not None), again, self.context:
                 if self.rng is not None:
                     set_rng_state(self.rng)
                 self.function(*[a.tensor() if type(a) is Argument else a for a in self.args], **self.kwargs)
@@ -88,45 +88,195 @@ class Frame:
             TRANSFORMING.set(transforming)
             restore_recording(previous)
             tape.place = place
-        tape.drop(collecting.slots)
-        self.compare(collecting.again)
-        return collecting.arrays
+        tape.drop(start)
+        self.compare(again.run)
+        return again.arrays
 
-    def compare(self, again: list[tuple[Any, Any, str]]) -> None:
+    def compare(self, again: list[Saved]) -> None:
         """CheckpointError if the second run saved other tensors than the first."""
-        if len(again) < len(self.kept) or (len(again) > len(self.kept) and self.finished):
-            raise self.error(errors.checkpoint_count(len(self.kept), len(again)), again)
+        if len(again) < len(self.run) or (len(again) > len(self.run) and self.finished):
+            raise self.error(errors.checkpoint_count(len(self.run), len(again)), again)
         if self.check:
-            pairs = enumerate(zip(self.kept, again, strict=False))
+            pairs = enumerate(zip(self.run, again, strict=False))
             other = [(i, was[:2], now[:2]) for i, (was, now) in pairs if was[:2] != now[:2]]
             if other:
                 raise self.error(errors.checkpoint_changed(other), again)
 
-    def error(self, text: str, again: list[tuple[Any, Any, str]]) -> CheckpointError:
+    def error(self, text: str, again: list[Saved]) -> CheckpointError:
         if self.debug:
-            runs = (("original forward", self.kept), ("recomputation", again))
+            runs = (("original forward", self.run), ("recomputation", again))
             text += "".join([f"\n\nSaved during the {name}, in order:\n" + "\n".join(saves(run)) for name, run in runs])
         else:
             text += "\n\nTip: pass debug=True to checkpoint(...) to see what each run saved."
         return CheckpointError(text)
 
 
-def saves(run: list[tuple[Any, Any, str]]) -> list[str]:
-    return [f"  {i}: {place}  {dtype}{list(shape)}" for i, (shape, dtype, place) in enumerate(run)]
+def saves(run: list[Saved]) -> list[str]:
+    return [f"  {i}: {dtype}{list(shape)}  {origin}" for i, (shape, dtype, origin) in enumerate(run)]
+
+
+def plain(a: Any) -> bool:
+    """Whether an argument is a tensor around an array of its own, or one that shares memory."""
+    return isinstance(a, Box) and type(a._st) in (type(None), Extra, alias.Alias)
 
 
 class Argument:
     """A tensor that a checkpointed function was called with; an outer checkpoint packs it as it does what is saved."""
 
-    __slots__ = ("cells", "packed", "slot", "whole")
+    __slots__ = ("packed", "slot")
 
     def __init__(self, t: Any) -> None:
         self.slot = alias.slot_of(t)
-        array = alias.save(t)
-        packing = PACKING.get()
+        array, packing = alias.save(t), PACKING.get()
         self.packed = array if packing is None else packing.kept(array, self.slot)
-        self.cells = None if t._st is None else t._st.cells
 
     def tensor(self) -> Any:
-        out = wrap(saved.array_of(self.packed), self.slot)
-        return out
+        return wrap(saved.array_of(self.packed), self.slot)
+
+
+class Counting(saved.Packing):
+    """Numbers what a run of a frame's function saves."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.run: list[Saved] = []
+        self.origin = "argument"
+
+    def packed(self, slot: int, entry: Entry) -> Entry:
+        if self.frame.debug and entry[0] >= 0:
+            self.origin = "{} at {}:{}".format(op_of(entry).name, *line_of(entry))
+        return super().packed(slot, entry)
+
+    def count(self, array: Any) -> int:
+        self.run.append((array.shape, array.dtype, self.origin))
+        return len(self.run) - 1
+
+
+class First(Counting):
+    """The run whose results are used."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
+        self.run = frame.run
+
+    def keep(self, array: Any, slot: int) -> saved.Packed:
+        return saved.Packed(array, self.count(array), self.frame.array)
+
+
+class Again(Counting):
+    """A run that computes again what was not kept."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
+        self.arrays: dict[int, Any] = {}
+
+    def keep(self, array: Any, slot: int) -> saved.Packed:
+        self.arrays[self.count(array)] = array
+        if self.frame.stop and len(self.run) == len(self.frame.run):
+            raise Stop(self.frame)
+        return saved.Packed(array, array, wrap)
+
+
+def noop_context_fn() -> Contexts:
+    """The contexts of a function and its recomputation that do nothing."""
+    return nullcontext(), nullcontext()
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], Contexts] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """function(*args, **kwargs), computed again in every backward pass instead of keeping what it saves.
+
+    Args:
+        function: what to run; it must do the same when it runs again.
+        args: its arguments. Tensors among them are kept as they are now.
+        use_reentrant: accepted; both variants are PyTorch's use_reentrant=False, with gradients of any order.
+        context_fn: gives two context managers, for the run and for its recomputation.
+        determinism_check: "default" compares shapes and dtypes of what the two runs save, "none" does not.
+        debug: an error lists what each run saved, and where.
+        early_stop: end the recomputation as soon as all saved tensors are there.
+        kwargs: keyword arguments of the function, and preserve_rng_state (default True): recompute with the same random
+            numbers.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        CheckpointError: in the backward pass, if the function saves other tensors when it runs again.
+        ValueError: for another determinism_check.
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if determinism_check not in DETERMINISM:
+        raise ValueError(f"determinism_check should be one of {list(DETERMINISM)}, but got {determinism_check}")
+    if not is_recording():
+        return function(*args, **kwargs)
+    forward, recompute = context_fn()
+    frame = Frame(function, args, kwargs, recompute, preserve)
+    frame.check = determinism_check == "default"
+    frame.stop = chosen(EARLY_STOP.get(), early_stop)
+    frame.debug = chosen(DEBUG.get(), debug)
+    with First(frame), forward:
+        result = function(*args, **kwargs)
+    frame.finished = True
+    return result
+
+
+def chosen(setting: bool | None, argument: bool) -> bool:
+    return argument if setting is None else setting
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """The functions applied one after the other, in checkpointed segments; the last segment keeps what it saves.
+
+    Args:
+        functions: an nn.Sequential, or a sequence of modules or functions of one argument.
+        segments: how many parts to make of them.
+        input: the argument of the first function.
+        use_reentrant: see `checkpoint`.
+        kwargs: preserve_rng_state; see `checkpoint`.
+
+    Raises:
+        ValueError: for other keyword arguments.
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    steps = list(functions.children()) if isinstance(functions, Sequential) else list(functions)
+    size = len(steps) // segments
+
+    def segment(part: list[Any]) -> Callable[[Any], Any]:
+        return lambda x: functools.reduce(lambda value, step: step(value), part, x)
+
+    for k in range(segments - 1 if size else 0):
+        part = segment(steps[k * size : (k + 1) * size])
+        input = checkpoint(part, input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return segment(steps[(segments - 1) * size :])(input)
+
+
+@contextmanager
+def setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[None]:
+    previous = variable.get()
+    variable.set(value)
+    try:
+        yield
+    finally:
+        variable.set(previous)
+
+
+def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
+    """Inside, checkpoints stop their recomputation early or not, whatever their argument says."""
+    return setting(EARLY_STOP, enable)
+
+
+def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
+    """Inside, checkpoints list what their runs saved in errors or not, whatever their argument says (None: as it says)."""
+    return setting(DEBUG, enabled)
