@@ -178,7 +178,7 @@ def install() -> None:
     a = rules.arrays
     a.all_finite, a.finite, a.unbroadcast = all_finite, finite, unbroadcast
     a.without_dead, a.owns, a.fits, a.multiply, a.type = without_dead, owns, fits, np.multiply, np.ndarray
-    a.float32 = np.dtype(np.float32)
+    a.float32, a.float64, a.as_array = np.dtype(np.float32), np.dtype(np.float64), np.asarray
     a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence
     services = record.services
     services.over_memory, services.may_share, services.can_store = over_memory, np.may_share_memory, can_store

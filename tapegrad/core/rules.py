@@ -49,6 +49,8 @@ class Arrays:
     multiply: Callable[..., Any]
     type: Any
     float32: Any
+    float64: Any
+    as_array: Callable[[Any], Any]
     zeros: Callable[..., Any]
     ones_like: Callable[[Any], Any]
     stack: Callable[[list[Any]], Any]  # of tensors, recorded
