@@ -5,7 +5,7 @@ import pytest
 import tapegrad as tg
 
 torch = pytest.importorskip("torch")
-import torch.utils.checkpoint  # noqa: E402
+pytest.importorskip("torch.utils.checkpoint")
 
 
 def told(value):
@@ -184,21 +184,21 @@ def several_tensors(lib, log):
 def saved_tensors(lib, log):
     hooks = lib.autograd.graph.saved_tensors_hooks
     a, b = leaf(lib), leaf(lib, value=3.0)
-    packed = []
+    packed, unpacked = [], []
 
     def pack(t):
         packed.append((t.tolist(), t.requires_grad, t.is_leaf))
         return t.detach() * 1.0, lib.is_grad_enabled()
 
     def unpack(value):
-        log("unpack", value, lib.is_grad_enabled())
+        unpacked.append((told(value), lib.is_grad_enabled()))
         return value[0]
 
     with hooks(pack, unpack):
         y = (a * b.clone()).exp()
     log(sorted(packed))
     y.sum().backward()
-    log(a.grad, b.grad)
+    log(a.grad, b.grad, sorted(unpacked))
     with hooks(lambda t: log("outer"), print), hooks(lambda t: log("inner"), print):
         a.sin()
     with lib.no_grad(), hooks(lambda t: log("no_grad"), print):

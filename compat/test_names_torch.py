@@ -33,8 +33,8 @@ MISSING = {
     ),
     **dict.fromkeys(
         ("are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
-         "get_num_interop_threads", "get_num_threads", "init_num_threads", "is_anomaly_check_nan_enabled",
-         "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_anomaly_enabled",
+         "get_num_interop_threads", "get_num_threads", "init_num_threads",
+         "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
          "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
          "set_num_threads", "set_warn_always", "thread_safe_generator", "use_deterministic_algorithms",
          "compiled_with_cxx11_abi", "is_inference"),

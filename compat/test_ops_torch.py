@@ -92,7 +92,7 @@ COUNTERPARTS = {
     "add_rows": lambda g, index, rows, padding: added_rows(g, index, rows, padding),
     "cross_entropy": lambda x, label, dim: (
         F.cross_entropy(x, label.squeeze(dim), reduction="none").unsqueeze(dim),
-        *exponentials(x, dim),
+        x.softmax(dim),
     ),
     **same_name(*SPECIAL_NAMES.split(), module=torch.special),
     "polygamma": lambda x, n: torch.polygamma(n, x),
@@ -147,6 +147,9 @@ COUNTERPARTS = {
     "cumprod": torch.cumprod,
     "cumsum": lambda x, dim, reverse: torch.cumsum(x.flip(dim), dim).flip(dim) if reverse else torch.cumsum(x, dim),
     "prod": torch.prod,
+    "isclose": torch.isclose,
+    "isin": lambda x, tests, unique, invert: torch.isin(x, tests, assume_unique=unique, invert=invert),
+    "searchsorted": lambda rows, values, side: torch.searchsorted(rows, values, side=side),
     "argmax": torch.argmax,
     "argmin": torch.argmin,
     "all": torch.all,
@@ -237,21 +240,17 @@ def added_rows(g, index, rows, padding):
     return total if padding is None else total.index_fill(0, torch.tensor([padding]), 0)
 
 
-def exponentials(x, dim):
-    e = (x - x.amax(dim, keepdim=True)).exp().detach()
-    return e, e.sum(dim, keepdim=True)
-
-
 # Parts of rules, which PyTorch does not have.
 INTERNAL = {
     "airy", "alias", "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean", "bessel_ratio", "bessel_y",
     "by_sign", "cast_whole", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "elu_slope",
-    "exp_diff", "gelu_slope", "gelu_tanh_slope", "hardswish_slope", "igamma_shape", "inverse_gaps", "inverse_sizes",
-    "largest", "linear_scan", "log_loss", "log_ndtr_derivative", "lu_permutation", "matrix_exp_derivative", "norm_scale",
-    "one_minus_square", "overlap_add", "phase_free", "pool_pick", "pool_places", "pool_route", "prod_others",
-    "product_sum", "rank", "resample", "safe_div", "safe_reciprocal", "share", "shift", "sigmoid_slope", "silu_slope",
-    "sin_ratio", "softplus_slope", "standardize", "standardize_back", "strided_sum", "tie", "tie_share", "to_complex",
-    "weigh_inner", "weighted_difference", "winner", "without_part", "write_zeros", "written_part", "zero_at",
+    "exp_diff", "exponent", "gelu_slope", "gelu_tanh_slope", "guard_matrices", "guard_rows", "hardswish_slope",
+    "igamma_shape", "inverse_gaps", "inverse_sizes", "largest", "linear_scan", "log_loss", "log_ndtr_derivative",
+    "lu_permutation", "matrix_exp_derivative", "norm_scale", "one_minus_square", "overlap_add", "phase_free",
+    "pool_pick", "pool_places", "pool_route", "power_of_two", "prod_others", "product_sum", "rank", "resample",
+    "safe_div", "safe_reciprocal", "share", "shift", "sigmoid_slope", "silu_slope", "sin_ratio", "softplus_slope",
+    "standardize", "standardize_back", "strided_sum", "tie", "tie_share", "to_complex", "weigh_inner",
+    "weighted_difference", "winner", "without_part", "write_zeros", "written_part", "zero_at",
 }  # fmt: skip
 
 # (record, sample, quantity): why it differs.

@@ -14,6 +14,7 @@ from . import numpy as numpy
 from . import optim as optim
 from . import special as special
 from . import testing as testing
+from . import utils as utils
 from .tensor import BFloat16Tensor as BFloat16Tensor
 from .tensor import BoolTensor as BoolTensor
 from .tensor import ByteTensor as ByteTensor
@@ -987,6 +988,9 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
 def inverse(input: Any, *, out: Any = None) -> Tensor:
     """linalg.inv."""
 
+def is_anomaly_check_nan_enabled() -> builtins.bool:
+    """Whether anomaly mode, where it is on, raises for a nan."""
+
 def is_anomaly_enabled() -> builtins.bool:
     """Whether anomaly mode is on here."""
 
@@ -1626,6 +1630,9 @@ def selu(input: Any, inplace: builtins.bool = False) -> Tensor:
 
 def selu_(input: Any) -> Tensor:
     """selu written into input."""
+
+def set_anomaly_enabled(enabled: builtins.bool, check_nan: builtins.bool = True) -> None:
+    """Switch anomaly mode on or off here."""
 
 def set_default_device(device: Any) -> None:
     """Choose where new tensors are: on the CPU; another device raises, since there is none here."""

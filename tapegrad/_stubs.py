@@ -127,7 +127,7 @@ def public_page() -> str:
     return HEADER + IMPORTS + "".join(modules + classes) + "\n" + "".join(values) + "\n" + "\n".join(functions)
 
 
-PUBLIC_MODULES = {"autograd", "cuda", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "special", "testing"}
+PUBLIC_MODULES = {"autograd", "cuda", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "special", "testing", "utils"}
 
 
 def value_module(cls: type) -> str:

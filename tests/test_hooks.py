@@ -333,7 +333,7 @@ def test_anomaly_mode_names_the_recording_line(n, create_graph):
         y = x.sqrt().sum()
         line = test_anomaly_mode_names_the_recording_line.__code__.co_firstlineno + 5
         with (
-            pytest.warns(UserWarning, match=rf'^Error detected in SqrtBackward0\.(.|\n)*line {line}, in test(.|\n)*x\.sqrt'),
+            pytest.warns(UserWarning, match=rf"^Error detected in SqrtBackward0\.(.|\n)*line {line}, in test(.|\n)*x\.sqrt"),
             pytest.raises(RuntimeError, match=rf"^Function 'SqrtBackward0' returned nan .* at .*test_hooks.py:{line}\."),
         ):
             y.backward(create_graph=create_graph)

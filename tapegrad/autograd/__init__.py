@@ -11,13 +11,15 @@ from ..core.modes import no_grad as no_grad
 from ..core.modes import set_detect_anomaly as set_detect_anomaly
 from ..core.modes import set_grad_enabled as set_grad_enabled
 from ..tensor import Tensor as Variable
+from . import function as function
 from . import functional as functional
 from . import graph as graph
+from .function import Function as Function
 from .gradcheck import GradcheckError as GradcheckError
 from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
 
 __all__ = [
-    "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
-    "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+    "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "function", "functional", "grad",
+    "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip

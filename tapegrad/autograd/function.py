@@ -21,7 +21,7 @@ from ..core import alias, forward
 from ..core.batch import Batch
 from ..core.kinds import is_inexact
 from ..core.leaves import Cell, leaf_of
-from ..core.level import assign, depth_of, level_of, relabelled
+from ..core.level import assign, depth_of, detached, level_of, relabelled
 from ..core.modes import no_grad
 from ..core.node import Node
 from ..core.op import TABLE, Op
@@ -63,9 +63,9 @@ class FunctionCtx:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_cell", "_extras", "_forward_plan", "_held", "_in", "_lifted", "_live", "_out", "_places",
-        "_plan", "_slot", "_tensors", "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable",
-        "saved_for_forward", "to_save",
+        "__dict__", "__weakref__", "_cell", "_constant", "_dirty", "_extras", "_forward_plan", "_held", "_in",
+        "_lifted", "_live", "_out", "_places", "_plan", "_slot", "_tensors", "dirty_tensors", "materialize_grads",
+        "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
     )  # fmt: skip
     _forward_cls: Any = None
 
@@ -82,6 +82,8 @@ class FunctionCtx:
         self._places: list[int] = []  # positions of the tensors among the outputs
         self._in: list[Meta] = []
         self._out: list[Meta] = []
+        self._dirty: dict[int, int] = {}  # numbers of the outputs that are inputs changed in place, and of these
+        self._constant: set[int] = set()  # numbers of the outputs that are not differentiable
         self._plan: list[Any] = []  # of each saved tensor: an Output, or (position in the entry, slot), or None
         self._forward_plan: list[Any] = []
         self._extras: list[Any] = []  # saved tensors that are neither inputs nor outputs, until the entry has them
@@ -299,16 +301,21 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     finally:
         restore_recording(previous)
     results = survey(ctx, call.result)
-    dirty = changed(ctx, tensors, results, tape is not None)
     settle(ctx, tensors, results)
-    boxes = []
-    for y in results:
-        if among(y, dirty) < 0 and (tape is not None or y._s or among(y, tensors) >= 0):
-            y = relabelled(y, 0) if tape is not None or among(y, tensors) < 0 else y.detach()
-        boxes.append(y)
+    check_dirty(ctx, tensors, results, tape is not None)
+    boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
     if tape is not None:
-        record(ctx, tape, tensors, slots, boxes, dirty)
+        record(ctx, tape, tensors, slots, boxes)
     return tuple(boxes)
+
+
+def output(y: Any, tensors: Sequence[Any], dirty: bool, recorded: bool) -> Any:
+    """A result as it is given out. Recorded, it is a value of its own: what is written into it shows nowhere else."""
+    if dirty and (recorded or not y._s):
+        return y
+    if among(y, tensors) >= 0 and not recorded:
+        return detached(y)
+    return relabelled(y, 0) if recorded or y._s else y
 
 
 def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: Call) -> tuple[Any, ...]:
@@ -317,19 +324,14 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
     pairs = [top.lower(t) for t in tensors]
     results = top.apply(FUNCTION, [p[0] for p in pairs], [p[1] for p in pairs], (call,))
     outs = [top.lift(lower, payload) for lower, payload in results]
-    below = call.ctx
-    if isinstance(top, Batch):
-        dirty = []
-    else:
-        dirty = [tensors[i] for i, (lower, _) in enumerate(pairs) if among(lower, below.dirty_tensors) >= 0]
-        for t in dirty:
-            k = next(i for i, (lower, _) in enumerate(results) if lower is top.lower(t)[0])
-            outs[k] = assign(t, outs[k])
+    below = call.ctx or call.context((), ())  # none where `vmap` ran in place of forward
+    for k, i in below._dirty.items():
+        outs[k] = assign(tensors[i], outs[k])
     tape = recording() if any(slots) else None
     if tape is None:
         return tuple(outs)
     args = call.arguments(tensors)
-    ctx = call.context(args, tensors)
+    call.ctx = ctx = call.context(args, tensors)
     if call.cls._separate:
         result = call.assembled(outs)
         previous = set_recording(False)
@@ -340,14 +342,11 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
         survey(ctx, result)
         settle(ctx, tensors, outs)
     else:
-        for name in ("materialize_grads", "_places", "_plan", "_forward_plan", "_held"):
+        for name in ("materialize_grads", "_places", "_out", "_plan", "_forward_plan", "_held", "_constant", "_dirty"):
             setattr(ctx, name, getattr(below, name))
         vars(ctx).update(vars(below))
         ctx._extras = list(below._kept([None] * len(tensors))[len(tensors) :])
-        ctx.non_differentiable = tuple([o for o, (lower, _) in zip(outs, results, strict=True) if among(lower, below.non_differentiable) >= 0])
-        ctx._out = below._out
-    call.ctx = ctx
-    record(ctx, tape, tensors, slots, outs, dirty)
+    record(ctx, tape, tensors, slots, outs)
     return tuple(outs)
 
 
@@ -371,8 +370,7 @@ def among(t: Any, tensors: Sequence[Any]) -> int:
     return next((i for i, u in enumerate(tensors) if u is t), -1)
 
 
-def changed(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], recorded: bool) -> list[Any]:
-    """The inputs that forward changed in place, checked."""
+def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], recorded: bool) -> None:
     dirty = [t for t in ctx.dirty_tensors if among(t, tensors) >= 0]
     if recorded and len(dirty) < len(ctx.dirty_tensors):
         warnings.warn(
@@ -388,7 +386,7 @@ def changed(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], record
     if recorded:
         for t in dirty:
             alias.check_writable(t, ctx.name(), True)
-    return dirty
+    ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
 def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None:
@@ -396,7 +394,10 @@ def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None
 
     The context does not keep these: an output would keep its entry, and that the context.
     """
-    inside = [y if among(y, ctx.dirty_tensors) >= 0 or among(y, tensors) < 0 else None for y in results]
+    ctx._constant = {i for i, y in enumerate(results) if among(y, ctx.non_differentiable) >= 0}
+    given = [among(y, tensors) for y in results]
+    ctx._dirty = {k: i for k, i in enumerate(given) if i >= 0 and among(tensors[i], ctx.dirty_tensors) >= 0}
+    inside = [y if i < 0 or k in ctx._dirty else None for k, (y, i) in enumerate(zip(results, given, strict=True))]
 
     def place(t: Any) -> Any:
         if t is None:
@@ -417,46 +418,53 @@ def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None
     ctx._forward_plan = [place(t) for t in ctx.saved_for_forward]
     ctx.to_save = ctx.saved_for_forward = ()
 
-    def mark(value: Any) -> Any:
-        nonlocal found
-        k = among(value, inside) if isinstance(value, Box) else -1
-        found |= k >= 0
-        return Output(k) if k >= 0 else value
-
     for name, value in list(vars(ctx).items()):
-        found = False
-        marked = mapped(mark, value)
+        found: list[int] = []
+        marked = mapped(functools.partial(number, outputs=inside, found=found), value)
         if found:
             ctx._held[name] = marked
             delattr(ctx, name)
 
 
-def record(
-    ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], boxes: list[Any], dirty: list[Any]
-) -> None:
+def number(value: Any, outputs: list[Any], found: list[int]) -> Any:
+    """What stands on a context for a value: an Output for an output, whose number is noted."""
+    k = among(value, outputs) if isinstance(value, Box) else -1
+    if k < 0:
+        return value
+    found.append(k)
+    return Output(k)
+
+
+def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], boxes: list[Any]) -> None:
     """The entry of a run; its outputs get their slots."""
     ctx._lifted = any([level_of(t) is not None for t in tensors])
-    keep = (lambda t: relabelled(t, t._s)) if ctx._lifted else alias.save
     read = {where[0] for where in ctx._plan if type(where) is tuple}
-    saved = [keep(t) if i in read else None for i, t in enumerate([*tensors, *ctx._extras])]
+    saved = tuple([keep(ctx, t) if i in read else None for i, t in enumerate([*tensors, *ctx._extras])])
     kept = {where for where in ctx._plan if type(where) is Output}
     for value in ctx._held.values():
         mapped(lambda v: kept.add(v) if type(v) is Output else None, value)
-    answers = [(relabelled(t, 0) if ctx._lifted else alias.save(t)) if i in kept else None for i, t in enumerate(boxes)]
+    answers = tuple([keep(ctx, relabelled(t, 0)) if i in kept else None for i, t in enumerate(boxes)])
     cells = None
     for t in tensors:
         if t._st is not None:
             cells = alias.union(cells, t._st.cells)
-    marked = [is_inexact(t._d.dtype) and not ctx._marked(i) for i, t in enumerate(boxes)]
-    new = enter(ctx, tape, (*slots, *(0,) * len(ctx._extras)), tuple(saved), tuple(answers), marked)
+    wanted = [is_inexact(t._d.dtype) and i not in ctx._constant for i, t in enumerate(boxes)]
+    new = enter(ctx, tape, (*slots, *(0,) * len(ctx._extras)), saved, answers, wanted)
     ctx._extras = []
-    for t, slot in zip(boxes, new, strict=True):
-        if among(t, dirty) >= 0:
+    for i, (t, slot) in enumerate(zip(boxes, new, strict=True)):
+        if i in ctx._dirty:
             assign(t, relabelled(t, slot)) if ctx._lifted else alias.write_history(t, slot, cells)
         elif slot:
             t._s = slot
-            if cells is not None:
-                t._st = alias_state(t, cells)
+            if cells is not None and t._st is None:
+                t._st = Extra(cells)
+            elif cells is not None:
+                t._st.cells = alias.union(t._st.cells, cells)
+
+
+def keep(ctx: FunctionCtx, t: Any) -> Any:
+    """A tensor as the entry holds it."""
+    return relabelled(t, t._s) if ctx._lifted else alias.save(t)
 
 
 def enter(
@@ -490,7 +498,7 @@ def enter(
 
 def pulled(xp: Any, g: Any, ans: Any, args: Any, ctx: FunctionCtx, wanted: list[bool]) -> list[Any]:
     """The record's rule: cotangents of the tensors that went in, from those of the tensors that came out."""
-    return pull(ctx, g, (args, ans), wanted)
+    return pull(ctx, g, (ctx._kept(args), ans), wanted)
 
 
 def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool]) -> list[Any]:
@@ -512,7 +520,7 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     for i, t in enumerate(grads):
         if t is not None and i not in metas:
             raise RuntimeError(
-                f"function {ctx.name()} returned a gradient different than None at position {i}, but the corresponding "
+                f"function {ctx.name()} returned a gradient different than None at position {i + 1}, but the corresponding "
                 "forward input was not a Variable"
             )
         if t is not None and not isinstance(t, Box):
@@ -536,14 +544,12 @@ def fitted(ctx: FunctionCtx, i: int, t: Any, shape: tuple[int, ...], dtype: Any)
                 f"compatible with {list(shape)}"
             )
         t = TABLE["sum_to"].call(t, shape)
-    if t._d.dtype is not dtype:
-        if t._d.dtype.kind == "c" and dtype.kind != "c":
-            raise RuntimeError(
-                f"Function {ctx.name()} returned an invalid gradient at index {i} - got {errors.dtype_name(t._d.dtype)} but "
-                f"the input is {errors.dtype_name(dtype)}. Return its real part."
-            )
-        t = TABLE["cast"].call(t, dtype)
-    return t
+    if t._d.dtype.kind == "c" and dtype.kind != "c":
+        raise RuntimeError(
+            f"Function {ctx.name()} returned an invalid gradient at index {i} - got {errors.dtype_name(t._d.dtype)} but the "
+            f"input is {errors.dtype_name(dtype)}. Return its real part."
+        )
+    return in_dtype(t, dtype)
 
 
 def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
@@ -569,28 +575,26 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: 
 
 
 def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) -> list[Any]:
-    """The record's forward derivative: tangents of the tensors that came out."""
-    return push(call.ctx, tangents)
-
-
-def push(ctx: FunctionCtx, tangents: Sequence[Any]) -> list[Any]:
-    """Tangents of the outputs, by `jvp` or by transposing `backward`; None for zero."""
-    cls = ctx._forward_cls
+    """The record's forward derivative: tangents of the outputs, by `jvp` or by transposing `backward`; None for zero."""
+    ctx, cls = call.ctx, call.cls
     if cls.jvp is Function.jvp:
-        if cls.backward is Function.backward and cls.vjp is Function.vjp:
+        if cls._pull is Function.backward:
             Function.jvp(ctx)
-        return transposed(ctx, tangents)
+        layer = depth_of(FUNCTION, [*args, *tangents, *ans])
+        return forward.transposed(FUNCTION, list(args), list(tangents), ans, (ctx,), layer)
     given: list[Any] = [None] * len(ctx.needs_input_grad)
     for i, t, meta in zip(ctx._tensors, tangents, ctx._in, strict=True):
-        given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads and is_inexact(meta[1]) else t
-    result = cls.jvp(ctx, *given)
+        given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
+    with ctx._using((ctx._kept(args), ans), True):
+        result = cls.jvp(ctx, *given)
     results = list(result) if type(result) is tuple else [result]
     n = max(ctx._places, default=-1) + 1
     if len(results) != n:
         raise RuntimeError(
             f"Function's jvp returned an invalid number of forward gradients (expected {n} but got {len(results)})"
         )
-    for i, (t, meta) in enumerate(zip([results[k] for k in ctx._places], ctx._out, strict=True)):
+    results = [results[k] for k in ctx._places]
+    for i, (t, meta) in enumerate(zip(results, ctx._out, strict=True)):
         if t is not None and not isinstance(t, Box):
             raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
         if t is not None and t._d.shape != meta[0]:
@@ -599,74 +603,50 @@ def push(ctx: FunctionCtx, tangents: Sequence[Any]) -> list[Any]:
                 f"supported. Tensor is of size {list(meta[0])} while the given forward gradient is of size "
                 f"{list(t._d.shape)}."
             )
-    return [results[k] for k in ctx._places]
+    return [None if i in ctx._constant or t is None else in_dtype(t, ctx._out[i][1]) for i, t in enumerate(results)]
 
 
-def transposed(ctx: FunctionCtx, tangents: Sequence[Any]) -> list[Any]:
-    """The tangents by differentiating `backward`, which is linear in the cotangents, by these."""
-    with enable_grad():
-        us = [wrap(arrays.zeros(*meta)).requires_grad_() if is_inexact(meta[1]) else None for meta in ctx._out]
-        gs = pull(ctx, us, ctx._parts() if ctx._slot else ((), ()), [t is not None for t in tangents])
-        pairs = [(g, t) for g, t in zip(gs, tangents, strict=False) if g is not None and t is not None and g._s]
-        seeds = [u for u in us if u is not None]
-        if not pairs or not seeds:
-            return [None] * len(us)
-        got = iter(grad([g for g, _ in pairs], seeds, [t for _, t in pairs], create_graph=True, allow_unused=True))
-    return [None if u is None else next(got) for u in us]
+def in_dtype(t: Any, dtype: Any) -> Any:
+    return t if t._d.dtype is dtype else TABLE["cast"].call(t, dtype)
 
 
-def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: tuple[Any, ...]) -> Any:
+def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: tuple[Any, ...]) -> tuple[Any, ...]:
     """The record over a batch: by the class's `vmap`, else sample by sample."""
     call = params[0]
     if call.cls.vmap is Function.vmap:
-        return looped(n, args, flags, call)
+        rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
+        return tuple([arrays.stack(list(column)) for column in zip(*rows, strict=True)])
     dims: list[Any] = [None] * len(call.args)
     for i, flag in zip(call.positions, flags, strict=True):
         dims[i] = 0 if flag else None
-    return batched_apply(call.cls, VmapInfo(n, "error"), tuple(dims), call.arguments(args))
-
-
-def batched_apply(cls: Any, info: VmapInfo, in_dims: tuple[Any, ...], args: Sequence[Any]) -> Any:
-    """What the `vmap` staticmethod gives, with the batch in front."""
-    result = cls.vmap(info, in_dims, *args)
+    result = call.cls.vmap(VmapInfo(n, call.randomness), tuple(dims), *call.arguments(args))
     if type(result) is not tuple or len(result) != 2:
+        got = f"{type(result)} with {len(result)} returns" if type(result) is tuple else f"{type(result)} instead"
         raise RuntimeError(
             "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
-            f"with the output. Got a {type(result)} with {len(result)} returns"
-            if isinstance(result, tuple)
-            else "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
-            f"compatible with the output. Got a {type(result)} instead"
+            f"with the output. Got a {got}"
         )
-    output, dims = result
-    several = isinstance(output, tuple)
-    outputs = output if several else (output,)
-    places = tuple(dims) if isinstance(dims, tuple | list) else (dims,) * len(outputs)
-    if len(places) != len(outputs):
-        raise RuntimeError(f"the vmap staticmethod of {cls.__name__} gave {len(places)} out_dims for {len(outputs)} outputs")
-    front = tuple([in_front(y, dim, info.batch_size) for y, dim in zip(outputs, places, strict=True)])
-    return front if several else front[0]
+    call.result, places = result
+    outputs = call.result if type(call.result) is tuple else (call.result,)
+    out_dims = places if isinstance(places, tuple | list) else (places,) * len(outputs)
+    if len(out_dims) != len(outputs):
+        raise RuntimeError(
+            f"Expected the vmap staticmethod of {call.cls.__name__} to give an out_dim for each of its {len(outputs)} "
+            f"outputs. Got {len(out_dims)}"
+        )
+    return tuple([in_front(y, dim, n) for y, dim in zip(outputs, out_dims, strict=True) if isinstance(y, Box)])
 
 
-def in_front(y: Any, dim: Any, n: int) -> Any:
-    if not isinstance(y, Box):
-        return y
+def in_front(y: Any, dim: int | None, n: int) -> Any:
+    """A result with its batch in front, repeated if it has none."""
     if dim is None:
         return TABLE["expand"].call(y, (n, *y._d.shape))
-    return y if dim == 0 else y.movedim(dim, 0)  # type: ignore[attr-defined]
-
-
-def looped(n: int, args: Sequence[Any], flags: Sequence[bool], call: Call) -> Any:
-    """A run for each sample, results stacked."""
-    rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
-    if type(rows[0]) is not tuple:
-        return arrays.stack(rows)
-    return tuple([arrays.stack(list(c)) if isinstance(c[0], Box) else c[0] for c in zip(*rows, strict=True)])
+    return y if dim == 0 else y.movedim(dim, 0)
 
 
 def raw_forward(values: Sequence[Any], call: Call) -> tuple[Any, ...]:
     """The record's forward on arrays."""
-    result = run([wrap(v) for v in values], call)
-    return tuple([t._d for t in (result if type(result) is tuple else (result,))])
+    return tuple([t._d for t in run([wrap(v) for v in values], call)])
 
 
 def samples() -> Iterator[Sample]:
@@ -723,7 +703,7 @@ class Function:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
-            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            "them on the class itself.",
             DeprecationWarning,
             stacklevel=2,
         )
@@ -775,7 +755,7 @@ class Function:
         if kwargs or cls._separate:
             args = bound(cls, args, kwargs)
         call = Call(cls, args)
-        return FUNCTION.call([args[i] for i in call.positions], call)
+        return call.assembled(run([args[i] for i in call.positions], call))
 
 
 def both(*_: Any) -> Any:
@@ -823,7 +803,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         tape = recording()
         if tape is None:
             return outputs
-        inputs = ctx._entry()[1] if getattr(ctx, "_slot", 0) else ()
+        inputs = ctx._entry()[1] if ctx._slot and not ctx._lifted else ()
         sources = {s for s in (*inputs, *[a._s for a in args if isinstance(a, Box)]) if s}
         if not sources:
             return outputs
@@ -838,7 +818,7 @@ def refused(tape: Any, sources: tuple[int, ...], outputs: Any) -> Any:
     ctx = Refusal._backward_cls()
     ctx._places = [i for i, t in enumerate(full) if isinstance(t, Box) and is_inexact(t._d.dtype)]
     ctx._in = [((), None)] * len(sources)
-    boxes = [wrap(alias.save(full[i])) for i in ctx._places]
+    boxes = [relabelled(full[i], 0) for i in ctx._places]
     ctx._out = [(t._d.shape, t._d.dtype) for t in boxes]
     nothing = (None,) * len(sources)
     slots = enter(ctx, tape, sources, nothing, (None,) * len(boxes), [True] * len(boxes))

@@ -371,7 +371,7 @@ def batched_gradients(output: Any, k: int, leaves: list[Any]) -> None:
     gs = [wrap(random_like(rng, output)) for _ in range(2)]
     options: dict[str, Any] = {"retain_graph": True, "allow_unused": True, "materialize_grads": True}
     rows = [grad(output, leaves, g, **options) for g in gs]
-    compare_batched(lambda: grad(output, leaves, shape.stack(gs), is_grads_batched=True, **options), rows, lambda j: (k, j))
+    compare_batched(lambda: batched(lambda g: grad(output, leaves, g, **options), shape.stack(gs)), rows, lambda j: (k, j))
 
 
 def batched_tangents(func: Function, inputs: tuple[Any, ...]) -> None:

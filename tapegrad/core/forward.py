@@ -68,6 +68,8 @@ def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[
     if not terms:
         return None
     result = total(terms)
+    if result._d.dtype.kind == "c" and ans._d.dtype.kind != "c":  # as abs of complex numbers
+        result = TENSOR_XP.real(result)
     return result if result._d.shape == ans._d.shape else TENSOR_XP.expand(result, ans._d.shape)
 
 

@@ -138,7 +138,7 @@ def node_of(slot: int) -> Node | None:
         return Node(slot, "ReleasedBackward0")
     entry = hit[1]
     if entry[0] == OUTPUT:  # the operation stands under a slot of its own
-        return node_of(entry[1]) if len(entry) == 6 else entry[6]._node(entry[1])  # type: ignore[no-any-return]
+        return node_of(entry[1]) if len(entry) == 6 else entry[6]._node(entry[1])
     return Node(slot, name_format.format(op_of(entry).display))
 
 

@@ -8,7 +8,7 @@ Entry layouts (ints, arrays, code objects and tuples of these, which the cyclic 
 
     plain     (number, slot of x, slot of y or 0, code, instruction, x, y, ans, dtype, shape of x, shape of y, params, shape)
     general   (number, slots, code, instruction, saved arguments, ans, dtype, shapes, params, shape)
-    output    (OUTPUT, slot of the multi-output entry, 0, code, instruction, index); a custom function's has its context, last
+    output    (OUTPUT, slot of the multi-output entry, 0, code, instruction, index), then the context of a custom function
     released  (RELEASED, number, code, instruction)  what remains of an entry whose tensor is still alive
 
 `number` is an op's `id` for the plain layout and `general` for the general one. Fields a rule does not read are None;

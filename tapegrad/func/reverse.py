@@ -32,7 +32,7 @@ def source_of(x: Any) -> Any:
     """The tensor that stands for a leaf: itself, or a copy of an array or a number (a Python number in float64)."""
     t = operand_of(x)
     if not is_inexact(t._d.dtype):
-        raise RuntimeError(f"only Tensors of floating point dtype can require gradients. This one is of {t._d.dtype}.")
+        raise RuntimeError(f"only Tensors of floating point dtype can require gradients. This one is of {t.dtype}.")
     return t
 
 
@@ -166,12 +166,9 @@ def differentiate(
     f: Callable[..., Any], argnums: Any, has_aux: bool, args: Any, kwargs: Any, with_value: bool
 ) -> tuple[Any, Any, Any]:
     """(gradient, value, aux) of a scalar function; the value is None unless asked for."""
-    positions = chosen(argnums, len(args))
-    parts = [tree.flatten(args[i]) for i in positions]
+    parts, positions = parts_of(argnums, args)
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
-    given = list(args)
-    for i, subtree in zip(positions, regrouped(parts, inputs.tensors), strict=True):
-        given[i] = subtree
+    given = replaced(args, positions, regrouped(parts, inputs.tensors))
     y, aux = split_aux(run(f, given, kwargs), has_aux, GRAD)
     del given
     value = inputs.output(scalar_output(y)) if with_value else None
@@ -180,6 +177,20 @@ def differentiate(
     del y
     gradients = regrouped(parts, inputs.gradients(outputs, [None], False))
     return (tuple(gradients) if isinstance(argnums, tuple) else gradients[0]), value, aux
+
+
+def parts_of(argnums: Any, args: Any) -> tuple[list[tuple[list[Any], tree.Spec]], tuple[int, ...]]:
+    """Leaves and structure of each differentiated argument, and their positions."""
+    positions = chosen(argnums, len(args))
+    return [tree.flatten(args[i]) for i in positions], positions
+
+
+def replaced(args: Any, positions: tuple[int, ...], subtrees: list[Any]) -> list[Any]:
+    """The arguments with others at the given positions."""
+    given = list(args)
+    for i, subtree in zip(positions, subtrees, strict=True):
+        given[i] = subtree
+    return given
 
 
 def regrouped(parts: list[tuple[list[Any], tree.Spec]], leaves: list[Any]) -> list[Any]:
@@ -260,6 +271,19 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
     result, aux = split_aux(run(f, regrouped(parts, inputs.tensors), {}), has_aux, VJP)
     inputs.ceiling = next_slot()
+    outputs, spec = checked_outputs(result)
+    value = tree.unflatten(spec, [inputs.output(y) for y in outputs])
+    outputs = [relabelled(y, y._s) for y in outputs]  # later writes do not change what was differentiated
+
+    def pull(cotangents: Any) -> tuple[Any, ...]:
+        gs = checked_cotangents(outputs, spec, cotangents)
+        return tuple(regrouped(parts, inputs.gradients(outputs, gs, True)))
+
+    return (value, pull, tree.mapped(inputs.surfaced, aux)) if has_aux else (value, pull)
+
+
+def checked_outputs(result: Any) -> tuple[list[Any], tree.Spec]:
+    """Leaves, checked to be floating-point tensors, and structure of what the function returned."""
     outputs, spec = tree.flatten(result)
     if not outputs:
         raise RuntimeError(f"{VJP}: Expected f to be a function that has non-empty output (got output = {result})")
@@ -269,16 +293,9 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
         if not is_inexact(synced(y)._d.dtype):
             raise RuntimeError(
                 "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
-                f"{y._d.dtype}"
+                f"{y.dtype}"  # type: ignore[attr-defined]
             )
-    value = tree.unflatten(spec, [inputs.output(y) for y in outputs])
-    outputs = [relabelled(y, y._s) for y in outputs]  # later writes do not change what was differentiated
-
-    def pull(cotangents: Any) -> tuple[Any, ...]:
-        gs = checked_cotangents(outputs, spec, cotangents)
-        return tuple(regrouped(parts, inputs.gradients(outputs, gs, True)))
-
-    return (value, pull, tree.mapped(inputs.surfaced, aux)) if has_aux else (value, pull)
+    return outputs, spec
 
 
 def checked_cotangents(outputs: list[Any], spec: tree.Spec, cotangents: Any) -> list[Any]:

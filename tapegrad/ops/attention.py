@@ -178,6 +178,11 @@ def _check_attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
 
 
+def _closing(mask: Any, true: float, false: float, dtype: Any) -> Any:
+    """One of two numbers for each element of a bool mask."""
+    return TABLE["where"].call(mask, wrap(np.array(true, dtype)), false)
+
+
 def _repeated(q: Any, x: Any) -> Any:
     """Heads of a key or value shared by several heads of the query."""
     return repeat_interleave(x, shape_of(q)[-3] // shape_of(x)[-3], -3)
@@ -222,7 +227,7 @@ def scaled_dot_product_attention(
     if is_causal:
         mask = wrap(np.tri(shape_of(q)[-2], shape_of(k)[-2], dtype=bool))
     if mask is not None and mask._d.dtype.kind == "b":
-        mask = wrap(np.where(mask._d, 0.0, -np.inf).astype(q._d.dtype))
+        mask = _closing(mask, 0.0, -math.inf, q._d.dtype)
     out, weights = _attend_to([q * factor, k, v, 0.0 if mask is None else mask])
     if not dropout_p:
         return out
@@ -292,7 +297,7 @@ def _added_mask(mask: Any, name: str, dtype: Any) -> Any:
     kind = mask._d.dtype.kind
     if kind not in "bfV":
         raise AssertionError(f"only bool and floating types of {name} are supported")
-    return mask if kind != "b" else wrap(np.where(mask._d, -np.inf, 0.0).astype(dtype))
+    return mask if kind != "b" else _closing(mask, -math.inf, 0.0, dtype)
 
 
 def _projected(

@@ -256,6 +256,19 @@ def dims(*places: int) -> Lifted:
 along = dims(0)
 
 
+def placed_in_line(n: int, shape: Shape, params: Params) -> Steps:
+    """Steps of ops that give a place along a dimension, or (None) in the flattened array: (dim, keepdim)."""
+    dim, keepdim = params
+    if dim is not None:
+        return [(None, (dim + 1, keepdim))]
+    return [
+        ("reshape", ((n, prod(shape)),)), (None, (1, False)), ("reshape", ((n, *(1,) * (keepdim * len(shape))),)),
+    ]  # fmt: skip
+
+
+place = Lifted(placed_in_line)
+
+
 def shape_and_dims(*places: int) -> Lifted:
     """Ops whose first parameter is the shape of the result; of the others, those at these places are dimensions in it."""
 

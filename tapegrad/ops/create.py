@@ -16,7 +16,7 @@ from ..arrays import dtypes, random
 from ..core import alias
 from ..core.record import Box, wrap
 from .operands import SCALARS, as_constant, filling
-from .shape import given, shape_of
+from .shape import form_of, given, shape_of
 
 ALLOWED = "biufc"
 
@@ -422,7 +422,9 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
 def _like(make: Any, name: str) -> Any:
     def function(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
         shape_of(input)
-        return finish(make(input._d, dtype=None if dtype is None else dtypes.to_numpy(dtype)), requires_grad, device)
+        return finish(
+            make(form_of(input._d), dtype=None if dtype is None else dtypes.to_numpy(dtype)), requires_grad, device
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name.split('_')[0]} of input's shape and dtype."

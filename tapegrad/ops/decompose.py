@@ -10,7 +10,7 @@ U f(w) U^H needs f'(w) times the coupling), and the gradient is nan, as it is fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from .. import errors
 from ..arrays import lapack
 from ..core.alias import slot_of
+from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import wrap
 from ..core.state import is_recording
@@ -80,7 +81,7 @@ def on_diagonal(xp: Any, x: Any) -> Any:
 
 def hermitian(a: Any, lower: bool) -> Any:
     """The Hermitian matrix in a triangle; its gradient is spread over both triangles, as PyTorch's."""
-    raw = a._d
+    raw = bottom(a)
     if np.array_equal(raw, lapack.mh(raw)):
         return a
     part = tril(a) if lower else triu(a)
@@ -92,6 +93,11 @@ def hermitian(a: Any, lower: bool) -> Any:
 
 def _hermitian_part(x: Any) -> Any:
     return (x + lapack.mh(x)) * x.real.dtype.type(0.5)
+
+
+def infos_of(a: Any, fine: bool, find: Callable[[], Any]) -> Any:
+    """An info for each matrix: 0 where all are fine."""
+    return np.zeros(shape_of(a)[:-2], np.int32) if fine else find()
 
 
 def info_of(values: Any) -> Any:
@@ -513,9 +519,11 @@ def linalg_cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = Fals
 def _factored(name: str, A: Any, upper: bool, check_errors: bool) -> Any:
     a = squares(name, A)
     factor = _cholesky(hermitian(a, not upper))
-    infos = np.zeros(factor._d.shape[:-2], np.int32)
-    if not np.isfinite(factor._d).all():
-        infos = lapack.first_bad_minor(_hermitian_part(hermitian(a.detach(), not upper)._d))
+    infos = infos_of(
+        a,
+        np.isfinite(bottom(factor)).all(),
+        lambda: lapack.first_bad_minor(_hermitian_part(hermitian(a.detach(), not upper)._d)),
+    )
     if check_errors and infos.any():
         raise errors.not_positive_definite(name, *batch_element(infos))
     return result("linalg_cholesky_ex", mh(factor) if upper else factor, info_of(infos))
@@ -609,7 +617,7 @@ def linalg_lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = Fals
 
 def _factored_lu(name: str, A: Any, pivot: bool, check_errors: bool) -> Any:
     packed, pivots = _pivoted(name.removeprefix("torch."), A, pivot)
-    infos = lapack.first_zero_pivot(packed._d)
+    infos = infos_of(packed, bool(np.diagonal(bottom(packed), 0, -2, -1).all()), lambda: lapack.first_zero_pivot(packed._d))
     if check_errors and infos.any():
         raise errors.zero_pivot(name, *batch_element(infos))
     return result("linalg_lu_factor_ex", packed, pivots, info_of(infos))
@@ -690,16 +698,15 @@ def linalg_eigvalsh(A: Any, UPLO: str = "L") -> Any:
 
 def _finite(name: str, A: Any) -> Any:
     a = squares(name, A)
-    if not np.isfinite(a._d).all():
+    if not np.isfinite(bottom(a)).all():
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
     return a
 
 
 def _decomposed(A: Any, full: bool) -> Any:
     a = matrices("linalg.svd", A)
-    bad = ~np.isfinite(a._d).all((-2, -1))
-    if bad.any():
-        raise errors.svd_failed(batch_element(bad)[0])
+    if not np.isfinite(bottom(a)).all():
+        raise errors.svd_failed(batch_element(~np.isfinite(a._d).all((-2, -1)))[0])
     return _svd_op(a, full)
 
 

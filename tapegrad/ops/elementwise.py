@@ -1025,12 +1025,19 @@ def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf
     return _nan_to_num(x, nan, posinf, neginf)
 
 
+_isclose = define(
+    "isclose", "constant", lambda x, y, rtol, atol, equal_nan: np.isclose(x, y, rtol, atol, equal_nan), arity=2,
+    params=("rtol", "atol", "equal_nan"), batch=batching.pointwise,
+    samples=of_values([[1.0, 2.0], [math.nan, math.inf]], [1.0 + 1e-6, 2.1], params=(1e-5, 1e-8, True)),
+)  # fmt: skip
+
+
 def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Elementwise |input - other| <= atol + rtol * |other|."""
-    x, y = _values(input, other)
-    if isinstance(input, Box) and isinstance(other, Box) and x.dtype != y.dtype:
-        raise RuntimeError(f"{errors.dtype_name(x.dtype)} did not match {errors.dtype_name(y.dtype)}")
-    return tensor(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan))
+    x, y = tensor(input), tensor(other)
+    if isinstance(input, Box) and isinstance(other, Box) and x._d.dtype != y._d.dtype:
+        raise RuntimeError(f"{errors.dtype_name(x._d.dtype)} did not match {errors.dtype_name(y._d.dtype)}")
+    return _isclose(x, y, rtol, atol, equal_nan)
 
 
 def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

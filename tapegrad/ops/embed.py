@@ -265,23 +265,25 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     table = shape_of(w)[0]
-    index = _indices("embedding_bag", x, table)._d.reshape(-1)
+    index = shape.reshape(_indices("embedding_bag", x, table), (-1,))
     if max_norm is not None:
-        limit_norms(w, index, max_norm, norm_type)
+        limit_norms(w, index._d, max_norm, norm_type)
     if factors is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
             f"mode='{mode}'). Please open a feature request on GitHub."
         )
-    counted = np.ones(index.shape, bool) if padding_idx is None else index != _padding(padding_idx, table)
-    index, bags = index[counted], bags[counted]
-    rows = _embedding(w, wrap(index), None)
+    if padding_idx is not None:
+        counted = index._d != _padding(padding_idx, table)
+        index, bags = wrap(index._d[counted]), bags[counted]
+    rows = _embedding(w, index, None)
     if scale_grad_by_freq:
-        rows = _by_frequency(rows, index, table)
+        rows = _by_frequency(rows, index._d, table)
     if mode == "max":
         return _largest(rows, bags, count)
     if factors is not None:
-        rows = rows * shape.unsqueeze(shape.reshape(factors, (-1,))[create.as_tensor(counted)], 1)
+        factors = shape.reshape(factors, (-1,))
+        rows = rows * shape.unsqueeze(factors if padding_idx is None else factors[create.as_tensor(counted)], 1)
     total = add_rows(rows, wrap(bags), count, None)
     if mode == "sum":
         return total
@@ -297,7 +299,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """
     labels = create.as_tensor(tensor)
     shape_of(labels)
-    values = labels._d
+    values = bottom(labels) if num_classes > 0 else labels._d
     if values.dtype.kind not in "iu":
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if values.size and values.min() < 0:
@@ -308,4 +310,5 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         num_classes = int(values.max()) + 1
     elif values.size and values.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return wrap((values[..., None] == np.arange(num_classes)).astype(np.int64))
+    found = elementwise.eq(shape.unsqueeze(labels, -1), create.arange(num_classes))
+    return to_dtype(found, np.dtype(np.int64))

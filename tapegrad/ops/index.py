@@ -19,8 +19,8 @@ from ..core.record import Box, wrap
 from . import batching
 from .define import define
 from .operands import filling, tensor, to_dtype
-from .samples import Sample, complex_uniform, uniform
-from .shape import dim_of, numpy_names, shape_of, sizes, unsqueeze, with_out
+from .samples import Sample, complex_uniform, of_values, uniform
+from .shape import dim_of, form_of, numpy_names, shape_of, sizes, unsqueeze, with_out
 
 Index = tuple[Any, ...]
 ALL = slice(None)
@@ -365,7 +365,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
     v = filling(value, x._d.dtype)
     try:
-        shape = x._d[key].shape
+        shape = form_of(x._d)[key].shape
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
     extra = len(v._d.shape) - len(shape)
@@ -857,8 +857,58 @@ def argwhere(input: Any) -> Any:
     return nonzero(input)
 
 
-def _counted(result: Any, out_int32: bool, out: Any) -> Any:
-    t = wrap(np.asarray(result, np.int32 if out_int32 else np.int64))
+def _search(rows: Any, values: Any, side: Literal["left", "right"]) -> Any:
+    if rows.ndim == 1:
+        return np.asarray(np.searchsorted(rows, values, side), np.int64)
+    found = np.empty(values.shape, np.int64)
+    for place in np.ndindex(rows.shape[:-1]):
+        found[place] = np.searchsorted(rows[place], values[place], side)
+    return found
+
+
+def _search_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    if not batched[0] and args[0]._d.ndim == 1:
+        return op.call(*args, *params)
+    rows, values = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    if rows._d.ndim > 2:
+        return op.call(rows, values, *params)
+    shape = values._d.shape
+    found = op.call(rows, TABLE["reshape"].call(values, (n, math.prod(shape[1:]))), *params)
+    return TABLE["reshape"].call(found, shape)
+
+
+def _searched() -> Iterator[Sample]:
+    edges, values = np.array([[0.0, 1.0, 1.0, 3.0], [0.5, 1.0, 2.0, 4.0]]), np.array([[1.0, -1.0], [3.5, 5.0]])
+    yield Sample((edges, values), ("left",))
+    yield Sample((edges[0], values), ("right",))
+    yield Sample((edges[0], np.array(1.0)), ("right",))
+
+
+_places_of = define("searchsorted", "constant", _search, arity=2, params=("side",), batch=_search_batch, samples=_searched)
+
+
+def _isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
+    return np.asarray(np.isin(x, tests, assume_unique=assume_unique, invert=invert))
+
+
+def _isin_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    if not batched[1]:
+        return op.call(*args, *params)
+    x, tests = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    shape, count = x._d.shape, math.prod(tests._d.shape[1:])
+    tests = TABLE["reshape"].call(tests, (n, *(1,) * (len(shape) - 1), count))
+    found = TABLE["any"].call(TABLE["eq"].call(TABLE["reshape"].call(x, (*shape, 1)), tests), (len(shape),), False)
+    return TABLE["logical_not"].call(found) if params[1] else found
+
+
+_is_among = define(
+    "isin", "constant", _isin, arity=2, params=("assume_unique", "invert"), batch=_isin_batch,
+    samples=of_values([[1.0, 2.0], [3.0, 4.0]], [2.0, 5.0, 4.0], params=(False, True)),
+)  # fmt: skip
+
+
+def _counted(found: Any, out_int32: bool, out: Any) -> Any:
+    t = TABLE["cast"].call(found, np.dtype(np.int32)) if out_int32 else found
     return t if out is None else out.resize_as_result_(t)
 
 
@@ -876,30 +926,25 @@ def searchsorted(
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
-    rows, values = _raw(sorted_sequence), _raw(input)
-    if not rows.ndim:
+    rows, values = tensor(sorted_sequence), tensor(input)
+    shape, wanted = shape_of(rows), shape_of(values)
+    if not shape:
         raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
     if sorter is not None:
-        order = _raw(sorter)
-        if order.shape != rows.shape:
+        order = tensor(sorter)
+        if shape_of(order) != shape:
             raise RuntimeError(
                 "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
-                f"{list(rows.shape)} and got sorter tensor {list(order.shape)}"
+                f"{list(shape)} and got sorter tensor {list(order._d.shape)}"
             )
-        rows = np.take_along_axis(rows, order, -1)
-    way: Literal["left", "right"] = "right" if right or side == "right" else "left"
-    if rows.ndim == 1:
-        return _counted(np.searchsorted(rows, values, way), out_int32, out)
-    if rows.shape[:-1] != values.shape[:-1] or rows.ndim != values.ndim:
+        rows = TABLE["take_along"].call(rows, order, len(shape) - 1)
+    if len(shape) > 1 and (shape[:-1] != wanted[:-1] or len(shape) != len(wanted)):
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
-            f"and input value tensor must match, but we got boundaries tensor {list(rows.shape)} and input value tensor "
-            f"{list(values.shape)}"
+            f"and input value tensor must match, but we got boundaries tensor {list(shape)} and input value tensor "
+            f"{list(wanted)}"
         )
-    found = np.empty(values.shape, np.int64)
-    for place in np.ndindex(rows.shape[:-1]):
-        found[place] = np.searchsorted(rows[place], values[place], way)
-    return _counted(found, out_int32, out)
+    return _counted(_places_of(rows, values, "right" if right or side == "right" else "left"), out_int32, out)
 
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:
@@ -907,15 +952,15 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
     With right=True it belongs to the one above.
     """
-    edges = _raw(boundaries)
-    if edges.ndim != 1:
-        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({edges.ndim})")
-    return _counted(np.searchsorted(edges, _raw(input), "right" if right else "left"), out_int32, out)
+    edges = tensor(boundaries)
+    if len(shape_of(edges)) != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({edges._d.ndim})")
+    return _counted(_places_of(edges, tensor(input), "right" if right else "left"), out_int32, out)
 
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Whether each element is among the test elements."""
-    return wrap(np.asarray(np.isin(_raw(elements), _raw(test_elements), assume_unique=assume_unique, invert=invert)))
+    return _is_among(tensor(elements), tensor(test_elements), assume_unique, invert)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:

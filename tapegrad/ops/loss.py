@@ -11,6 +11,7 @@ import numpy as np
 from .. import errors
 from ..arrays import kernels
 from ..arrays.numpy import quiet
+from ..core.level import bottom
 from ..core.modes import no_grad
 from ..core.op import TABLE
 from . import batching, create, elementwise, index, shape
@@ -19,7 +20,7 @@ from .activation import log_softmax, logsigmoid, relu
 from .define import binary, define
 from .linalg import linear
 from .normalize import pairwise_distance
-from .operands import floating, tensor
+from .operands import floating, tensor, to_dtype
 from .samples import Sample, pairs, uniform
 from .shape import shape_of
 from .warning import warn
@@ -158,7 +159,7 @@ def gaussian_nll_loss(
     """
     x, y = tensor(input), tensor(target)
     v = tensor(var) if not isinstance(var, float) else create.full_like(x, var)
-    if (v._d < 0).any():
+    if (bottom(v) < 0).any():
         raise ValueError("var has negative entry/entries")
     a, b = shape_of(x), shape_of(v)
     if b != a:
@@ -259,7 +260,8 @@ def binary_cross_entropy(
             f"({errors.size(shape_of(x))}) is deprecated. Please ensure they have the same size."
         )
     reduction = _reduction(size_average, reduce, reduction)
-    if not ((x._d >= 0) & (x._d <= 1)).all():
+    values = bottom(x)
+    if not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
     loss = _log_loss(x, y)
     return reduced(loss if weight is None else loss * weight, reduction)
@@ -406,21 +408,23 @@ def multi_margin_loss(
         raise ValueError("weight must be one-dimensional")
     x, y, single = _rows("multi_margin_loss", input, target)
     n, classes = shape_of(x)
-    place = y._d.reshape(-1)
-    if place.size != n:
+    if y._d.size != n:
         raise RuntimeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
             f"Expected {n} elements, got shape {list(shape_of(tensor(target)))}."
         )
-    if ((place < 0) | (place >= classes)).any():
+    if y._d.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {errors.dtype_name(y._d.dtype)}")
+    places = bottom(y)
+    if ((places < 0) | (places >= classes)).any():
         raise RuntimeError("target out of range")
     y = shape.reshape(y, (n, 1))
-    excess = relu(x - index.gather(x, 1, y) + margin)
+    excess = relu(x - TABLE["take_along"].call(x, y, 1) + margin)
     excess = excess if p == 1 else elementwise.square(excess)
-    others = create.as_tensor(np.arange(classes) != place[:, None])
+    others = elementwise.ne(create.arange(classes), y)
     losses = sums.sum(elementwise.where(others, excess, 0.0), 1) / classes
     if weight is not None:
-        losses = losses * tensor(weight)[shape.reshape(y, (n,))]
+        losses = losses * _weights_at(weight, shape.reshape(y, (n,)))
     return reduced(shape.reshape(losses, ()) if single else losses, reduction)
 
 
@@ -525,47 +529,44 @@ def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
 
 
 def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
-    """-log(softmax(x)) at the labels, the exponentials exp(x - max) and their sums, each with dim kept."""
+    """-log(softmax(x)) at the labels, with dim kept, and softmax(x)."""
     top = np.maximum.reduce(x, axis=dim, keepdims=True)
     at_label = x.reshape(-1).take(_places(label, x.shape, dim)).reshape(label.shape)
     e = x - top
     np.exp(e, out=e)
     total = kernels._sum(e, dim)
-    return (top - at_label) + np.log(total), e, total
+    loss = (top - at_label) + np.log(total)
+    e *= 1.0 / total
+    return loss, e
 
 
-def _negative_log_probability_back(g: Any, e: Any, total: Any, label: Any, dim: int) -> Any:
-    out = np.ascontiguousarray(e * (g / total))
-    places = _places(label, e.shape, dim)
+def _negative_log_probability_back(g: Any, p: Any, label: Any, dim: int) -> Any:
+    out = np.ascontiguousarray(p * g)
+    places = _places(label, p.shape, dim)
     out.reshape(-1)[places] -= g.reshape(places.shape)
-    dead = (g == 0) & ~np.isfinite(total)
+    dead = (g == 0) & np.isnan(p.take([0], dim))  # nan is in the whole row
     return np.where(dead, np.zeros((), out.dtype), out) if dead.any() else out
 
 
 def _d_negative_log_probability(xp: Any, gs: Any, ans: Any, x: Any, label: Any, dim: int) -> Any:
-    # softmax is e / total whatever was subtracted: the maximum counts as a constant
-    g, g_e, g_total = gs
-    e = ans[1]
-    terms = [] if g is None else [xp.cross_entropy_back(g, e, ans[2], label, dim)]
-    terms += [part * e for part in (g_e, g_total) if part is not None]
-    total = terms[0]
-    for t in terms[1:]:
-        total = total + t
-    return total
+    (g, g_p), p = gs, ans[1]
+    total = None if g is None else xp.cross_entropy_back(g, p, label, dim)
+    if g_p is None:
+        return total
+    part = p * (g_p - xp.dot_along(g_p, p, dim))
+    return part if total is None else total + part
 
 
 def _j_negative_log_probability(xp: Any, ts: Any, ans: Any, x: Any, label: Any, dim: int) -> list[Any]:
-    t, (_, e, total) = ts[0], ans
-    part = e * t
-    whole = xp.sum(part, (dim,), True)
-    return [whole / total - xp.take_along(t, label, dim), part, whole]
+    t, p = ts[0], ans[1]
+    mean = xp.dot_along(t, p, dim)
+    return [mean - xp.take_along(t, label, dim), p * (t - mean)]
 
 
-def _j_cross_entropy_back(xp: Any, ts: Any, ans: Any, c: Any, e: Any, total: Any, label: Any, dim: int) -> Any:
-    tc, te, t_total, _ = ts
-    r = 0.0 if tc is None else xp.cross_entropy_back(tc, e, total, label, dim)
-    r = r if te is None else r + te * (c / total)
-    return r if t_total is None else r - e * (c * t_total / (total * total))
+def _j_cross_entropy_back(xp: Any, ts: Any, ans: Any, c: Any, p: Any, label: Any, dim: int) -> Any:
+    tc, tp, _ = ts
+    r = None if tc is None else xp.cross_entropy_back(tc, p, label, dim)
+    return r if tp is None else tp * c if r is None else r + tp * c
 
 
 def _labelled() -> Iterator[Sample]:
@@ -577,8 +578,7 @@ def _labelled() -> Iterator[Sample]:
 def _labelled_back() -> Iterator[Sample]:
     for s in _labelled():
         x, label = s.arrays
-        e = np.exp(x)
-        yield Sample((uniform(label.shape, seed=4), e, e.sum(1, keepdims=True), label), (1,))
+        yield Sample((uniform(label.shape, seed=4), np.exp(x), label), (1,))
 
 
 _cross_entropy = define(
@@ -587,9 +587,10 @@ _cross_entropy = define(
     _negative_log_probability,
     (_d_negative_log_probability, None),
     arity=2,
-    outputs=3,
+    outputs=2,
+    differentiable=2,
     absent=True,
-    keeps=(1, 2),
+    keeps=(1,),
     params=("dim",),
     display="NllLoss",
     jvp=_j_negative_log_probability,
@@ -601,18 +602,23 @@ define(
     "general",
     _negative_log_probability_back,
     (
-        lambda xp, g, ans, c, e, total, label, dim: xp.sum(g * e, (dim,), True) / total - xp.take_along(g, label, dim),
-        lambda xp, g, ans, c, e, total, label, dim: g * (c / total),
-        lambda xp, g, ans, c, e, total, label, dim: -xp.sum(g * e, (dim,), True) * c / (total * total),
+        lambda xp, g, ans, c, p, label, dim: xp.dot_along(g, p, dim) - xp.take_along(g, label, dim),
+        lambda xp, g, ans, c, p, label, dim: g * c,
         None,
     ),
-    arity=4,
+    arity=3,
     params=("dim",),
     display="NllLossBackward",
     jvp=_j_cross_entropy_back,
     batch=batching.together(0),
     samples=_labelled_back,
 )
+
+
+def _weights_at(weight: Any, labels: Any) -> Any:
+    """The weight of each label's class."""
+    flat = TABLE["take_along"].call(tensor(weight), shape.reshape(labels, (-1,)), 0)
+    return shape.reshape(flat, shape_of(labels))
 
 
 def _class_dim(rank: int) -> int:
@@ -643,16 +649,15 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
             f"size mismatch (got input: {list(sizes)} , target: {list(shape_of(labels))}): the target of an input of this "
             f"shape has shape {list(expected)}"
         )
-    values = labels._d.astype(np.int64)
-    counted = values != ignore_index
-    if counted.all():
-        counted = None
-    else:
-        values = np.where(counted, values, 0)
+    labels, counted = to_dtype(labels, np.dtype(np.int64)), None
+    if (bottom(labels) == ignore_index).any():
+        counted = elementwise.ne(labels, ignore_index)
+        labels = elementwise.where(counted, labels, 0)
+    values = bottom(labels)
     outside = (values < 0) | (values >= classes)
     if outside.any():
         raise IndexError(f"Target {values[outside].flat[0]} is out of bounds.")
-    return create.as_tensor(values), None if counted is None else create.as_tensor(counted)
+    return labels, counted
 
 
 def _check_weight(weight: Any, classes: int) -> None:
@@ -666,7 +671,7 @@ def _check_weight(weight: Any, classes: int) -> None:
 def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: str) -> Any:
     """The losses at class indices, each times its class's weight, reduced; the mean is over the sum of the weights."""
     if weight is not None:
-        factor = tensor(weight)[labels]
+        factor = _weights_at(weight, labels)
         losses = losses * factor
     elif counted is not None:
         factor = TABLE["cast"].call(counted, losses._d.dtype)
@@ -697,7 +702,7 @@ def nll_loss(
     dim = _class_dim(len(shape_of(x)))
     labels, counted = _labels(x, target, ignore_index)
     _check_weight(weight, shape_of(x)[dim])
-    picked = shape.squeeze(index.gather(x, dim, shape.unsqueeze(labels, dim)), dim)
+    picked = shape.squeeze(TABLE["take_along"].call(x, shape.unsqueeze(labels, dim), dim), dim)
     return _of_labels(-picked, labels, counted, weight, reduction)
 
 
@@ -751,7 +756,7 @@ def _uniform_loss(logs: Any, labels: Any, counted: Any, weight: Any, dim: int, r
         losses = elementwise.where(counted, losses, 0.0)
     total = None
     if reduction == "mean" and (weight is not None or counted is not None):
-        factor = tensor(weight)[labels] if weight is not None else TABLE["cast"].call(counted, losses._d.dtype)
+        factor = _weights_at(weight, labels) if weight is not None else TABLE["cast"].call(counted, losses._d.dtype)
         total = sums.sum(factor if counted is None else elementwise.where(counted, factor, 0.0))
     return reduced(losses, reduction, total)
 

@@ -12,6 +12,7 @@ import numpy as np
 from .. import errors
 from ..arrays import dtypes, lapack
 from ..core.kinds import HALF
+from ..core.level import bottom
 from ..core.op import TABLE, Op
 from ..core.record import Box, wrap
 from . import batching, reduce
@@ -19,6 +20,7 @@ from .create import randn
 from .decompose import (
     batch_element,
     info_of,
+    infos_of,
     is_recorded,
     linalg_eigvalsh,
     linalg_qr,
@@ -280,16 +282,14 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
     b = unsqueeze(b, -1) if vector else b
     _check_equation(name, a, b, left)
     x = _solution(a, b) if left else transpose(_solution(transpose(a, -2, -1), transpose(b, -2, -1)), -2, -1)
-    infos = np.zeros(shape_of(a)[:-2], np.int32)
-    if not np.isfinite(x._d).all() or not x._d.size:
-        infos = lapack.first_zero_pivot(lapack.lu(a._d)[0])
+    infos = infos_of(a, x._d.size and np.isfinite(bottom(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
     if check_errors and infos.any():
         raise errors.singular_solve("torch." + name, batch_element(infos)[0])
     return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos)
 
 
 def _solution(a: Any, b: Any) -> Any:
-    recorded = is_recorded(a) or is_recorded(b)
+    recorded = (is_recorded(a) or is_recorded(b)) and bottom(a) is a._d
     return _solve([a, b], lapack.factors(a._d, b._d) if recorded else None)  # the factors spare the backward pass its own
 
 
@@ -394,9 +394,7 @@ def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
 def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
     a = squares(name, A)
     x = _inverse(a)
-    infos = np.zeros(shape_of(a)[:-2], np.int32)
-    if not np.isfinite(x._d).all():
-        infos = lapack.first_zero_pivot(lapack.lu(a._d)[0])
+    infos = infos_of(a, np.isfinite(bottom(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
     if check_errors and infos.any():
         raise errors.singular_inverse(name, *batch_element(infos))
     return x, info_of(infos)

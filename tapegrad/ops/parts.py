@@ -13,7 +13,7 @@ from ..arrays import dtypes
 from ..core import alias
 from ..core.kinds import is_floating
 from ..core.op import TABLE
-from ..core.record import Box, wrap
+from ..core.record import Box
 from . import batching, elementwise
 from .define import binary, define, named, unary
 from .operands import SCALARS, no_kernel, refused_as, tensor
@@ -93,7 +93,7 @@ def view_as_complex(input: Any) -> Any:
         RuntimeError: for other sizes, dtypes, or steps in memory that do not allow it.
     """
     x = tensor(input)
-    a = x._d if x._st is None else alias.layers(x)[0]
+    a = x._d if x._st is None or not isinstance(x._d, np.ndarray) else alias.layers(x)[0]
     if not is_floating(a.dtype):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
@@ -302,15 +302,25 @@ nextafter, _ = binary(
 )
 
 
+_exponent = define(
+    "exponent", "constant", lambda x: np.asarray(np.frexp(x)[1], np.int32), batch=batching.pointwise,
+    samples=of_values([0.0, 0.75, -6.0, math.inf]),
+)  # fmt: skip
+_power_of_two = define(
+    "power_of_two", "constant", lambda e, dtype: np.ldexp(np.ones((), dtype), e).astype(dtype), params=("dtype",),
+    batch=batching.pointwise, samples=of_values([-3, 0, 5], params=(np.dtype(np.float64),)),
+)  # fmt: skip
+
+
 def frexp(input: Any) -> Any:
     """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
     x = tensor(input)
     if not is_floating(x._d.dtype):
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    exponent = np.asarray(np.frexp(x._d)[1], np.int32)
-    half = exponent // 2  # so that neither power of 2 overflows
-    powers = [wrap(np.asarray(np.ldexp(np.ones((), x._d.dtype), -e), x._d.dtype)) for e in (half, exponent - half)]
-    return result("frexp", x * powers[0] * powers[1], wrap(exponent))
+    exponent = _exponent(x)
+    half = elementwise.floor_divide(exponent, 2)  # so that neither power of 2 overflows
+    powers = [_power_of_two(half - exponent, x._d.dtype), _power_of_two(-half, x._d.dtype)]
+    return result("frexp", x * powers[0] * powers[1], exponent)
 
 
 @with_out

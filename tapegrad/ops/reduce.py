@@ -533,7 +533,9 @@ define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",
 _prod = define("prod", "general", lambda x, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), (_d_prod,),
                params=("dim", "keepdim"), batch=along, row=(0, 1), samples=PRODUCTS)  # fmt: skip
 
-INDEXED = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=(1, False))
+INDEXED = joined(
+    *[of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=p) for p in ((1, False), (0, True), (None, False), (None, True))]
+)
 COUNTED = of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,), False))
 
 
@@ -544,9 +546,11 @@ def _real_not_bool(name: str) -> Refusal:
 
 
 _argmax = define("argmax", "constant", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
-                 params=("dim", "keepdim"), batch=along, refuses=_real_not_bool("argmax"), samples=INDEXED)  # fmt: skip
+                 params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmax"),
+                 samples=INDEXED)  # fmt: skip
 _argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
-                 params=("dim", "keepdim"), batch=along, refuses=_real_not_bool("argmin"), samples=INDEXED)  # fmt: skip
+                 params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmin"),
+                 samples=INDEXED)  # fmt: skip
 
 
 def _flag(x: Any, result: Any) -> Any:
@@ -990,7 +994,7 @@ def _guard_matrices(arrays: list[Any]) -> Any:
     for g in gs:
         if g.shape[: len(batch)] != batch:  # the cotangent of a matrix that others share
             return np.ones(t.shape, bool)
-        dead &= (g == 0).reshape(*batch, -1).all(-1)
+        dead &= (g == 0).all(tuple(range(len(batch), g.ndim)))
     return ~dead[..., None, None] | np.isfinite(t)
 
 
@@ -998,5 +1002,5 @@ def _guard_matrices(arrays: list[Any]) -> Any:
 # wholly 0.
 define("guard_rows", "constant", _guard_rows, arity=2, params=("dims", "reduced"), batch=along,
        samples=of_values([[1.0, np.nan], [np.inf, 2.0]], [[0.0, 0.0], [0.0, 1.0]], params=(1, False)))  # fmt: skip
-define("guard_matrices", "constant", _guard_matrices, arity=-1,
+define("guard_matrices", "constant", _guard_matrices, arity=-1, batch=batching.last,
        samples=of_values([[[np.nan]], [[np.nan]]], [[[0.0]], [[1.0]]]))  # fmt: skip

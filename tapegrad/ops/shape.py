@@ -392,7 +392,7 @@ _recorded_cat = define(
 )  # fmt: skip
 
 
-def _cat(xs: Any, dim: int) -> Any:
+def _cat(xs: Any, dim: int, lengths: Any = None) -> Any:
     return _recorded_cat(xs, dim, tuple([x._d.shape[dim] for x in xs]))  # so that the tape keeps lengths, not arrays
 
 
@@ -615,6 +615,11 @@ def shape_of(x: Any) -> tuple[int, ...]:
     return x._d.shape  # type: ignore[no-any-return]
 
 
+def form_of(a: Any) -> Any:
+    """An array of the shape and dtype of a tensor's, where only these count: one sample in vmap has no values."""
+    return a if isinstance(a, np.ndarray) else np.empty(a.shape, a.dtype)
+
+
 @numpy_names
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Without dimensions of size 1: all of them, or those named that have it."""
@@ -790,7 +795,8 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     paired = TABLE["reshape"].call(x, tuple([k for n in shape for k in (1, n)]))
     spread = TABLE["expand"].call(paired, tuple([k for c, n in zip(counts, shape, strict=True) for k in (c, n)]))
     result = TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
-    return TABLE["clone"].call(result) if np.may_share_memory(result._d, x._d) else result
+    shares = isinstance(x._d, np.ndarray) and np.may_share_memory(result._d, x._d)
+    return TABLE["clone"].call(result) if shares else result
 
 
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
@@ -1083,7 +1089,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
     if min(full, default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(full)} and strides={list(steps)}")
-    own, base, root = alias.layers(x)
+    own, base, root = alias.layers(x) if isinstance(x._d, np.ndarray) else (x._d,) * 3
     whole = own is root and own.flags.c_contiguous
     at, count = (0, own.size) if whole else place_in(own, root, own.itemsize)
     offset = at if storage_offset is None else operator.index(storage_offset)
@@ -1434,7 +1440,7 @@ def flipud(input: Any) -> Any:
 def _with_part(name: str, input: Any, src: Any, chain: tuple[Any, ...]) -> Any:
     x = tensor(input)
     v = to_dtype(tensor(src), x._d.dtype)
-    part = _follow(x._d, chain).shape
+    part = _follow(form_of(x._d), chain).shape
     if shape_of(v) != part:
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = {list(shape_of(v))}, slice size = "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -357,7 +356,7 @@ def msort(input: Any) -> Any:
 
 # -------------------------------------------------------------------------------------------------------- quantiles
 
-ROUNDED: dict[str, Callable[[Any], Any]] = {"lower": np.floor, "higher": np.ceil, "nearest": np.round}
+ROUNDED = {"lower": "floor", "higher": "ceil", "nearest": "round"}
 
 
 @with_out
@@ -420,33 +419,34 @@ def _probabilities(name: str, x: Any, q: Any) -> Any:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q._d.dtype != dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    if not ((q._d >= 0) & (q._d <= 1)).all():
+    if isinstance(q._d, np.ndarray) and not ((q._d >= 0) & (q._d <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q
 
 
 def _at_ranks(name: str, ordered: Any, dim: int, q: Any, interpolation: str) -> Any:
     """Values between the elements at q (n - 1) along dim; nan stands behind the others."""
-    x = ordered._d
-    n = x.shape[dim]
-    nan = np.isnan(x)
+    dtype, shape = ordered._d.dtype, ordered._d.shape
+    nan = TABLE["isnan"].call(ordered)
+    last: Any = shape[dim] - 1
     if name == "nanquantile":
-        last = np.maximum(np.count_nonzero(~nan, axis=dim, keepdims=True) - 1, 0)
-    else:
-        last = np.asarray(n - 1)
-    ranks = q * tensor(last.astype(x.dtype))
-    places = np.broadcast_to(ranks._d, [q._d.size if d == dim else k for d, k in enumerate(x.shape)])
-    if name == "quantile":
-        places = np.where(nan.any(axis=dim, keepdims=True), n - 1, places)
+        there = TABLE["sum"].call(TABLE["cast"].call(TABLE["logical_not"].call(nan), dtype), (dim,), True)
+        last = TABLE["clamp_min"].call(there - 1.0, 0.0)
+    ranks = q * last
+    below, above = TABLE["floor"].call(ranks), TABLE["ceil"].call(ranks)
 
     def taken(places: Any) -> Any:
-        return TABLE["take_along"].call(ordered, places.astype(np.int64), dim)
+        if name == "quantile":
+            places = TABLE["where"].call(TABLE["any"].call(nan, (dim,), True), float(last), places)
+        full = [q._d.size if d == dim else n for d, n in enumerate(shape)]
+        return TABLE["take_along"].call(
+            ordered, TABLE["cast"].call(TABLE["expand"].call(places, tuple(full)), np.dtype(np.int64)), dim
+        )
 
     if interpolation in ROUNDED:
-        return taken(ROUNDED[interpolation](places))
-    below = np.floor(places)
-    weight = 0.5 if interpolation == "midpoint" else ranks - tensor(np.floor(ranks._d))
-    return TABLE["lerp"].call(taken(below), taken(np.ceil(places)), weight)
+        return taken(TABLE[ROUNDED[interpolation]].call(ranks))
+    weight = 0.5 if interpolation == "midpoint" else ranks - below
+    return TABLE["lerp"].call(taken(below), taken(above), weight)
 
 
 # ---------------------------------------------------------------------------------------------------- distinct values

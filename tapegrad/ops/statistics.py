@@ -324,7 +324,7 @@ def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: in
 
 def _slope(x: Any, d: int, step: Any, edge_order: int) -> Any:
     n = x._d.shape[d]
-    places = isinstance(step, Box | np.ndarray) and np.ndim(step._d if isinstance(step, Box) else step) == 1
+    places = isinstance(step, Box | np.ndarray) and (step._d if isinstance(step, Box) else step).ndim == 1
     if places:
         step = tensor(step)
         if step._d.size != n:

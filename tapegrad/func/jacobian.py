@@ -1,0 +1,283 @@
+"""Jacobians and Hessians: one reverse or forward pass for a whole batch of directions."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+from ..core.forward import Dual
+from ..core.level import LEVEL
+from ..core.record import Box, wrap
+from ..core.rules import arrays
+from ..core.state import is_recording
+from ..ops import shape
+from . import tree
+from .batch import run_batch
+from .reverse import (
+    Inputs,
+    checked_outputs,
+    converted,
+    kind_of,
+    parts_of,
+    regrouped,
+    replaced,
+    run,
+    source_of,
+    split_aux,
+)
+
+
+def refuse_complex(tensors: list[Any], api: str, what: str) -> None:
+    for i, t in enumerate(tensors):
+        if t._d.dtype.kind == "c":
+            raise RuntimeError(
+                f"{api}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
+            )
+
+
+def unit_vectors(start: int, stop: int, total: int, like: Any) -> Any:
+    """Unit vectors start .. stop of the tensor's space, in its shape and dtype, stacked in front."""
+    return wrap(np.eye(stop - start, total, start, like._d.dtype).reshape(stop - start, *like._d.shape))
+
+
+def batched(function: Callable[..., list[Any]], rows: list[Any], n: int, randomness: str = "error") -> list[Any]:
+    """Outputs of a function of samples for a batch of them."""
+    return run_batch(function, tree.flatten((tuple(rows), {}))[1], [True] * len(rows), randomness, rows, n)[0]
+
+
+def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
+    """Jacobian of one output by every input, the output's shape first; None where it does not depend on one."""
+    if y._d.size == 1:
+        rows = [tensor(g) for g in inputs.pull([y], [None], True)]
+        return [None if g is None else shape.reshape(g, (*y._d.shape, *g._d.shape)) for g in rows]
+    reached: list[bool] = []
+
+    def pull(cotangent: Any) -> list[Any]:
+        got = inputs.pull([y], [cotangent], True)
+        reached[:] = [g is not None for g in got]
+        return [tensor(g) for g in got if g is not None]
+
+    total = y._d.size
+    step = chunk_size or total
+    ranges = [(i, min(i + step, total)) for i in range(0, total, step)]
+    chunks = [batched(pull, [unit_vectors(i, j, total, y)], j - i) for i, j in ranges]
+    columns = iter([c[0] if len(c) == 1 else shape.cat(list(c)) for c in zip(*chunks, strict=True)])
+    rows = [next(columns) if r else None for r in reached] or [None] * len(inputs.tensors)
+    return [None if g is None else shape.reshape(g, (*y._d.shape, *g._d.shape[1:])) for g in rows]
+
+
+def tensor(g: Any) -> Any:
+    """A cotangent as a tensor."""
+    return g if g is None or isinstance(g, Box) else wrap(arrays.own(g))
+
+
+def arranged(rows: list[list[Any]], out_spec: tree.Spec, parts: list[tuple[list[Any], tree.Spec]], single: bool) -> Any:
+    """The Jacobians of every output by every leaf in the outputs' structure, each in the arguments' structure."""
+    blocks = [regrouped(parts, row) for row in rows]
+    return tree.unflatten(out_spec, [block[0] if single else tuple(block) for block in blocks])
+
+
+def in_reverse(
+    func: Callable[..., Any], argnums: Any, has_aux: bool, chunk_size: int | None, args: Any, kwargs: Any, tall: bool = False
+) -> tuple[Any, Any]:
+    """(Jacobian, aux) by one batched replay for each output. With `tall`, None for it if forward mode takes fewer passes."""
+    parts, positions = parts_of(argnums, args)
+    inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
+    refuse_complex(inputs.tensors, "jacrev", "inputs")
+    given = replaced(args, positions, regrouped(parts, inputs.tensors))
+    result, aux = split_aux(run(func, given, kwargs), has_aux, "jacrev(f, ...)")
+    del given
+    outputs, out_spec = checked_outputs(result)
+    if tall and sum([t._d.size for t in inputs.tensors]) < sum([y._d.size for y in outputs]):
+        return None, None
+    refuse_complex(outputs, "jacrev", "outputs")
+    aux = tree.mapped(inputs.surfaced, aux) if has_aux else None
+    rows = []
+    for y in outputs:
+        row = []
+        for x, t, block in zip(inputs.leaves, inputs.tensors, pulled(inputs, y, chunk_size), strict=True):
+            if block is None:
+                block = wrap(arrays.zeros((*y._d.shape, *t._d.shape), t._d.dtype))
+            row.append(converted(inputs.surfaced(block), kind_of(x)))
+        rows.append(row)
+    return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The function that computes the Jacobian of func in reverse mode: all its rows by one batched replay.
+
+    Args:
+        func: takes tensors; returns a tensor or nested tensors.
+        argnums: position of the argument to differentiate by, or a tuple of them.
+        has_aux: func returns (output, aux); the result is then (Jacobian, aux).
+        chunk_size: compute at most so many rows at once, to save memory.
+
+    Returns:
+        A function of func's arguments. Its result has the structure of the output, and in the place of each tensor the
+        structure of the argument (a tuple of them for a tuple of argnums), with shapes (*output.shape, *argument.shape).
+        Arrays and numbers give arrays and numbers.
+
+    Raises:
+        RuntimeError: for complex or integer arguments and outputs, or argnums out of range.
+        ValueError: for an argument that is no number, array or tensor.
+    """
+    if chunk_size is not None and chunk_size < 1:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func, updated=())
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        result, aux = in_reverse(func, argnums, has_aux, chunk_size, args, kwargs)
+        return (result, aux) if has_aux else result
+
+    return jacobian
+
+
+def in_forward(
+    func: Callable[..., Any], argnums: Any, has_aux: bool, randomness: str, args: Any, kwargs: Any, heeds: bool = False
+) -> tuple[Any, Any]:
+    """(Jacobian, aux) by one forward pass with a batch of tangents. With `heeds`, values made under no_grad are constants."""
+    parts, positions = parts_of(argnums, args)
+    leaves = [leaf for part, _ in parts for leaf in part]
+    sources = [source_of(x) for x in leaves]
+    refuse_complex(sources, "jacfwd", "inputs")
+    sizes = [x._d.size for x in sources]
+    n = sum(sizes)
+    outer = LEVEL.get()
+    values: list[Any] = []
+    out_spec, aux = tree.LEAF, None
+
+    def push(*tangents: Any) -> list[Any]:
+        nonlocal out_spec, aux
+        here = LEVEL.get()
+        with Dual(heeds and is_recording()) as level:
+            duals = [level.lift(x, t) for x, t in zip(sources, tangents, strict=True)]
+            given = replaced(args, positions, regrouped(parts, duals))
+            del duals
+            result, aux = split_aux(func(*given, **kwargs), has_aux, "jacfwd(f, ...)")
+            del given
+            outputs, out_spec = checked_outputs(result)
+            refuse_complex(outputs, "jacfwd", "outputs")
+            aux = tree.mapped(lambda a: first_sample(level.lower(a)[0], here, outer), aux) if has_aux else None
+            pairs = [level.lower(y) for y in outputs]
+            values[:] = [wrap(arrays.zeros(y._d.shape, y._d.dtype)) for y in outputs]
+            del result, outputs
+            level.check_written()
+        return [zero if t is None else t for zero, (_, t) in zip(values, pairs, strict=True)]
+
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    basis = [wrap(np.eye(n, size, -start, x._d.dtype).reshape(n, *x._d.shape)) for x, size, start in zip(sources, sizes, starts, strict=True)]
+    rows = []
+    for columns in batched(push, basis, n, randomness):
+        row = []
+        for x, source, size, start in zip(leaves, sources, sizes, starts, strict=True):
+            block = shape.movedim(columns[start : start + size], 0, -1)
+            row.append(converted(shape.reshape(block, (*block._d.shape[:-1], *source._d.shape)), kind_of(x)))
+        rows.append(row)
+    return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
+
+
+def first_sample(t: Any, here: Any, outer: Any) -> Any:
+    """A tensor without the level `here` that was opened inside `outer`: of a batch, its first sample."""
+    if here is outer or not isinstance(t, Box):
+        return t
+    lower, batched = here.lower(t)
+    return lower[0] if batched else lower
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """The function that computes the Jacobian of func in forward mode: one pass that carries all its columns.
+
+    Args:
+        func, argnums, has_aux: see `jacrev`. Values that func makes under `no_grad` are differentiated too.
+        randomness: what random numbers drawn inside are; see `vmap`.
+
+    Returns:
+        A function of func's arguments; see `jacrev`.
+
+    Raises:
+        RuntimeError: for complex or integer arguments and outputs, or argnums out of range.
+        ValueError: for an argument that is no number, array or tensor.
+    """
+
+    @functools.wraps(func, updated=())
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        result, aux = in_forward(func, argnums, has_aux, randomness, args, kwargs)
+        return (result, aux) if has_aux else result
+
+    return jacobian
+
+
+def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, argnum: int | None = None) -> Callable[..., Any]:
+    """The function that computes the Jacobian of f in the mode that takes fewer passes.
+
+    f is called twice where that is forward mode: there are then more outputs than inputs. Values made under `no_grad` are
+    constants in either mode. See `jacrev` for the result.
+
+    Args:
+        f: takes tensors; returns a tensor or nested tensors.
+        argnums: position of the argument to differentiate by, or a tuple of them.
+        argnum: another name of argnums.
+    """
+    chosen = argnums if argnum is None else argnum
+
+    @functools.wraps(f, updated=())
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        result, _ = in_reverse(f, chosen, False, None, args, kwargs, True)
+        return in_forward(f, chosen, False, "same", args, kwargs, True)[0] if result is None else result
+
+    return jacobian
+
+
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+    """The function that computes the Hessian of func: one batched replay of its recorded gradient.
+
+    Args:
+        func: takes tensors; returns a tensor, usually of one number, or nested tensors.
+        argnums: position of the argument to differentiate by, or a tuple of them.
+        has_aux: func returns (output, aux); the result is then (Hessian, aux).
+
+    Returns:
+        A function of func's arguments: the Jacobian of the Jacobian, see `jacrev`, of shape (*output.shape,
+        *argument.shape, *argument.shape). With a tuple of argnums, a tuple of tuples of blocks.
+    """
+    return jacrev(jacrev(func, argnums, has_aux=has_aux), argnums, has_aux=has_aux)
+
+
+def elementwise_grad(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, argnum: int | None = None
+) -> Callable[..., Any]:
+    """The function that computes the gradient of the sum of f's outputs: for an elementwise f, its derivative everywhere.
+
+    Args:
+        f: takes tensors; returns a tensor of any shape.
+        argnums: position of the argument to differentiate by, or a tuple of them.
+        argnum: another name of argnums.
+    """
+    chosen = argnums if argnum is None else argnum
+
+    @functools.wraps(f, updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        parts, positions = parts_of(chosen, args)
+        inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
+        outputs, _ = checked_outputs(run(f, replaced(args, positions, regrouped(parts, inputs.tensors)), kwargs))
+        gradients = regrouped(parts, inputs.gradients(outputs, [None] * len(outputs), False))
+        return tuple(gradients) if isinstance(chosen, tuple) else gradients[0]
+
+    return gradient

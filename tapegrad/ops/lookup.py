@@ -1,0 +1,209 @@
+"""Indices whose values differ from sample to sample: reading and writing with them inside vmap, without a loop.
+
+The dimensions that are indexed come to the front and become rows of a table. What is read is then an `embedding`, what is
+added `add_rows`, what is written `put_rows`: records that take the index for an operand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.batch import Shadow
+from ..core.level import bottom
+from ..core.op import TABLE, Op
+from ..core.record import Box, wrap
+from . import batching
+from .define import define
+from .samples import Sample, uniform
+
+ALL = slice(None)
+Shape = tuple[int, ...]
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+
+def _put_rows(x: Any, v: Any, index: Any) -> Any:
+    out = np.array(x)
+    out[index] = v
+    return out
+
+
+def _zero_rows(x: Any, index: Any) -> Any:
+    return _put_rows(x, 0, index)
+
+
+def _stays(index: Any, rows: int) -> Any:
+    """Whether no later element of the index names the same row, as a column each."""
+    flat = index.reshape(-1)
+    last = np.zeros(rows, np.int64)
+    last[flat] = number = np.arange(flat.size)
+    return (last[flat] == number).reshape(*index.shape, 1)
+
+
+def _d_put(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
+    return xp.where(xp.stays(index, x.shape[0]), xp.embedding(g, index, None), 0.0)
+
+
+# Tables of a batch stand one after the other.
+
+
+def numbered(index: Any, n: int, batched: bool, rows: int) -> Any:
+    """Row numbers in the tables of a batch."""
+    starts = np.arange(n) * rows
+    return TABLE["add"].call(index, wrap(starts.reshape(n, *(1,) * (index._d.ndim - batched))))
+
+
+def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    x, *values = [batching.spread(a, n, b) for a, b in zip(args[:-1], batched[:-1], strict=True)]
+    _, rows, width = x._d.shape
+    index = numbered(args[-1], n, batched[-1], rows)
+    return TABLE["reshape"].call(op.call(TABLE["reshape"].call(x, (n * rows, width)), *values, index), (n, rows, width))
+
+
+def _stays_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    return op.call(numbered(args[0], n, True, params[0]), n * params[0])
+
+
+INDEX = np.array([[2, 0], [3, 2]])
+
+
+def _written() -> Iterator[Sample]:
+    yield Sample((uniform((4, 3)), uniform((2, 2, 3), seed=1), INDEX))
+    yield Sample((uniform((4, 1)), uniform((0, 1)), np.zeros(0, np.int64)))
+
+
+def _emptied() -> Iterator[Sample]:
+    for x, _, index in [s.arrays for s in _written()]:
+        yield Sample((x, index))
+
+
+define(
+    "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None), arity=3,
+    batch=_several, samples=_written, display="IndexPut",
+)  # fmt: skip
+define(
+    "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None), arity=2,
+    batch=_several, samples=_emptied, display="IndexFill",
+)  # fmt: skip
+define(
+    "stays", "constant", _stays, params=("rows",), batch=_stays_several,
+    samples=lambda: iter([Sample((INDEX,), (4,))]),
+)  # fmt: skip
+
+# ------------------------------------------------------------------------------------------------------- reading, writing
+
+
+def is_batched(t: Any) -> bool:
+    """Whether a tensor has other values for each sample of a running vmap."""
+    return isinstance(t, Box) and type(t._d) is Shadow
+
+
+def values(index: Any) -> Any:
+    """The array of an index, of a batched one with the values of all samples."""
+    return bottom(index) if isinstance(index, Box) else index
+
+
+def from_zero(index: Any, n: int) -> Any:
+    """An index into a dimension of n without negative numbers."""
+    known = values(index)
+    if not known.size or known.min() >= 0:
+        return index
+    return TABLE["where"].call(index < 0, index + n, index) if isinstance(index, Box) else np.where(index < 0, index + n, index)
+
+
+class Table(NamedTuple):
+    """How an index looks at a tensor.
+
+    Attributes:
+        basic: slices and new dimensions, to be applied first.
+        order: of the dimensions then: those that are indexed first.
+        sizes: of these, and of the others.
+        rows: tensor of the place in the indexed dimensions.
+        before: number of other dimensions that stand before those of the index in the result.
+    """
+
+    basic: tuple[Any, ...]
+    order: Shape
+    sizes: tuple[Shape, Shape]
+    rows: Any
+    before: int
+
+    def of(self, x: Any) -> Any:
+        """The rows of a tensor to which `basic` was applied."""
+        return TABLE["reshape"].call(permuted(x, self.order), (math.prod(self.sizes[0]), math.prod(self.sizes[1])))
+
+    def result(self) -> Shape:
+        """Shape of what the index shows."""
+        other = self.sizes[1]
+        return (*other[: self.before], *self.rows._d.shape, *other[self.before :])
+
+    def front(self) -> Shape:
+        """Order of dimensions of the result: those of the index first."""
+        k, before = self.rows._d.ndim, self.before
+        return (*range(before, before + k), *range(before), *range(before + k, k + len(self.sizes[1])))
+
+
+def permuted(x: Any, order: Shape) -> Any:
+    return x if order == tuple(range(len(order))) else TABLE["permute"].call(x, order)
+
+
+def inverse(order: Shape) -> Shape:
+    return tuple(np.argsort(order).tolist())
+
+
+def table(x: Any, key: tuple[Any, ...]) -> tuple[Any, Table]:
+    """A tensor behind the slices of an index, and how its integers and integer arrays look at it."""
+    taken = sum([i is not None and i is not Ellipsis for i in key])
+    place = next((k for k, i in enumerate(key) if i is Ellipsis), len(key))
+    full = [*key[:place], *[ALL] * (x._d.ndim - taken), *key[place + 1 :]]
+    at = [k for k, i in enumerate(full) if i is not None and not isinstance(i, slice)]
+    basic = tuple([ALL if k in at else i for k, i in enumerate(full)])
+    y = TABLE["index"].call(x, (*basic, Ellipsis)) if any(i is None or i != ALL for i in basic) else x
+    shape = y._d.shape
+    rest = [k for k in range(len(shape)) if k not in at]
+    apart = at[-1] - at[0] >= len(at)
+    rows: Any = 0
+    for k in at:
+        index, n = full[k], shape[k]
+        known = values(index) if isinstance(index, Box) else np.asarray(index)
+        if known.size and not -n <= known.min() <= known.max() < n:
+            bad = known[(known < -n) | (known >= n)].flat[0]
+            raise IndexError(f"index {bad} is out of bounds for axis {k} with size {n}")
+        rows = rows * n + from_zero(index if isinstance(index, Box) else known, n)
+    sizes = tuple([shape[k] for k in at]), tuple([shape[k] for k in rest])
+    return y, Table(basic, (*at, *rest), sizes, rows, 0 if apart else at[0])
+
+
+def flat_table(x: Any, rows: Any) -> tuple[Any, Table]:
+    """Single elements, by their places in the flattened tensor."""
+    n = x._d.size
+    return TABLE["reshape"].call(x, (n,)), Table((ALL,), (0,), ((n,), ()), rows, 0)
+
+
+def read(y: Any, table: Table) -> Any:
+    """What an index shows."""
+    found = TABLE["embedding"].call(table.of(y), table.rows, None)
+    found = TABLE["reshape"].call(found, (*table.rows._d.shape, *table.sizes[1]))
+    return permuted(found, inverse(table.front()))
+
+
+def write(x: Any, y: Any, table: Table, value: Any, add: bool) -> Any:
+    """x with a value written, or added, where an index looks."""
+    rows, call = table.of(y), TABLE["reshape"].call
+    shape = table.result()
+    v = value if value._d.shape == shape else TABLE["expand"].call(value, shape)
+    v = call(permuted(v, table.front()), (*table.rows._d.shape, rows._d.shape[1]))
+    if add:
+        rows = rows + TABLE["add_rows"].call(v, table.rows, rows._d.shape[0], None)
+    else:
+        rows = TABLE["put_rows"].call(rows, v, table.rows)
+    y = permuted(call(rows, (*table.sizes[0], *table.sizes[1])), inverse(table.order))
+    if x._d.shape == y._d.shape:
+        return y
+    if x._d.size == y._d.size and all(i is None or i == ALL for i in table.basic):
+        return call(y, x._d.shape)
+    return TABLE["index_put"].call(x, y, (*table.basic, Ellipsis))

@@ -1,0 +1,1065 @@
+"""autograd.Function: both styles, what ctx offers, any order, memory, transforms, errors."""
+
+import gc
+import math
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import func, testing
+from tapegrad.autograd import Function, grad
+from tapegrad.autograd.function import FunctionCtx, InplaceFunction, VmapInfo, once_differentiable
+
+
+def leaf(*values):
+    return tg.tensor(values, dtype=tg.float64, requires_grad=True)
+
+
+def values(*ts):
+    return [None if t is None else t.tolist() for t in ts]
+
+
+def close(t, expected):
+    np.testing.assert_allclose(t.detach().numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
+class Cube(Function):
+    """x^3, its derivative from the saved input."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * g
+
+
+class Exp(Function):
+    """exp, its derivative from the saved output, forward without ctx."""
+
+    @staticmethod
+    def forward(x):
+        return x.exp()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+
+class Scaled(Function):
+    """x * k for a number k."""
+
+    @staticmethod
+    def forward(ctx, x, k=2.0):
+        ctx.k = k
+        return x * k
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g * ctx.k, None)[: len(ctx.needs_input_grad)]
+
+
+class Product(Function):
+    """x * y, written with NumPy."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return tg.from_numpy(x.detach().numpy() * y.detach().numpy())
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return Product.apply(g, y), Product.apply(g, x)
+
+
+# ---------------------------------------------------------------------------------------------------------- derivatives
+
+
+def test_first_derivative():
+    x = leaf(1.0, 2.0)
+    Cube.apply(x).sum().backward()
+    assert x.grad.tolist() == [3.0, 12.0]
+
+
+@pytest.mark.parametrize("f", [Cube.apply, Exp.apply, lambda x: Product.apply(x, x), lambda x: Exp.apply(Cube.apply(x))])
+def test_derivatives_of_any_order(f):
+    testing.check_grads(f, np.array([0.3, -0.7]), order=3)
+
+
+def test_saved_output_keeps_its_place_in_the_graph():
+    x = leaf(0.5)
+    y = Exp.apply(x)
+    for _ in range(4):
+        (y,) = grad(y, x, create_graph=True)
+    close(y, [math.exp(0.5)])
+
+
+def test_output_kept_as_an_attribute_is_differentiated_again():
+    class Kept(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.y = x.exp()
+            ctx.more = [ctx.y, (1, ctx.y)]
+            return ctx.y
+
+        @staticmethod
+        def backward(ctx, g):
+            assert ctx.more[1][0] == 1
+            return g * ctx.more[1][1] * ctx.more[0] / ctx.y
+
+    x = leaf(0.5)
+    (g,) = grad(Kept.apply(x), x, create_graph=True)
+    (h,) = grad(g, x, create_graph=True)
+    close(h, [math.exp(0.5)])
+
+
+def test_captured_tensors_that_are_saved_keep_their_place():
+    w = leaf(3.0)
+
+    class Captures(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(w * w if ctx.needs_input_grad[0] is None else w)
+            return x * 9.0
+
+        @staticmethod
+        def backward(ctx, g):
+            (v,) = ctx.saved_tensors
+            assert v is w
+            return g * v * v
+
+    x = leaf(1.0)
+    (g,) = grad(Captures.apply(x), x, create_graph=True)
+    assert values(*grad(g, w)) == [[6.0]]
+
+
+def test_gradient_inside_backward():
+    class Inner(Function):
+        """sin(x^2), its derivative by differentiating inside backward."""
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return (x * x).sin()
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            with tg.enable_grad():
+                y = (x * x).sin()
+                return grad(y, x, g, create_graph=True)[0]
+
+    testing.check_grads(Inner.apply, np.array([0.4, 0.9]), order=2)
+
+
+def test_graph_made_inside_forward():
+    class Layer(Function):
+        @staticmethod
+        def forward(ctx, x):
+            with tg.enable_grad():
+                ctx.x = x.detach().requires_grad_()
+                ctx.y = ctx.x.sin()
+            return ctx.y.detach()
+
+        @staticmethod
+        def backward(ctx, g):
+            return grad(ctx.y, ctx.x, g)[0]
+
+    x = leaf(0.3)
+    Layer.apply(x).backward()
+    close(x.grad, [math.cos(0.3)])
+
+
+def test_several_outputs_and_other_arguments():
+    seen = []
+
+    class Many(Function):
+        @staticmethod
+        def forward(ctx, x, k, y):
+            return x * k, "text", x + y, None
+
+        @staticmethod
+        def backward(ctx, *gs):
+            seen.extend(gs)
+            return gs[0] * 2 + gs[2], None, gs[2], None, None
+
+    x, y = leaf(1.0), leaf(2.0)
+    a, text, b, nothing = Many.apply(x, 2, y)
+    assert text == "text" and nothing is None and a.tolist() == [2.0] and b.tolist() == [3.0]
+    (a + 10 * b).backward()
+    assert values(x.grad, y.grad) == [[12.0], [10.0]]
+    assert seen[1] is None and seen[3] is None
+
+
+def test_list_is_passed_on_as_it_is():
+    class Listed(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return [x * 2, 3]
+
+    out = Listed.apply(leaf(1.0))
+    assert not out[0].requires_grad and out[1] == 3
+
+
+def test_unused_outputs_are_zeros_or_none():
+    seen = []
+
+    def make(materialize):
+        class Two(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.set_materialize_grads(materialize)
+                return x * 1, x * 2
+
+            @staticmethod
+            def backward(ctx, g, h):
+                seen.append(h)
+                return g
+
+        return Two
+
+    x = leaf(1.0, 2.0)
+    make(True).apply(x)[0].sum().backward()
+    make(False).apply(x)[0].sum().backward()
+    assert seen[0].tolist() == [0.0, 0.0] and seen[1] is None
+    assert seen[0].dtype == tg.float64
+
+
+def test_same_input_twice_adds_up():
+    x = leaf(3.0)
+    Product.apply(x, x).backward()
+    assert x.grad.tolist() == [6.0]
+
+
+def test_gradients_are_summed_and_cast_to_the_input():
+    class Wide(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return tg.ones(3, 2, dtype=tg.float32)
+
+    x = leaf(1.0, 2.0)
+    Wide.apply(x).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0] and x.grad.dtype == tg.float64
+
+
+@pytest.mark.parametrize("dtype", [tg.float16, tg.float32, tg.complex64])
+def test_other_dtypes(dtype):
+    x = tg.tensor([1.0, 2.0], dtype=dtype, requires_grad=True)
+    y = Cube.apply(x)
+    assert y.dtype == dtype
+    y.backward(tg.ones(2, dtype=dtype))
+    assert x.grad.dtype == dtype and x.grad.tolist() == [3.0, 12.0]
+
+
+def test_plain_backward_of_only_what_is_needed():
+    x, y = leaf(2.0), leaf(5.0)
+    assert values(*grad(Product.apply(x, y), y)) == [[2.0]]
+    assert x.grad is None
+
+
+def test_inside_functional_gradients():
+    assert func.grad(lambda x: Cube.apply(x).sum())(tg.tensor([2.0])).tolist() == [12.0]
+    assert func.grad(func.grad(lambda x: Cube.apply(x)))(tg.tensor(2.0)).item() == 12.0
+    h = func.grad(lambda x: func.grad(lambda y: Exp.apply(x * y))(x))(tg.tensor(0.5, dtype=tg.float64))
+    # d/dx of x e^{x y} at y = x with y also x: e^{x^2} (1 + 2 x^2)
+    close(h, math.exp(0.25) * 1.5)
+
+
+# ----------------------------------------------------------------------------------------------------------- the context
+
+
+def test_needs_input_grad_and_modes():
+    seen = []
+
+    class Look(Function):
+        @staticmethod
+        def forward(ctx, x, k, y):
+            seen.append((ctx.needs_input_grad, tg.is_grad_enabled(), x.requires_grad))
+            return x * k + y
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append((ctx.needs_input_grad, tg.is_grad_enabled(), g.requires_grad))
+            return g, None, None
+
+    x, y = leaf(1.0), tg.tensor([1.0], dtype=tg.float64)
+    (g,) = grad(Look.apply(x, 3, y), x, create_graph=True)
+    grad(Look.apply(x, 3, y), x)
+    need = (True, False, False)
+    assert seen == [(need, False, True), (need, True, False), (need, False, True), (need, False, False)]
+    with tg.no_grad():
+        assert not Look.apply(x, 3, y).requires_grad
+    assert tg.is_grad_enabled()
+
+
+def test_saved_leaf_is_the_leaf_itself_and_none_stays_none():
+    class Save(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None, x * 3)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b, c = ctx.saved_tensors
+            assert a is x and b is None and not c.requires_grad and c.tolist() == [3.0]
+            return g * 2
+
+    x = leaf(1.0)
+    y = Save.apply(x)
+    assert [t is None for t in y.grad_fn.saved_tensors] == [False, True, False]
+    y.backward()
+
+
+def test_writes_after_forward_do_not_reach_what_was_saved():
+    x = leaf(1.0, 2.0)
+    h = x * 1
+    y = Cube.apply(h)
+    h.add_(10.0)
+    with tg.no_grad():
+        x.add_(100.0)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 12.0]
+    z = Exp.apply(leaf(0.0))
+    e = z * 1
+    z.mul_(5.0)
+    assert values(*grad(e, e)) == [[1.0]]
+
+
+def test_node():
+    x = leaf(1.0)
+    y = Scaled.apply(x, 5.0)
+    node = y.grad_fn
+    assert node.name() == "ScaledBackward" and "ScaledBackward object at" in repr(node)
+    assert node.k == 5.0 and node.needs_input_grad == (True, False) and node == y.grad_fn
+    node.extra = 7
+    assert y.grad_fn.extra == 7
+    assert node.next_functions[0][0] == (x * 1).grad_fn.next_functions[0][0]
+    assert repr(y).endswith("grad_fn=<ScaledBackward>)")
+    with pytest.raises(AttributeError, match="'ScaledBackward' object has no attribute 'nope'"):
+        node.nope
+    y.backward()
+    assert y.grad_fn.name() == "ScaledBackward" and y.grad_fn.k == 5.0
+
+
+def test_node_hooks():
+    x = leaf(1.0)
+    y = Scaled.apply(x, 5.0)
+    seen = []
+    y.grad_fn.register_prehook(lambda gs: seen.append("pre"))
+    y.grad_fn.register_hook(lambda gi, go: (gi[0] * 2, *gi[1:]))
+    y.register_hook(lambda g: seen.append("tensor"))
+    y.backward()
+    assert seen == ["tensor", "pre"] and x.grad.tolist() == [10.0]
+
+
+def test_hooks_of_inputs_are_handed_on():
+    x = leaf(1.0)
+    h = x * 2
+    seen = []
+    h.register_hook(lambda g: seen.append(g.item()))
+    y = Scaled.apply(h, 3.0)
+    del h
+    y.backward()
+    assert seen == [3.0] and x.grad.tolist() == [6.0]
+
+
+def test_saved_tensors_after_release():
+    y = Cube.apply(leaf(1.0))
+    node = y.grad_fn
+    assert node.saved_tensors[0].tolist() == [1.0]
+    y.backward()
+    for n in (node, y.grad_fn):
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            n.saved_tensors
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+
+
+def test_retain_graph():
+    x = leaf(2.0)
+    y = Cube.apply(x)
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [24.0]
+
+
+def test_backward_runs_once_in_a_pass_whose_gradients_are_not_finite():
+    calls = []
+
+    class Count(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(1)
+            return g * math.inf
+
+    x = leaf(1.0)
+    (Count.apply(x) * 2).backward()
+    assert calls == [1] and x.grad.tolist() == [math.inf]
+
+
+def test_context_by_itself():
+    ctx = FunctionCtx()
+    t = tg.ones(2)
+    ctx.save_for_backward(t)
+    ctx.k = 3
+    assert ctx.saved_tensors[0] is t and ctx.to_save == (t,) and ctx.k == 3
+    assert Scaled.backward.__name__ == "backward" and issubclass(InplaceFunction, Function)
+
+
+def test_keywords_and_defaults():
+    class Setup(Function):
+        @staticmethod
+        def forward(x, k=2.0):
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.k = inputs[1]
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.k, None
+
+    x = leaf(1.0)
+    assert values(*grad(Setup.apply(x), x), *grad(Setup.apply(x, k=7.0), x), *grad(Scaled.apply(x=x, k=4.0), x)) == [
+        [2.0], [7.0], [4.0],
+    ]  # fmt: skip
+    assert values(*grad(Scaled.apply(x), x)) == [[2.0]]
+    with pytest.raises(TypeError, match="required positional argument"):
+        Cube.apply()
+
+
+def test_vjp_is_another_name_of_backward():
+    class Named(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 4
+
+        @staticmethod
+        def vjp(ctx, g):
+            return g * 4
+
+    x = leaf(1.0)
+    assert values(*grad(Named.apply(x), x)) == [[4.0]]
+
+
+# ------------------------------------------------------------------------------------------------------ in place, views
+
+
+class Triple(Function):
+    @staticmethod
+    def forward(ctx, x, give=True):
+        x.mul_(3.0)
+        ctx.mark_dirty(x)
+        return x if give else x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g * 3, None)[: len(ctx.needs_input_grad)]
+
+
+def test_dirty_input_is_the_output():
+    x = leaf(1.0, 2.0)
+    h = x * 1
+    y = Triple.apply(h)
+    assert y is h and y.tolist() == [3.0, 6.0] and y.grad_fn.name() == "TripleBackward"
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [18.0, 36.0]
+
+
+def test_dirty_view_rewrites_its_base():
+    x = leaf(1.0, 2.0)
+    b = x * 1
+    y = Triple.apply(b[:1])
+    assert b.tolist() == [3.0, 2.0] and y.tolist() == [3.0]
+    (b * b).sum().backward()
+    assert x.grad.tolist() == [18.0, 4.0]
+
+
+def test_dirty_saved_input_is_the_output():
+    class ExpInPlace(Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.exp_()
+            ctx.mark_dirty(x)
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    testing.check_grads(lambda x: ExpInPlace.apply(x * 1), np.array([0.2, 0.4]), order=2)
+
+
+def test_dirty_errors():
+    x = leaf(1.0)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        Triple.apply(x)
+    with pytest.raises(RuntimeError, match="Some elements marked as dirty during the forward method were not returned"):
+        Triple.apply(leaf(1.0) * 1, False)
+    with tg.no_grad():
+        y = Triple.apply(x * 1)
+    assert not y.requires_grad
+
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.mark_dirty(y)
+            return y
+
+    with pytest.warns(UserWarning, match="received a tensor that was not an input"):
+        Wrong.apply(x)
+
+
+class Pass(Function):
+    """The input itself; its gradient reversed."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return -g
+
+
+@pytest.mark.parametrize("f", [Pass.apply, lambda x: Half.apply(x)])
+def test_input_given_back_is_another_tensor(f):
+    x = leaf(1.0, 2.0)
+    h = x * 1
+    y = f(h)
+    assert y is not h and y.requires_grad
+    y.sum().backward()
+    assert x.grad.tolist()[0] == -1.0
+
+
+class Half(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x[:1]
+
+    @staticmethod
+    def backward(ctx, g):
+        return tg.cat([-g, tg.zeros(1, dtype=g.dtype)])
+
+
+@pytest.mark.parametrize("f", [Pass.apply, Half.apply])
+def test_writes_into_such_an_output_or_its_input_keep_gradients_right(f):
+    x = leaf(1.0, 2.0)
+    h = x * 1
+    y = f(h)
+    y.mul_(5.0)
+    h.mul_(7.0)
+    (y.sum() + h.sum()).backward()
+    assert x.grad.tolist() == ([2.0, 2.0] if f == Pass.apply else [2.0, 7.0])
+    assert h.tolist() == [7.0, 14.0]
+
+
+def test_untracked_input_given_back_shares_memory():
+    x = tg.ones(2)
+    y = Pass.apply(x)
+    y.add_(1.0)
+    assert y is not x and x.tolist() == [2.0, 2.0]
+
+
+def test_returned_leaf_and_constant_are_left_alone():
+    w, c = leaf(1.0), tg.tensor([5.0], dtype=tg.float64)
+
+    class Captured(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return w, c, c
+
+        @staticmethod
+        def backward(ctx, g, h, k):
+            return g + 2 * h + 4 * k
+
+    x = leaf(1.0)
+    a, b, d = Captured.apply(x)
+    assert w.is_leaf and not c.requires_grad
+    (a + b + d).backward()
+    assert x.grad.tolist() == [7.0] and w.grad is None
+
+
+def test_non_differentiable_outputs():
+    class Sorted(Function):
+        @staticmethod
+        def forward(ctx, x):
+            v, i = x.sort()
+            twice = x * 2
+            ctx.mark_non_differentiable(v, twice)
+            return v, i, twice, x * 3
+
+        @staticmethod
+        def backward(ctx, *gs):
+            assert [g.tolist() for g in gs[:3]] == [[0.0, 0.0], [0, 0], [0.0, 0.0]] and gs[1].dtype == tg.int64
+            return gs[3] * 3
+
+    x = leaf(2.0, 1.0)
+    out = Sorted.apply(x)
+    assert [t.requires_grad for t in out] == [False, False, False, True]
+    out[3].sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+# ------------------------------------------------------------------------------------------------------------- once only
+
+
+class Once(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        assert not tg.is_grad_enabled()
+        return tg.from_numpy(g.numpy() * 2)
+
+
+def test_once_differentiable():
+    x = leaf(1.0, 2.0)
+    (g,) = grad((Once.apply(x) ** 2).sum(), x, create_graph=True)
+    assert g.tolist() == [8.0, 16.0] and g.requires_grad
+    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_diff"):
+        g.sum().backward()
+
+
+def test_once_differentiable_never_leaves_a_term_out():
+    """PyTorch gives 2x here: its error needs a cotangent that requires grad."""
+    x = leaf(1.0)
+    (g,) = grad(Once.apply(x), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="trying to differentiate twice"):
+        grad(g + x * x, x)
+
+
+# ---------------------------------------------------------------------------------------------------------------- memory
+
+
+def test_dropped_graph_frees_the_context():
+    refs = []
+
+    class Watched(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.y, ctx.x, ctx.both = y, x, (x, y)
+            ctx.save_for_backward(x, y)
+            refs.append(weakref.ref(ctx))
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[1]
+
+    gc.disable()
+    try:
+        x = leaf(1.0)
+        for _ in range(3):
+            y = Watched.apply(x) * 2
+        tape = tg.tape()
+        tape.sweep()
+        assert [r() is None for r in refs] == [True, True, False]
+        y.sum().backward()
+        del y
+        tape.sweep()
+        assert refs[-1]() is None
+        (g,) = grad(Watched.apply(x).sum(), x, create_graph=True)
+        (h,) = grad(g.sum(), x, create_graph=True)
+        del g, h
+        tape.sweep()
+        assert refs[-1]() is None
+    finally:
+        gc.enable()
+
+
+def test_forward_loop_runs_in_flat_memory():
+    x = leaf(*range(100))
+    for _ in range(2000):
+        Exp.apply(Cube.apply(x * 0.001))
+    assert len(tg.tape()) < 2000
+
+
+def test_backward_frees_saved_arrays_though_the_output_lives():
+    class Big(Function):
+        @staticmethod
+        def forward(ctx, x):
+            m = x * 3
+            ctx.save_for_backward(x, m)
+            refs.append(weakref.ref(m._d))
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    refs = []
+    x = tg.ones(1000, requires_grad=True)
+    y = Big.apply(x)
+    assert refs[0]() is not None
+    y.sum().backward()
+    assert refs[0]() is None
+
+
+def test_gradient_of_a_temporary_function():
+    """The output is gone when the second derivative is taken."""
+    x = leaf(0.5)
+    (g,) = grad((Exp.apply(x) * Cube.apply(x)).sum(), x, create_graph=True)
+    gc.collect()
+    tg.tape().sweep()
+    g.sum().backward()
+    e = math.exp(0.5)
+    close(x.grad, [e * (0.125 + 6 * 0.25 + 6 * 0.5)])
+
+
+def test_threads_share_a_context():
+    x = leaf(*np.linspace(-1, 1, 50))
+    y = Exp.apply(Cube.apply(x)).sum()
+    expected = grad(y, x, retain_graph=True)[0].tolist()
+    results = []
+
+    def work():
+        for _ in range(50):
+            results.append(grad(y, x, retain_graph=True)[0].tolist())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(results) == 200 and all(r == expected for r in results)
+
+
+def test_saved_tensors_hooks_see_what_is_saved():
+    packed = []
+
+    def pack(t):
+        packed.append(t.tolist())
+        return t * 1
+
+    x = leaf(2.0)
+    with tg.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y = Cube.apply(x)
+    assert packed == [[2.0]] and y.grad_fn.saved_tensors[0].tolist() == [2.0]
+    (g,) = grad(y, x, create_graph=True)
+    assert values(*grad(g, x)) == [[12.0]]
+
+
+def test_checkpoint():
+    from tapegrad.utils.checkpoint import checkpoint
+
+    x = leaf(0.3, 0.6)
+    (g,) = grad(checkpoint(lambda t: Exp.apply(Cube.apply(t)), x, use_reentrant=False).sum(), x, create_graph=True)
+    (expected,) = grad((x**3).exp().sum(), x, create_graph=True)
+    close(g, expected.detach().numpy())
+    close(grad(g.sum(), x)[0], grad(expected.sum(), x)[0].numpy())
+
+
+# ------------------------------------------------------------------------------------------------------------ transforms
+
+
+class Sine(Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        ctx.k = k
+        return (x * k).sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * ctx.k * (x * ctx.k).cos(), None
+
+    @staticmethod
+    def jvp(ctx, t, nothing):
+        assert nothing is None
+        (x,) = ctx.saved_tensors
+        return t * ctx.k * (x * ctx.k).cos()
+
+
+class SineSetup(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, k):
+        return (x * k).sin()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.k = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+
+    backward = Sine.backward
+    jvp = Sine.jvp
+
+
+class SineTransposed(Function):
+    forward = Sine.forward
+    backward = Sine.backward
+
+
+class SineBatched(Function):
+    calls: list = []  # noqa: RUF012
+
+    forward = SineSetup.forward
+    setup_context = SineSetup.setup_context
+    backward = Sine.backward
+    jvp = Sine.jvp
+
+    @staticmethod
+    def vmap(info, in_dims, x, k):
+        assert isinstance(info, VmapInfo) and info.batch_size == 3 and in_dims == (0, None)
+        SineBatched.calls.append(1)
+        return SineBatched.apply(x, k), 0
+
+
+SINES = [Sine, SineSetup, SineTransposed, SineBatched]
+
+
+@pytest.mark.parametrize("cls", SINES)
+def test_forward_mode(cls):
+    x, t = tg.tensor([0.3, 0.8], dtype=tg.float64), tg.tensor([1.0, -2.0], dtype=tg.float64)
+    y, dy = func.jvp(lambda x: cls.apply(x, 2.0), (x,), (t,))
+    close(y, np.sin([0.6, 1.6]))
+    close(dy, 2 * np.cos([0.6, 1.6]) * [1, -2])
+    _, ddy = func.jvp(lambda x: func.jvp(lambda x: cls.apply(x, 2.0), (x,), (t,))[1], (x,), (t,))
+    close(ddy, -4 * np.sin([0.6, 1.6]) * [1, 4])
+
+
+@pytest.mark.parametrize("cls", SINES)
+def test_forward_over_reverse_and_back(cls):
+    f = lambda x: cls.apply(x, 2.0)
+    x, one = tg.tensor(0.3, dtype=tg.float64), tg.ones((), dtype=tg.float64)
+    close(func.jvp(func.grad(f), (x,), (one,))[1], -4 * math.sin(0.6))
+    close(func.grad(lambda x: func.jvp(f, (x,), (one,))[1])(x), -4 * math.sin(0.6))
+    third = func.jvp(func.grad(func.grad(f)), (x,), (one,))[1]
+    close(third, -8 * math.cos(0.6))
+    w = tg.tensor(0.3, dtype=tg.float64, requires_grad=True)
+    func.jvp(f, (w,), (one,))[1].backward()
+    close(w.grad, -4 * math.sin(0.6))
+
+
+@pytest.mark.parametrize("cls", SINES)
+def test_vmap(cls):
+    x = tg.tensor([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], dtype=tg.float64)
+    f = lambda x: cls.apply(x, 2.0)
+    close(func.vmap(f)(x), np.sin(2 * x.numpy()))
+    close(func.vmap(f, in_dims=1, out_dims=1)(x.T.contiguous().T.contiguous().mT), np.sin(2 * x.numpy().T))
+    close(func.vmap(func.grad(lambda x: f(x).sum()))(x), 2 * np.cos(2 * x.numpy()))
+    close(func.grad(lambda x: func.vmap(f)(x).sum())(x), 2 * np.cos(2 * x.numpy()))
+    t = tg.ones_like(x)
+    close(func.vmap(lambda x, t: func.jvp(f, (x,), (t,))[1])(x, t), 2 * np.cos(2 * x.numpy()))
+    close(func.jvp(func.vmap(f), (x,), (t,))[1], 2 * np.cos(2 * x.numpy()))
+    second = func.vmap(func.grad(lambda x: func.grad(lambda x: f(x).sum())(x).sum()))(x)
+    close(second, -4 * np.sin(2 * x.numpy()))
+    w = x.clone().requires_grad_()
+    func.vmap(f)(w).sum().backward()
+    close(w.grad, 2 * np.cos(2 * x.numpy()))
+
+
+def test_vmap_staticmethod_is_used():
+    SineBatched.calls.clear()
+    func.vmap(lambda x: SineBatched.apply(x, 1.0))(tg.ones(3))
+    assert SineBatched.calls == [1]
+
+
+def test_vmap_of_numpy_code_runs_sample_by_sample():
+    a, b = tg.rand(3, 2, dtype=tg.float64), tg.rand(2, dtype=tg.float64)
+    with pytest.warns(UserWarning):
+        out = func.vmap(lambda a: Product.apply(a, b))(a)
+    close(out, a.numpy() * b.numpy())
+
+
+def test_out_dims_of_a_vmap_staticmethod():
+    class Two(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y, y * 2
+
+        @staticmethod
+        def vmap(info, in_dims, x, y):
+            assert in_dims == (0, None)
+            return ((x + y).movedim(0, -1), y * 2), (-1, None)
+
+    x, y = tg.rand(4, 2), tg.rand(2)
+    a, b = func.vmap(Two.apply, in_dims=(0, None))(x, y)
+    close(a, x.numpy() + y.numpy())
+    close(b, np.broadcast_to(2 * y.numpy(), (4, 2)))
+
+    class Bad(Two):
+        @staticmethod
+        def vmap(info, in_dims, x, y):
+            return x
+
+    with pytest.raises(RuntimeError, match="Expected the vmap staticmethod to have two returns, an output and out_dims"):
+        func.vmap(Bad.apply, in_dims=(0, None))(x, y)
+
+
+def test_jvp_staticmethod_errors():
+    def make(result):
+        class Bad(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def jvp(ctx, t):
+                return result(t)
+
+        return lambda: func.jvp(Bad.apply, (tg.ones(2),), (tg.ones(2),))[1]
+
+    for result, text in [
+        (lambda t: (t, t), r"Function's jvp returned an invalid number of forward gradients \(expected 1 but got 2\)"),
+        (lambda t: 3.0, r"expected Variable or None \(got float\) for grad output 0."),
+        (lambda t: tg.ones(3), "Trying to set a forward gradient that has a different size"),
+    ]:
+        with pytest.raises(RuntimeError, match=text):
+            make(result)()
+    assert make(lambda t: None)().tolist() == [0.0, 0.0]
+
+
+def test_forward_mode_without_any_derivative():
+    class Nothing(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    with pytest.raises(NotImplementedError, match="You must implement the jvp function for custom autograd.Function"):
+        func.jvp(Nothing.apply, (tg.ones(2),), (tg.ones(2),))
+
+
+# ---------------------------------------------------------------------------------------------------------------- errors
+
+
+def bad_backward(result):
+    class Bad(Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return result(g)
+
+    return Bad
+
+
+@pytest.mark.parametrize("record", [False, True])
+@pytest.mark.parametrize(
+    "result, text",
+    [
+        (lambda g: g, r"function BadBackward returned an incorrect number of gradients \(expected 2, got 1\)"),
+        (lambda g: (g, None, g), r"incorrect number of gradients \(expected 2, got 3\)"),
+        (lambda g: [g, None], r"incorrect number of gradients \(expected 2, got 1\)"),
+        (lambda g: (g, g), "function BadBackward returned a gradient different than None at position 2, but the correspond"),
+        (lambda g: (1.0, None), r"expected Variable or None \(got float\)"),
+        (
+            lambda g: (tg.ones(5), None),
+            r"Function BadBackward returned an invalid gradient at index 0 - got \[5\] but expected shape compatible with \[2\]",
+        ),
+        (lambda g: (g.sum(), None), r"got \[\] but expected shape compatible with \[2\]"),
+        (lambda g: (g * 1j, None), "invalid gradient at index 0 - got ComplexDouble"),
+    ],
+)
+def test_what_backward_returns_is_checked(result, text, record):
+    x = leaf(1.0, 2.0)
+    y = bad_backward(result).apply(x, 3).sum()
+    with pytest.raises(RuntimeError, match=text):
+        y.backward(create_graph=record)
+    assert x.grad is None and tg.is_grad_enabled()
+
+
+def test_extra_nones_are_fine():
+    x = leaf(1.0, 2.0)
+    bad_backward(lambda g: (g, None, None)).apply(x, 3).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_an_exception_in_forward_or_backward_leaves_the_modes():
+    def fail(*_):
+        raise KeyError("mine")
+
+    class Fails(Function):
+        forward = staticmethod(fail)
+
+    with pytest.raises(KeyError):
+        Fails.apply(leaf(1.0))
+    with pytest.raises(KeyError):
+        bad_backward(fail).apply(leaf(1.0), 1).backward()
+    assert tg.is_grad_enabled()
+
+
+def test_missing_methods():
+    class Empty(Function):
+        pass
+
+    class ForwardOnly(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    class Both(ForwardOnly):
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+        vjp = backward
+
+    with pytest.raises(NotImplementedError, match=r"You must implement the forward function for custom autograd\.Function\."):
+        Empty.apply(leaf(1.0))
+    with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method for your custom"):
+        ForwardOnly.apply(leaf(1.0)).backward()
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp' for a custom Function is not allowed"):
+        Both.apply(leaf(1.0)).backward()
+
+
+def test_instances():
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        f = Cube()
+    with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method is deprecated"):
+        f(leaf(1.0))
+
+
+def test_what_is_no_tensor_cannot_be_saved_or_marked():
+    def make(use):
+        class Wrong(Function):
+            @staticmethod
+            def forward(ctx, x):
+                use(ctx)
+                return x * 1
+
+        return lambda: Wrong.apply(leaf(1.0))
+
+    with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 1 is of type int"):
+        make(lambda ctx: ctx.save_for_backward(None, 3))()
+    with pytest.raises(TypeError, match="save_for_forward expects all arguments to be tensors"):
+        make(lambda ctx: ctx.save_for_forward(3))()
+    with pytest.raises(RuntimeError, match="mark_dirty can only accept variables"):
+        make(lambda ctx: ctx.mark_dirty(3))()
+    with pytest.raises(RuntimeError, match="mark_non_differentiable can only accept variables"):
+        make(lambda ctx: ctx.mark_non_differentiable(3))()
