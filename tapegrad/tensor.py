@@ -18,7 +18,7 @@ import numpy as np
 from . import errors, printing
 from .arrays import dtypes
 from .core.level import LEVEL, level_of, raise_in_place
-from .core import alias, gradient, leaves, modes, node, record
+from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.op import TABLE
 from .core.record import Box
 from .core.state import TRANSFORMING, is_recording
@@ -935,7 +935,24 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + tensor_text(self)
 
 
-record.adopt(Tensor, Parameter)
+
+
+class Scalar(Tensor):
+    """A double without dimensions whose array is made when it is first looked at; see `core.scalar`."""
+
+    __slots__ = ()
+
+    @property
+    def _d(self) -> Any:  # type: ignore[override]
+        return scalar.array_of(self)
+
+    @_d.setter
+    def _d(self, array: Any) -> None:
+        scalar.become_array(self, array)
+
+
+Scalar.__name__ = Scalar.__qualname__ = "Tensor"
+record.adopt(Tensor, Parameter, Scalar)
 
 
 class TensorType(type):
@@ -1288,6 +1305,9 @@ def _out_of_scope(name: str) -> Callable[..., Any]:
 
 
 _attach_all()
+for _name, _op in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
+    setattr(Scalar, f"__{_name}__", scalar.method(_op, False))
+    setattr(Scalar, f"__r{_name}__", scalar.method(_op, True))
 
 FUNCTIONS_IN_PLACE = {
     f"{name}_": getattr(Tensor, f"{name}_")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from . import alias
+from . import alias, record, scalar
 from .leaves import leaf_of
 from .level import Level, level_of, raised, relabelled
 from .op import TABLE
@@ -53,6 +53,8 @@ class Fresh:
         self.slots = {t._s for t in self.tensors}
 
     def _behind(self, t: Any) -> Any:
+        if type(t) is record.Scalar:
+            return scalar.behind(t, self.recorded)
         if not (t._s and self.recorded and level_of(t) is self.level):
             return leaf_at(t, self.level)
         return relabelled(t, alias.link(TABLE["alias"], t._s, t._d, t._d, ()))
@@ -81,6 +83,10 @@ class Fresh:
         Cotangents of the outputs are tensors, or None for 1. Without `retain` the list of outputs is emptied and entries that
         nothing else refers to leave the tape.
         """
+        if cotangents == [None] and not retain and type(outputs[0]) is record.Scalar and len(self.tensors) == 1:
+            derivative = scalar.pull(outputs, self.tensors[0]._s, self.floor)
+            if derivative is not None:
+                return [derivative]
         pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s and level_of(y) is self.level]
         walk = Pass([(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, spare=True)
         walk.record = is_recording() and (
@@ -104,6 +110,8 @@ class Fresh:
 def seed_of(y: Any, g: Any, as_tensor: bool) -> Any:
     """The cotangent of an output in its dtype: a tensor or an array."""
     if g is None:
+        if type(y) is record.Scalar and not as_tensor:
+            return 1.0
         array = arrays.ones_like(y._d)
         return wrap(array) if as_tensor else array
     if g._d.dtype != y._d.dtype:

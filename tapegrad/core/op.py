@@ -129,6 +129,7 @@ class Op:
         "rules",
         "samples",
         "save_for",
+        "scalar",
         "saves_nothing",
         "shape_of",
         "singular",
@@ -180,7 +181,7 @@ class Op:
         self.shape_of = tuple([shapes for _, _, shapes in reads])
         self.saves_nothing = not any(args or ans for args, ans in self.save_for)
         self.call: Callable[..., Any] = forward
-        self.id = self.general = self.half = -1
+        self.id = self.general = self.half = self.scalar = -1
         register(self)
 
     def _reads(self, rule: Rule) -> tuple[frozenset[int], bool, frozenset[int]]:
@@ -202,18 +203,19 @@ class Op:
 
 
 TABLE: dict[str, Op] = {}
-PACKED = 3
+PACKED = 4
 BY_ID: list[Op] = []  # an entry's number to its op; see `register`
 
 
 def register(op: Op) -> None:
     """Enter a record into the table and give it the numbers that tape entries carry.
 
-    `id`: plain layout; `general`: general layout; `half`: general layout, rules run in float32. Each of them plus PACKED:
+    `id`: plain layout; `general`: general layout; `half`: general layout, rules run in float32;
+    `scalar`: plain layout, floats for arrays. Each of them plus PACKED:
     what the entry saved went through hooks (see `saved`).
     """
     if op.name in TABLE:
         raise ValueError(f"op {op.name} is defined twice")
     TABLE[op.name] = op
-    op.id, op.general, op.half = (len(BY_ID) + i for i in range(PACKED))
+    op.id, op.general, op.half, op.scalar = (len(BY_ID) + i for i in range(PACKED))
     BY_ID.extend((op,) * (2 * PACKED))

@@ -44,6 +44,7 @@ class Extra:
 
     __slots__ = ("cells",)
     level: Any = None  # of a tensor inside a forward transform; see `level`
+    run: Any  # what a recording function turns to with such a tensor: `slow`, unless a subclass knows better
 
     def __init__(self, cells: frozenset[Any] | None) -> None:
         self.cells = cells
@@ -51,6 +52,7 @@ class Extra:
 
 Tensor: type[Box] = Box
 Parameter: type[Box] = Box
+Scalar: type[Box] = Box
 new = Box.__new__
 ndarray: Any = type(None)
 asarray: Any = None
@@ -83,10 +85,10 @@ class Services:
 services = Services()
 
 
-def adopt(tensor: type[Box], parameter: type[Box]) -> None:
+def adopt(tensor: type[Box], parameter: type[Box], scalar: type[Box]) -> None:
     """Name the facade classes that results are boxed in."""
-    global Tensor, Parameter
-    Tensor, Parameter = tensor, parameter
+    global Tensor, Parameter, Scalar
+    Tensor, Parameter, Scalar = tensor, parameter, scalar
 
 
 def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> None:
@@ -140,7 +142,7 @@ def unary(op: Op) -> Callable[..., Any]:
         try:
             st = input._st
             if st is not None:
-                return slow(op, (input,))
+                return st.run(op, (input,))
             x = input._d
         except AttributeError:
             return slow(op, (input,))
@@ -189,8 +191,9 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
         tb = type(other)
         if tb is Tensor or tb is Parameter:
             try:
-                if input._st is not None or other._st is not None:
-                    return slow(op, (input, other))
+                st = input._st
+                if st is not None or other._st is not None:
+                    return (st or other._st).run(op, (input, other))
                 x = input._d
             except AttributeError:
                 return slow(op, (input, other))
@@ -236,8 +239,9 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
             return res
         if tb is float or tb is int:
             try:
-                if input._st is not None:
-                    return slow(op, (input, other))
+                st = input._st
+                if st is not None:
+                    return st.run(op, (input, other))
                 x = input._d
             except AttributeError:
                 return slow(op, (input, other))
@@ -274,14 +278,15 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     return res
             res._s = 0
             return res
-        return slow(op, (input, other))
+        return slow(op, (input, other)) if tb is not Scalar else other._st.run(op, (input, other))
 
     def reflected(other: Any, input: Any) -> Any:
         tb = type(input)
         if tb is not float and tb is not int:
             return slow(op, (input, other))
-        if other._st is not None:
-            return slow(op, (input, other))
+        st = other._st
+        if st is not None:
+            return st.run(op, (input, other))
         y = other._d
         dt = y.dtype
         if dt is not F32 and dt is not F64:
@@ -331,8 +336,9 @@ def one_array(op: Op) -> Callable[..., Any]:
     wide = op.wide
 
     def call(input: Any, *params: Any) -> Any:
-        if input._st is not None:
-            return slow(op, (input,), params)
+        st = input._st
+        if st is not None:
+            return st.run(op, (input,), params)
         x = input._d
         dt = x.dtype
         if dt is not F32 and dt is not F64 and (checked or (wide and dt in HALF)):
@@ -575,6 +581,9 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         if cells is not None:
             res._st = Extra(cells)
     return res
+
+
+Extra.run = staticmethod(slow)
 
 
 def half_of(arrays: list[Any]) -> Any:

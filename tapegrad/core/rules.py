@@ -77,6 +77,7 @@ class Namespace:
 RAW_XP = Namespace("forward")
 TENSOR_XP = Namespace("call")
 
+backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `scalar`
 Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
 
 
@@ -180,6 +181,8 @@ def make_backward(mode: Mode, number: int) -> Backward:
         return backward_packed(mode.backward_of(number - PACKED))
     if op.raw_backward is not None and op.arity < 0 and not mode.record:
         return op.raw_backward
+    if number == op.scalar:
+        return backward_scalar(mode, op)
     if number != op.id:
         return backward_general(mode, op, half=number == op.half)
     if op.raw_backward is not None and not mode.record:

@@ -19,6 +19,7 @@ from ..core.kinds import is_inexact
 from ..core.level import LEVEL, level_of, relabelled
 from ..core.record import Box, wrap
 from ..core.rules import arrays
+from ..core.scalar import Payload, scalar
 from ..core.state import TRANSFORMING, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..ops import create
@@ -30,6 +31,8 @@ VJP = "vjp(f, *primals)"
 
 def source_of(x: Any) -> Any:
     """The tensor that stands for a leaf: itself, or a copy of an array or a number (a Python number in float64)."""
+    if LEVEL.get() is None and (type(x) is float or (isinstance(x, np.ndarray) and not x.ndim and x.dtype == np.float64)):
+        return scalar(float(x), 0)
     t = operand_of(x)
     if not is_inexact(t._d.dtype):
         raise RuntimeError(f"only Tensors of floating point dtype can require gradients. This one is of {t.dtype}.")
@@ -76,7 +79,11 @@ class Inputs(Fresh):
 
     def _gradient(self, x: Any, t: Any, g: Any, seen: set[int]) -> Any:
         """One gradient: a tensor, or in x's kind if nothing outside depends on it."""
-        if g is None:
+        if type(g) is float:
+            if type(x) is float:
+                return g
+            g = wrap(np.array(g))
+        elif g is None:
             g = wrap(np.zeros(t._d.shape, t._d.dtype))
         elif not isinstance(g, Box):
             array = arrays.own(g)
@@ -152,6 +159,8 @@ def scalar_output(y: Any) -> Any:
     """The output, checked to be a real tensor of one number."""
     if not isinstance(y, Box):
         raise RuntimeError(f"{GRAD}: Expected f(*args) to return a Tensor, got {type(y)}")
+    if type(y._st) is Payload:
+        return y
     if synced(y)._d.ndim:
         raise RuntimeError(
             f"{GRAD}: Expected f(*args) to return a scalar Tensor, got tensor with {y._d.ndim} dims. Maybe you wanted to "
