@@ -46,6 +46,24 @@ def real_only(m, z):
     return z * z.detach().conj()
 
 
+def refusing(m, a, b):
+    """Two outputs whose backward fails where one cotangent is missing and the other is 0."""
+
+    class Pair(m.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.set_materialize_grads(False)
+            return a * 2, b * 3
+
+        @staticmethod
+        def backward(ctx, g, h):
+            if (g is None) != (h is None) and not (h if g is None else g).any():
+                raise RuntimeError("a cotangent is missing")
+            return None if g is None else 2 * g, None if h is None else 3 * h
+
+    return Pair.apply(a, b)
+
+
 # name: (function of (m, *inputs), inputs, options); an input (array, False) does not require grad
 FIRST = {
     "right": (lambda m, x: m.sin(x).sum(0), [X], {}),
@@ -74,6 +92,8 @@ FIRST = {
     "conjugate forgotten": (real_only, [Z], {}),
     "conjugate forgotten, imaginary only": (lambda m, v: hooked(m.complex(v, v), lambda g: g.conj()), [V], {}),
     "not multiplied": (lambda m, v: hooked(v.sum(), m.ones_like), [V], {}),
+    "undefined": (refusing, [V, V], {}),
+    "undefined, not checked": (refusing, [V, V], {"check_undefined_grad": False}),
     "not reentrant": (lambda m, v: hooked(v * v, counting()), [V], {"atol": 1.0}),
     "reentrant enough": (lambda m, v: hooked(v * v, counting()), [V],
                          {"atol": 1.0, "nondet_tol": 1.0, "check_undefined_grad": False}),

@@ -1,5 +1,8 @@
 """Hooks, gradient edges, saved tensors and checkpoints do in PyTorch what they do here: one program, two libraries."""
 
+import inspect
+import operator
+
 import pytest
 
 import tapegrad as tg
@@ -31,12 +34,12 @@ def leaf(lib, n=2, value=1.0):
 def order_of_hooks(lib, log):
     t = leaf(lib)
     y = 3 * t
-    accumulate = y.grad_fn.next_functions[1 if lib is tg else 0][0]
+    accumulate = y.grad_fn.next_functions[0][0]
     t.register_post_accumulate_grad_hook(lambda p: log("post accumulate", p.grad))
     accumulate.register_hook(lambda gi, go: log("accumulate", gi, go, t.grad is None))
     accumulate.register_prehook(lambda go: log("accumulate pre", go, t.grad is None))
     t.register_hook(lambda g: log("leaf", g))
-    y.grad_fn.register_hook(lambda gi, go: log("node", [g for g in gi if g is not None], go))
+    y.grad_fn.register_hook(lambda gi, go: log("node", gi, go))
     y.grad_fn.register_prehook(lambda go: log("pre", go))
     y.register_hook(lambda g: log("tensor", g))
     y.sum().backward()
@@ -354,6 +357,37 @@ PROGRAMS = [
     saved_tensors_of_a_recorded_pass, wrong_unpacked, anomaly_settings, anomaly, checkpoints, nested_checkpoints,
     changing_functions, sequential_checkpoints, random_numbers,
 ]  # fmt: skip
+
+
+DEVICES = "of devices and their streams"
+COMPILER = "of PyTorch's compiler"
+REENTRANT = "of the reentrant variant"
+MISSING = {
+    "autograd.graph": {
+        "region_activation_memory_budget": COMPILER,
+        "set_override_stale_capture_stream": DEVICES,
+        "set_warn_on_accumulate_grad_stream_mismatch": DEVICES,
+    },
+    "utils.checkpoint": {
+        **dict.fromkeys(("CheckpointFunction", "check_backward_validity", "detach_variable"), REENTRANT),
+        **dict.fromkeys(("DefaultDeviceType", "get_device_states", "set_device_states"), DEVICES),
+        **dict.fromkeys(
+            ("CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts", "SAC_IGNORED_OPS"),
+            "selective checkpoints work on PyTorch's dispatcher",
+        ),
+        "GraphExecGroup": "one recomputation for several passes",
+    },
+}
+
+
+@pytest.mark.parametrize("path", MISSING)
+def test_names_and_arguments(path):
+    ours, theirs = operator.attrgetter(path)(tg), operator.attrgetter(path)(torch)
+    assert {n for n in theirs.__all__ if n not in ours.__all__} == set(MISSING[path])
+    for name in ours.__all__:
+        function = getattr(theirs, name)
+        if inspect.isfunction(function):
+            assert [*inspect.signature(function).parameters] == [*inspect.signature(getattr(ours, name)).parameters], name
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)

@@ -9,6 +9,7 @@ from math import e, inf, nan, pi
 
 from . import autograd as autograd
 from . import cuda as cuda
+from . import custom as custom
 from . import fft as fft
 from . import func as func
 from . import linalg as linalg

@@ -127,7 +127,9 @@ def public_page() -> str:
     return HEADER + IMPORTS + "".join(modules + classes) + "\n" + "".join(values) + "\n" + "\n".join(functions)
 
 
-PUBLIC_MODULES = {"autograd", "cuda", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "special", "testing", "utils"}
+PUBLIC_MODULES = {
+    "autograd", "cuda", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "special", "testing", "utils",
+}  # fmt: skip
 
 
 def value_module(cls: type) -> str:

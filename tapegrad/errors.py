@@ -284,19 +284,6 @@ def materialize_conflict() -> ValueError:
     )
 
 
-def strict_constant(output: int) -> RuntimeError:
-    return RuntimeError(
-        f"Output {output} of the user-provided function does not require gradient. The outputs must be computed in a "
-        "differentiable manner from the input when running in strict mode."
-    )
-
-
-def strict_independent(output: int, input: int) -> RuntimeError:
-    return RuntimeError(
-        f"Output {output} of the user-provided function is independent of input {input}. This is not allowed in strict mode."
-    )
-
-
 def anomaly_place(node: str, place: Place, name: str, source: str) -> str:
     return (
         f"Error detected in {node}. Traceback of forward call that caused the error:\n"

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import errors, printing
 from .arrays import dtypes
-from .core.level import LEVEL, level_of, raise_in_place
+from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
 from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.op import TABLE
 from .core.record import Box
@@ -1049,14 +1049,24 @@ def set_leaf(t: Any, on: bool) -> None:
         if not slot:
             slot = t._leaf = -next_slot()
             leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
-        level = LEVEL.get()
-        if level is not None and level_of(t) is not level:
+        level = layer_of(LEVEL.get())
+        if level is not None and layer_of(level_of(t)) is not level:
             raise_in_place(t, level, False)
+        share_slot(t, slot)
     a = t._st
     if on and type(a) is alias.Alias and not a.hchain:
         alias.write_history(t, slot)  # its views follow
     else:
         alias.restart(t, slot)
+
+
+def share_slot(t: Any, slot: int) -> None:
+    """Give the tensor below one of a soft level, whose layer is the same, its slot."""
+    st = t._st
+    if type(st) is Lift and st.level.soft:
+        lower = relabelled(st.lower, slot)
+        share_slot(lower, slot)
+        t._st = Lift(st.level, lower, st.payload, st.cells)
 
 
 def forget_leaf(slot: int, _: Any = None) -> None:
@@ -1101,6 +1111,8 @@ def tensor_text(t: Any) -> str:
         suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
     elif t._s:
         suffixes.append("requires_grad=True")
+    if type(t._st) is Lift and t._st.level.soft and t._st.payload is not None:
+        suffixes.append(f"tangent={tensor_text(t._st.payload)}")
     return printing.tensor_repr(a, suffixes=suffixes)
 
 

@@ -1,4 +1,4 @@
-"""Every test leaves the library as it found it: modes, default dtype, and a tape that can be emptied."""
+"""Every test leaves the library as it found it: modes, default dtype, operations, and a tape that can be emptied."""
 
 import gc
 
@@ -6,12 +6,16 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.core import state
+from tapegrad.core.op import TABLE
 
 
 @pytest.fixture(autouse=True)
 def sealed():
     before = (tg.is_grad_enabled(), tg.is_inference_mode_enabled(), tg.get_default_dtype(), state.ANOMALY.get())
+    operations = set(TABLE)
     yield
+    for name in set(TABLE) - operations:
+        del TABLE[name]
     after = (tg.is_grad_enabled(), tg.is_inference_mode_enabled(), tg.get_default_dtype(), state.ANOMALY.get())
     assert after == before, f"the test left another mode behind: {after} for {before}"
     tape = tg.tape()

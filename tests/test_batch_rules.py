@@ -15,10 +15,10 @@ from tapegrad.ops import batching
 NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "igamma", "igammac"}
 RECORDS = sorted(TABLE if find_spec("scipy") else set(TABLE) - NEED_SCIPY)
 SIZES = (3, 1, 0)
-# no batch rule: a result of another size for each of the batch, or nothing to gain
+# no batch rule, with the reason
 WITHOUT = {}
-# a kernel that refuses arrays without elements
-NO_EMPTY = {}
+# not for a batch of none
+NO_EMPTY = {"function": "runs its samples one by one, so that their number of results is not known"}
 # masks, of bools where these say all: the dtype depends on the values
 MASKS = {"tie_share", "winner"}
 # arguments that must keep a form (positive definite, sorted, orthogonal): copies are scaled, never shuffled
@@ -40,7 +40,7 @@ def copies(op, a, n):
         return np.empty((0, *a.shape), a.dtype)
     rows = []
     for i in range(n):
-        b = a if op.name in FORMED else np.roll(a.reshape(-1), i).reshape(a.shape)
+        b = a if op.name in FORMED or not a.ndim else np.roll(a, i, -1)
         rows.append(b if a.dtype.kind in "biu" else (b * (1 - i / 16)).astype(a.dtype))
     return np.stack(rows)
 

@@ -126,6 +126,26 @@ def test_transforms():
     assert value.tolist() == wave(x).tolist()
 
 
+def test_inside_forward_transforms_everything_is_kept():
+    x = tg.tensor([[0.5, 1.5], [0.2, 0.3]], dtype=tg.float64)
+    w = tg.tensor(2.0, dtype=tg.float64, requires_grad=True)
+
+    def f(block):
+        def g(x):
+            return (block(wave, w * x)).sum()
+
+        parts = [
+            tg.func.vmap(tg.func.grad(g))(x),
+            tg.func.jvp(tg.func.grad(g), (x,), (x,))[1],
+            tg.func.grad(lambda x: tg.func.jvp(g, (x,), (x,))[1])(x),
+            tg.func.grad(lambda x: block(tg.func.vmap(g), x).sum())(x),
+        ]
+        return [p.tolist() for p in (*parts, *tg.autograd.grad(sum(p.sum() for p in parts), w))]
+
+    assert np.allclose(np.array(f(checkpoint)[-1]), np.array(f(lambda f, x: f(x))[-1]), rtol=1e-13)
+    assert f(checkpoint)[:4] == f(lambda f, x: f(x))[:4]
+
+
 def test_a_transform_inside_is_differentiated_from_outside():
     x = leaf()
 
@@ -276,7 +296,7 @@ def test_the_recomputed_graph_leaves_the_tape_at_once():
     assert len(tg.tape()) <= before + 1
 
 
-# --------------------------------------------------------------------------------------------------------------- surroundings
+# -------------------------------------------------------------------------------------------------------------- surroundings
 
 
 def test_random_numbers_are_drawn_again():

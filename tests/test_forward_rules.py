@@ -10,7 +10,8 @@ from tapegrad.core.op import TABLE
 from tapegrad.core.record import wrap
 from tapegrad.core.rules import RAW_XP, TENSOR_XP
 
-NAMES = sorted(name for name, op in TABLE.items() if op.jvp is not None)
+# of a custom function: tensors only, see test_function.py
+NAMES = sorted(name for name, op in TABLE.items() if op.jvp is not None and name != "function")
 STEP = 1e-4
 
 

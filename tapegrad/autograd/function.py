@@ -21,7 +21,7 @@ from ..core import alias, forward
 from ..core.batch import Batch
 from ..core.kinds import is_inexact
 from ..core.leaves import Cell, leaf_of
-from ..core.level import assign, depth_of, detached, level_of, relabelled
+from ..core.level import assign, depth_of, detached, layer_of, level_of, relabelled
 from ..core.modes import no_grad
 from ..core.node import Node
 from ..core.op import TABLE, Op
@@ -63,7 +63,7 @@ class FunctionCtx:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_cell", "_constant", "_dirty", "_extras", "_forward_plan", "_held", "_in",
+        "__dict__", "__weakref__", "_cell", "_constant", "_count", "_dirty", "_extras", "_forward_plan", "_held", "_in",
         "_lifted", "_live", "_out", "_places", "_plan", "_slot", "_tensors", "dirty_tensors", "materialize_grads",
         "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
     )  # fmt: skip
@@ -80,6 +80,7 @@ class FunctionCtx:
         self._lifted = False  # whether the entry is in a level's layer
         self._tensors: list[int] = []  # positions of the tensors among the arguments
         self._places: list[int] = []  # positions of the tensors among the outputs
+        self._count = 0  # of outputs
         self._in: list[Meta] = []
         self._out: list[Meta] = []
         self._dirty: dict[int, int] = {}  # numbers of the outputs that are inputs changed in place, and of these
@@ -239,16 +240,18 @@ class Call:
     Attributes:
         ctx: the context of the last run.
         result: what that gave; its tensors stand for those that the record gives.
+        derived: whether a level needs the context to derive it.
         randomness: of the vmap level that runs it.
     """
 
-    __slots__ = ("args", "cls", "ctx", "positions", "randomness", "result")
+    __slots__ = ("args", "cls", "ctx", "derived", "positions", "randomness", "result")
 
     def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
         self.cls, self.args = cls, args
         self.positions = [i for i, a in enumerate(args) if isinstance(a, Box)]
         self.ctx: Any = None
         self.result: Any = None
+        self.derived = False
         self.randomness = "error"
 
     def arguments(self, tensors: Sequence[Any]) -> list[Any]:
@@ -285,28 +288,47 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
             raise errors.escaped(top.name)
         if top.closed:
             return run([top.lower(t)[0] for t in tensors], call)
-        slots = tuple([t._s if level_of(t) is top else 0 for t in tensors])
-        if not isinstance(top, Batch) or (call.cls.vmap is not Function.vmap and (call.cls._separate or not any(slots))):
+        slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in tensors])
+        if not isinstance(top, Batch) or (top.size and by_rule(top, tensors, call)):
             return run_lifted(top, tensors, slots, call)
-    args = call.arguments(tensors)
-    call.ctx = ctx = call.context(args, tensors)
     tape = recording() if any(slots) else None
-    previous = set_recording(False)
-    try:
-        if call.cls._separate:
-            call.result = call.cls.forward(*args)
-            call.cls.setup_context(ctx, tuple(args), call.result)
-        else:
-            call.result = call.cls.forward(ctx, *args)
-    finally:
-        restore_recording(previous)
-    results = survey(ctx, call.result)
-    settle(ctx, tensors, results)
+    results = execute(tensors, call)
+    ctx = call.ctx
     check_dirty(ctx, tensors, results, tape is not None)
     boxes = [output(y, tensors, i in ctx._dirty, tape is not None) for i, y in enumerate(results)]
     if tape is not None:
         record(ctx, tape, tensors, slots, boxes)
     return tuple(boxes)
+
+
+def by_rule(top: Batch, tensors: Sequence[Any], call: Call) -> bool:
+    """Whether a vmap level goes by the record's rule. Else forward runs on batched tensors, as any function does."""
+    lowers = [top.lower(t)[0] for t in tensors]
+    return call.cls.vmap is not Function.vmap or any(t._s or level_of(t) is not None for t in lowers)
+
+
+def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
+    """Run forward in a new context; the tensors of its result."""
+    args = call.arguments(tensors)
+    call.ctx = ctx = call.context(args, tensors)
+    with unrecorded():
+        if call.cls._separate:
+            call.result = call.cls.forward(*args)
+            call.cls.setup_context(ctx, tuple(args), call.result)
+        else:
+            call.result = call.cls.forward(ctx, *args)
+    results = survey(ctx, call.result)
+    settle(ctx, tensors, results)
+    return results
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    previous = set_recording(False)
+    try:
+        yield
+    finally:
+        restore_recording(previous)
 
 
 def output(y: Any, tensors: Sequence[Any], dirty: bool, recorded: bool) -> Any:
@@ -320,34 +342,43 @@ def output(y: Any, tensors: Sequence[Any], dirty: bool, recorded: bool) -> Any:
 
 def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: Call) -> tuple[Any, ...]:
     """A run that a level does by the record's rules, and its entry in the level's layer."""
-    call.randomness = getattr(top, "randomness", "error")
+    batch = isinstance(top, Batch)
+    tape = recording() if any(slots) else None
+    wanted = call.derived or tape is not None  # a context of this level
+    call.derived |= not batch
+    if batch:
+        call.randomness = top.randomness
     pairs = [top.lower(t) for t in tensors]
     results = top.apply(FUNCTION, [p[0] for p in pairs], [p[1] for p in pairs], (call,))
     outs = [top.lift(lower, payload) for lower, payload in results]
-    below = call.ctx or call.context((), ())  # none where `vmap` ran in place of forward
-    for k, i in below._dirty.items():
-        outs[k] = assign(tensors[i], outs[k])
-    tape = recording() if any(slots) else None
-    if tape is None:
-        return tuple(outs)
+    if not batch:
+        for k, i in call.ctx._dirty.items():
+            outs[k] = assign(tensors[i], outs[k])
+    if wanted:
+        lift_context(tensors, outs, call, batch)
+    if tape is not None:
+        record(call.ctx, tape, tensors, slots, outs)
+    return tuple(outs)
+
+
+def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: bool) -> None:
+    """Make the context of a run below, if there was one, that of a run on the tensors of a level."""
+    below, result = call.ctx, call.result
+    if batch and not call.cls._separate:
+        execute(tensors, call)
+        call.result = result
+        return
     args = call.arguments(tensors)
     call.ctx = ctx = call.context(args, tensors)
     if call.cls._separate:
-        result = call.assembled(outs)
-        previous = set_recording(False)
-        try:
-            call.cls.setup_context(ctx, tuple(args), result)
-        finally:
-            restore_recording(previous)
-        survey(ctx, result)
-        settle(ctx, tensors, outs)
-    else:
-        for name in ("materialize_grads", "_places", "_out", "_plan", "_forward_plan", "_held", "_constant", "_dirty"):
-            setattr(ctx, name, getattr(below, name))
-        vars(ctx).update(vars(below))
-        ctx._extras = list(below._kept([None] * len(tensors))[len(tensors) :])
-    record(ctx, tape, tensors, slots, outs)
-    return tuple(outs)
+        with unrecorded():
+            call.cls.setup_context(ctx, tuple(args), call.assembled(outs))
+        settle(ctx, tensors, survey(ctx, call.assembled(outs)))
+        return
+    for name in ("materialize_grads", "_count", "_places", "_out", "_plan", "_forward_plan", "_held", "_constant", "_dirty"):
+        setattr(ctx, name, getattr(below, name))
+    vars(ctx).update(vars(below))
+    ctx._extras = list(below._kept([None] * len(tensors))[len(tensors) :])
 
 
 def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
@@ -357,6 +388,7 @@ def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
         for i, t in enumerate(marked):
             if not isinstance(t, Box):
                 raise RuntimeError(f"{name} can only accept variables, but argument {i} is of type {type(t).__name__}")
+    ctx._count = len(outputs)
     ctx._places = [i for i, y in enumerate(outputs) if isinstance(y, Box)]
     results = [outputs[i] for i in ctx._places]
     for y in results:
@@ -503,7 +535,7 @@ def pulled(xp: Any, g: Any, ans: Any, args: Any, ctx: FunctionCtx, wanted: list[
 
 def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool]) -> list[Any]:
     """What `backward` gives for each tensor that went in, checked and brought to its shape and dtype."""
-    given: list[Any] = [None] * (max(ctx._places, default=-1) + 1)
+    given: list[Any] = [None] * ctx._count
     for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
         given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
     with ctx._using(parts):
@@ -556,18 +588,13 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: 
     """The rule in a pass on arrays: backward takes and gives tensors all the same, with recording off."""
     ctx, slots = e[8][0], e[1]
     wanted = [bool(slot) and (need is None or slot in need) for slot in slots]
-    previous = set_recording(False)
-    try:
+    with unrecorded():
         given = [wrap(g[i]) if i in g else None for i in range(len(e[9]))]
         cotangents = pull(ctx, given, parts_of(s, e), wanted)
-    finally:
-        restore_recording(previous)
     for slot, t in zip(slots, cotangents, strict=True):
-        if t is None:
-            continue
-        if slot in cot:
+        if t is not None and slot in cot:
             add(cot, slot, alias.save(t), owned)
-        else:
+        elif t is not None:
             cot[slot] = alias.save(t)
 
 
@@ -588,10 +615,9 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
     with ctx._using((ctx._kept(args), ans), True):
         result = cls.jvp(ctx, *given)
     results = list(result) if type(result) is tuple else [result]
-    n = max(ctx._places, default=-1) + 1
-    if len(results) != n:
+    if len(results) != ctx._count:
         raise RuntimeError(
-            f"Function's jvp returned an invalid number of forward gradients (expected {n} but got {len(results)})"
+            f"Function's jvp returned an invalid number of forward gradients (expected {ctx._count} but got {len(results)})"
         )
     results = [results[k] for k in ctx._places]
     for i, (t, meta) in enumerate(zip(results, ctx._out, strict=True)):
@@ -818,6 +844,7 @@ def refused(tape: Any, sources: tuple[int, ...], outputs: Any) -> Any:
     ctx = Refusal._backward_cls()
     ctx._places = [i for i, t in enumerate(full) if isinstance(t, Box) and is_inexact(t._d.dtype)]
     ctx._in = [((), None)] * len(sources)
+    ctx._count = len(full)
     boxes = [relabelled(full[i], 0) for i in ctx._places]
     ctx._out = [(t._d.shape, t._d.dtype) for t in boxes]
     nothing = (None,) * len(sources)

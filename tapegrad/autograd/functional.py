@@ -379,7 +379,8 @@ def forward_blocks(func: Function, xs: Tensors, vectorize: bool) -> tuple[bool, 
     several: list[bool] = []
 
     def f(*args: Any) -> Tensors:
-        single, ys = as_tensors(func(*args), "outputs of the user-provided function", "jacobian")
+        leaves = [above(a) if x.requires_grad else a for a, x in zip(args, xs, strict=True)]
+        single, ys = as_tensors(func(*leaves), "outputs of the user-provided function", "jacobian")
         several.append(single)
         return ys
 
@@ -397,6 +398,11 @@ def forward_blocks(func: Function, xs: Tensors, vectorize: bool) -> tuple[bool, 
         for row, y in zip(zip(*columns, strict=True), ys, strict=True)
     ]
     return several[0], blocks
+
+
+def above(x: Any) -> Any:
+    """The value as a leaf above the level of forward mode, for passes backward inside the function."""
+    return x.view_as(x).requires_grad_()
 
 
 def batched(f: Callable[[Any], Tensors], directions: Any, vectorize: bool = True) -> Sequence[Any]:
@@ -439,7 +445,7 @@ def hessian(
 
     def gradient(*xs: Any) -> Tensors:
         if outer_jacobian_strategy == "forward-mode":
-            xs = tuple([x.view_as(x).requires_grad_() for x in xs])  # leaves above the level of forward mode
+            xs = tuple([above(x) for x in xs])
         first = jacobian(lambda *args: called_scalar(func, args, "hessian", strict).squeeze(), xs, create_graph=True)
         if strict:
             require(first, NOT_TWICE)

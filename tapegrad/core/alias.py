@@ -286,7 +286,9 @@ def save(t: Any) -> Any:
 
 
 def export(t: Any) -> Any:
-    """An ndarray that shares the tensor's memory, both ways."""
+    """An ndarray that shares the tensor's memory, both ways; a copy inside a forward transform."""
+    if lifted(t):
+        return t._d.copy()
     store = alias_of(t).store
     if store.saved.alive():
         store.unshare()

@@ -11,18 +11,49 @@ from .level import Level
 from .op import Op
 from .record import Box, wrap
 from .rules import TENSOR_XP, arrays, product_recorded
-from .state import restore_recording, set_recording
+from .state import is_recording, restore_recording, set_recording
 
 
 class Dual(Level):
-    """Every tensor of the level carries the derivative of its value along one direction."""
+    """Every tensor of the level carries the derivative of its value along one direction.
+
+    Attributes:
+        heeds: whether what is made while recording is off is constant.
+    """
 
     name = "jvp"
+
+    def __init__(self, heeds: bool = False) -> None:
+        super().__init__()
+        self.heeds = heeds
 
     def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         out = op.call(lowers, *params) if op.arity < 0 else op.call(*lowers, *params)
         outs = out if op.outputs > 1 else (out,)
-        return list(zip(outs, tangents_of(op, lowers, payloads, outs, params, self.outer), strict=True))
+        if self.heeds and not is_recording():
+            payloads = [None] * len(payloads)
+        return list(zip(outs, self.tangents(op, lowers, payloads, outs, params), strict=True))
+
+    def tangents(
+        self, op: Op, args: list[Any], payloads: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
+    ) -> list[Any]:
+        """Tangents of an op's outputs."""
+        return tangents_of(op, args, payloads, outs, params, self.outer)
+
+
+class Linear(Dual):
+    """A dual level that records what happens to tangents, whatever the mode."""
+
+    name = "linearize"
+
+    def tangents(
+        self, op: Op, args: list[Any], payloads: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
+    ) -> list[Any]:
+        previous = set_recording(True)
+        try:
+            return super().tangents(op, args, payloads, outs, params)
+        finally:
+            restore_recording(previous)
 
 
 def tangents_of(

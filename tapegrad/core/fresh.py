@@ -13,7 +13,7 @@ from typing import Any
 
 from . import alias, record, scalar
 from .leaves import leaf_of
-from .level import Level, level_of, raised, relabelled
+from .level import Level, Lift, boxed, layer_of, level_of, raised, relabelled
 from .op import TABLE
 from .record import Box, wrap
 from .replay import Pass, reach
@@ -48,16 +48,20 @@ class Fresh:
         self.recorded = is_recording()
         self.floor = next_slot()
         self.ceiling: float = math.inf
-        self.level = level
+        self.level = layer_of(level)
         self.tensors = [self._behind(synced(t)) for t in tensors]
-        self.slots = {t._s for t in self.tensors}
+        self.slots = {s for t in self.tensors for s in slots_of(t)}
 
     def _behind(self, t: Any) -> Any:
         if type(t) is record.Scalar:
             return scalar.behind(t, self.recorded)
-        if not (t._s and self.recorded and level_of(t) is self.level):
+        level = level_of(t)
+        if layer_of(level) is not self.level:
             return leaf_at(t, self.level)
-        return relabelled(t, alias.link(TABLE["alias"], t._s, t._d, t._d, ()))
+        slot = alias.link(TABLE["alias"], t._s, t._d, t._d, ()) if t._s and self.recorded else -next_slot()
+        if level is None or not level.soft:
+            return relabelled(t, slot)
+        return boxed(t._d, slot, Lift(level, self._behind(t._st.lower), t._st.payload, t._st.cells))
 
     def is_outside(self, slot: int) -> bool:
         """Whether a slot belongs to something older, or to a leaf that is still alive."""
@@ -71,7 +75,7 @@ class Fresh:
 
     def depends_outside(self, t: Any) -> bool:
         """Whether a tensor depends on something outside."""
-        if level_of(t) is not self.level:
+        if layer_of(level_of(t)) is not self.level:
             return level_of(t) is not None or t._s != 0
         if not t._s or not self.recorded:
             return False
@@ -87,10 +91,10 @@ class Fresh:
             derivative = scalar.pull(outputs, self.tensors[0]._s, self.floor)
             if derivative is not None:
                 return [derivative]
-        pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s and level_of(y) is self.level]
+        pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s and layer_of(level_of(y)) is self.level]
         walk = Pass([(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, spare=True)
         walk.record = is_recording() and (
-            any(g is not None and g._s and level_of(g) is self.level for _, g in pairs)
+            any(g is not None and g._s and layer_of(level_of(g)) is self.level for _, g in pairs)
             or any(self.is_outside(y._s) for y, _ in pairs)
             or self.go_outside(walk.found.values())
         )
@@ -104,7 +108,22 @@ class Fresh:
             outputs.clear()  # so that their entries can go
         got = walk.run()
         del hooks
-        return [got.get(t._s) for t in self.tensors]
+        return [gathered(got, slots_of(t)) for t in self.tensors]
+
+
+def slots_of(t: Any) -> list[int]:
+    """A tensor's slots in its layer: its own, and at a soft level that of the tensor below."""
+    level = level_of(t)
+    return [t._s] if level is None or not level.soft else [t._s, *slots_of(t._st.lower)]
+
+
+def gathered(got: dict[int, Any], slots: list[int]) -> Any:
+    """The sum of the cotangents of some slots; None if there are none."""
+    result = None
+    for s in slots:
+        g = got.get(s)
+        result = g if result is None else result if g is None else result + g
+    return result
 
 
 def seed_of(y: Any, g: Any, as_tensor: bool) -> Any:

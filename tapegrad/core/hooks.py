@@ -142,9 +142,11 @@ def run_node(
 
 
 def arguments_of(e: Any) -> tuple[int, ...]:
-    """The slots of an entry's array arguments."""
-    arity = op_of(e).arity
-    return inputs_of(e)[:arity] if arity > 0 else inputs_of(e)
+    """The slots of an entry's array arguments; as in PyTorch a number before a tensor, 3 * t, comes after it."""
+    arity, slots = op_of(e).arity, inputs_of(e)
+    if type(e[1]) is int and arity == 2 and e[9] is None:
+        return slots[::-1]
+    return slots[:arity] if arity > 0 else slots
 
 
 def by_argument(slots: tuple[int, ...], added: list[tuple[int, Any]]) -> Grads:

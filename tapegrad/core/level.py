@@ -52,7 +52,7 @@ class Level:
     """
 
     name = "transform"
-    soft = False  # whether its tensors are plain ones once it is closed
+    soft = False  # whether it records in the layer around it, and its tensors are plain ones once it is closed
 
     def __init__(self) -> None:
         self.id = next(_ids)
@@ -121,6 +121,10 @@ class Level:
         """A value of this level was written into a tensor that shares memory with others outside."""
         raise errors.captured_write(self.name)
 
+    def adopt(self, t: Any) -> None:
+        """A tensor of a soft level was made."""
+        raise NotImplementedError
+
     def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         """Run an op: (tensor below, payload) of each of its outputs."""
         raise NotImplementedError
@@ -155,12 +159,21 @@ def remember_value(t: Any) -> None:
 def boxed(array: Any, slot: int, state: Any) -> Any:
     out = new(record.Tensor)
     out._d, out._s, out._st = array, slot, state
+    if state.level.soft:
+        state.level.adopt(out)
     return out
 
 
 def level_of(t: Any) -> Level | None:
     st = t._st
     return st.level if type(st) is Lift else None
+
+
+def layer_of(level: Level | None) -> Level | None:
+    """The level in whose reverse layer a level records: its own, or around soft levels."""
+    while level is not None and level.soft:
+        level = level.outer
+    return level
 
 
 def relabelled(t: Any, slot: int) -> Any:
@@ -219,7 +232,8 @@ def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
     pairs = [top.lower(t) for t in tensors]
     results = top.apply(op, [p[0] for p in pairs], [p[1] for p in pairs], params)
     outs = tuple([top.lift(lower, payload) for lower, payload in results])
-    slots = tuple([t._s if isinstance(t, Box) and level_of(t) is top else 0 for t in tensors])
+    layer = layer_of(top)
+    slots = tuple([t._s if isinstance(t, Box) and layer_of(level_of(t)) is layer else 0 for t in tensors])
     if any(slots) and op.kind != "constant":
         tape = recording()
         if tape is not None:
@@ -303,7 +317,7 @@ def assign(t: Any, result: Any) -> Any:
         raise_in_place(t, source, True)
         target = source
     base = t._st.base
-    up = raised(result, target, result._s if source is target else 0)
+    up = raised(result, target, result._s if layer_of(source) is layer_of(target) else 0)
     t._d, t._s, t._st = up._d, up._s, up._st
     if base is not None:
         looked_at, op, params, _ = base

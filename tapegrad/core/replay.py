@@ -19,6 +19,7 @@ from typing import Any
 from .. import errors
 from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
+from .level import LEVEL, layer_of
 from .op import BY_ID
 from .record import Box
 from .rules import (
@@ -132,13 +133,14 @@ class Pass:
     def run(self) -> dict[int, Any]:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here.
 
-        A lifted pass that is not recorded leaves recording on: its values are below its layer, where nothing of it can be
-        recorded, and lower layers go on recording.
+        A lifted pass that is not recorded leaves recording on where there are lower layers, which go on recording: its values
+        are below its layer, where nothing of it can be recorded.
         """
         watched = self._watched()
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
         plain, guarded = self._modes()
-        switch = self.record or (watched and not self.lifted)  # hooks see the mode of the pass
+        lower = self.lifted and (self.spare or layer_of(LEVEL.get()) is not None)
+        switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass
         previous = set_recording(self.record) if switch else None
         warnings = arrays.silence()
         try:

@@ -170,7 +170,9 @@ def attach(value: Any, slot: int) -> Any:
 
 def lift(value: Any, slot: int) -> Any:
     """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
-    return box(value, 0) if type(value) is arrays.type else value
+    if type(value) is arrays.type:
+        return box(value, 0)
+    return arrays.relabelled(value, 0) if slot and isinstance(value, Box) else value
 
 
 def make_backward(mode: Mode, number: int) -> Backward:

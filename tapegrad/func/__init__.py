@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from .batch import vmap
+from .fields import curl, divergence
 from .forward import jvp
+from .jacobian import elementwise_grad, hessian, jacfwd, jacobian, jacrev
+from .products import hvp, linearize, vhp
 from .reverse import grad, grad_and_value, value_and_grad, vjp
+from .stateless import functional_call, stack_module_state
+from .taylor import jet, nth_derivative
 
-__all__ = ["grad", "grad_and_value", "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = [
+    "curl", "divergence", "elementwise_grad", "functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd",
+    "jacobian", "jacrev", "jet", "jvp", "linearize", "nth_derivative", "stack_module_state", "value_and_grad", "vhp", "vjp",
+    "vmap",
+]  # fmt: skip

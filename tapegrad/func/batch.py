@@ -16,7 +16,12 @@ from .reverse import converted, operand_of, plain_kind
 
 
 def vmap(
-    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """The function that maps func over a dimension of its arguments.
 
@@ -46,7 +51,9 @@ def vmap(
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree.flatten((args, kwargs))
         given = tree.flatten(args)[0]
-        dims = spread(in_dims, args, "in_dims") + [0 if isinstance(x, tree.LEAF_TYPES) else None for x in leaves[len(given) :]]
+        dims = spread(in_dims, args, "in_dims") + [
+            0 if isinstance(x, tree.LEAF_TYPES) else None for x in leaves[len(given) :]
+        ]
         dims = [checked_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
         if all(d is None for d in dims):
             raise ValueError(

@@ -176,7 +176,10 @@ def in_forward(
         return [zero if t is None else t for zero, (_, t) in zip(values, pairs, strict=True)]
 
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    basis = [wrap(np.eye(n, size, -start, x._d.dtype).reshape(n, *x._d.shape)) for x, size, start in zip(sources, sizes, starts, strict=True)]
+    basis = [
+        wrap(np.eye(n, size, -start, x._d.dtype).reshape(n, *x._d.shape))
+        for x, size, start in zip(sources, sizes, starts, strict=True)
+    ]
     rows = []
     for columns in batched(push, basis, n, randomness):
         row = []

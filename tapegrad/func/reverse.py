@@ -16,7 +16,7 @@ from .. import errors
 from ..core import alias
 from ..core.fresh import Fresh, synced
 from ..core.kinds import is_inexact
-from ..core.level import LEVEL, level_of, relabelled
+from ..core.level import LEVEL, layer_of, level_of, relabelled
 from ..core.record import Box, wrap
 from ..core.rules import arrays
 from ..core.scalar import Payload, scalar
@@ -63,7 +63,7 @@ class Inputs(Fresh):
 
     def surfaced(self, t: Any) -> Any:
         """A tensor as it is to be seen outside: without slot in this layer unless it depends on something there."""
-        if not isinstance(t, Box) or not synced(t)._s or level_of(t) is not self.level or self.depends_outside(t):
+        if not isinstance(t, Box) or not synced(t)._s or layer_of(level_of(t)) is not self.level or self.depends_outside(t):
             return t
         return alias.detached(t) if type(t._st) is alias.Alias else relabelled(t, 0)
 
@@ -301,8 +301,7 @@ def checked_outputs(result: Any) -> tuple[list[Any], tree.Spec]:
             raise RuntimeError(f"{VJP}: expected f(*primals) to return only tensors, got unsupported type {type(y)}")
         if not is_inexact(synced(y)._d.dtype):
             raise RuntimeError(
-                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
-                f"{y.dtype}"  # type: ignore[attr-defined]
+                f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}"  # type: ignore[attr-defined]
             )
     return outputs, spec
 
@@ -317,7 +316,7 @@ def checked_cotangents(outputs: list[Any], spec: tree.Spec, cotangents: Any) -> 
         )
     result = []
     for i, (y, g) in enumerate(zip(outputs, given, strict=True)):
-        g = synced(g) if isinstance(g, Box) else wrap(create.from_data(g))
+        g = operand_of(g)
         if g._d.shape != y._d.shape:
             raise errors.cotangent_shape(i, g._d.shape, y._d.shape)
         result.append(g)

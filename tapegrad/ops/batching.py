@@ -223,18 +223,13 @@ class Lifted:
         self.steps = steps
 
     def __call__(self, op: Op, n: int, args: list[Any], batched: list[bool], params: Params) -> Any:
-        values = [spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+        values = args if all(batched) else [spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+        shape = values[0]._d.shape[1:]
         if op.arity < 0:
             values = [values]
-        for name, own in self.steps(n, shape_of_one(values[0]), params):
+        for name, own in self.steps(n, shape, params):
             values = [(op if name is None else TABLE[name]).call(*values, *own)]
         return values[0]
-
-
-def shape_of_one(x: Any) -> Shape:
-    """Shape of what is batched."""
-    shape: Shape = (x[0] if isinstance(x, list) else x)._d.shape
-    return shape[1:]
 
 
 def one_on(dims: Any, rank: int) -> Any:
@@ -248,7 +243,10 @@ def dims(*places: int) -> Lifted:
     """Ops with dimensions, counted from the front, among their parameters: at these places."""
 
     def steps(n: int, shape: Shape, params: Params) -> Steps:
-        return [(None, tuple([one_on(p, len(shape)) if i in places else p for i, p in enumerate(params)]))]
+        moved = list(params)
+        for p in places:
+            moved[p] = one_on(params[p], len(shape))
+        return [(None, tuple(moved))]
 
     return Lifted(steps)
 
@@ -273,8 +271,10 @@ def shape_and_dims(*places: int) -> Lifted:
     """Ops whose first parameter is the shape of the result; of the others, those at these places are dimensions in it."""
 
     def steps(n: int, shape: Shape, params: Params) -> Steps:
-        full = params[0]
-        return [(None, ((n, *full), *[one_on(p, len(full)) if i in places else p for i, p in enumerate(params[1:], 1)]))]
+        moved = [(n, *params[0]), *params[1:]]
+        for p in places:
+            moved[p] = one_on(params[p], len(params[0]))
+        return [(None, tuple(moved))]
 
     return Lifted(steps)
 
@@ -385,6 +385,8 @@ def brought_back(before: int, rank: int) -> Shape:
 
 def indexed(n: int, shape: Shape, params: Params) -> Steps:
     """Steps of ops that show what is at an index."""
+    if isinstance(params[0], tuple) and np.ndarray not in map(type, params[0]):
+        return [(None, ((slice(None), *params[0]),))]
     own, index, before, rank = batch_index(shape, params[0])
     steps: Steps = [(None, (index,))]
     if own != shape:

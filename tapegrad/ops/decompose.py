@@ -392,6 +392,42 @@ def _j_eigvals(xp: Any, ts: Any, ans: Any, a: Any, real: bool) -> Any:
     return diagonal_of(xp, xp.solve([v, xp.matmul(t, v)], None))
 
 
+def _j_eig(xp: Any, ts: Any, ans: Any, a: Any, real: bool, checked: bool) -> list[Any]:
+    w, v = ans
+    k = xp.solve([v, xp.matmul(xp.to_complex(ts[0]) if real else ts[0], v)], None)
+    t = xp.matmul(v, k * xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0))
+    # what keeps the norm 1 and the largest element real
+    length = xp.to_complex(xp.real(_columns_product(xp, v, t)))
+    largest = xp.sum(xp.to_complex(xp.largest(v)) * xp.safe_div(t, v), (len(v.shape) - 2,), False)
+    return [diagonal_of(xp, k), t - v * row(xp, length + xp.to_complex(xp.imag(largest)) * 1j)]
+
+
+def _j_svd(xp: Any, ts: Any, ans: Any, a: Any, full: bool) -> list[Any]:
+    (u, s, vh), t = ans, ts[0]
+    k, v = s.shape[-1], mh_of(xp, vh)
+    first, others = (Ellipsis, slice(k)), (Ellipsis, slice(k, None))
+    u1, v1 = xp.index(u, first), xp.index(v, first)
+    tv, tu = xp.matmul(t, v1), xp.matmul(mh_of(xp, t), u1)
+    own = xp.matmul(mh_of(xp, u1), tv)
+    both, apart = own + mh_of(xp, own), own - mh_of(xp, own)
+    both = both * xp.inverse_gaps(s, both, both * 0.0, s * 0.0, -1.0) * 0.5
+    apart = apart * xp.inverse_gaps(s, apart, apart * 0.0, s * 0.0, 1.0) * 0.5
+    turned = []
+    for x, x1, inner, push in (
+        (u, u1, both + apart, tv - xp.matmul(u1, own)),
+        (v, v1, both - apart, tu - xp.matmul(v1, mh_of(xp, own))),
+    ):
+        r = xp.matmul(x1, inner)
+        if x.shape[-2] > k:
+            beyond = push * row(xp, xp.inverse_sizes(s, push))
+            r = r + beyond
+            if x.shape[-1] > k:
+                rest = xp.index(x, others)
+                r = xp.cat([r, -xp.matmul(x1, xp.matmul(mh_of(xp, beyond), rest))], len(x.shape) - 1)
+        turned.append(r)
+    return [turned[0], xp.real(diagonal_of(xp, own)), mh_of(xp, turned[1])]
+
+
 def _j_svdvals(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
     u, _, vh = xp.svd(a, False)
     return xp.real(_columns_product(xp, u, xp.matmul(ts[0], mh_of(xp, vh))))
@@ -459,12 +495,12 @@ define("largest", "constant", _largest, batch=batching.leading, samples=of_value
 _eig_op = define(
     "eig", "general", _eig, (_d_eig,), outputs=2, differentiable=2, absent=True,
     singular=True, matrices=True, params=("real", "checked"),
-    display="LinalgEig", batch=batching.leading, samples=regular(False, False, real=(True, False)),
+    display="LinalgEig", jvp=_j_eig, batch=batching.leading, samples=regular(False, False, real=(True, False)),
 )  # fmt: skip
 _svd_op = define(
     "svd", "general", lapack.svd, (_d_svd,), outputs=3, differentiable=3, absent=True,
     singular=True, matrices=True, params=("full",),
-    display="LinalgSvd", batch=batching.leading, samples=DECOMPOSED,
+    display="LinalgSvd", jvp=_j_svd, batch=batching.leading, samples=DECOMPOSED,
 )  # fmt: skip
 
 _eigvalsh = define(

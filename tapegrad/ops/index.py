@@ -16,7 +16,7 @@ from ..core import alias, rules
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, wrap
-from . import batching
+from . import batching, lookup
 from .define import define
 from .operands import filling, tensor, to_dtype
 from .samples import Sample, complex_uniform, of_values, uniform
@@ -34,7 +34,10 @@ SPARSE = 8  # more elements than this for each that is touched: the others are l
 
 
 def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
-    """The index as a tuple of ints, slices, None, Ellipsis and int64 arrays; whether it is basic (gives a view)."""
+    """The index as a tuple of ints, slices, None, Ellipsis and int64 arrays; whether it is basic (gives a view).
+
+    What has other values for each sample of a running vmap stays a tensor.
+    """
     if type(index) is list and len(index) < 32 and any(isinstance(i, LISTED) or i is None or i is Ellipsis for i in index):
         index = tuple(index)  # as PyTorch takes a list that holds more than numbers
     items = index if type(index) is tuple else (index,)
@@ -46,6 +49,13 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
     for i in items:
         if isinstance(i, Box):
             alias.sync_only(i) if i._st is not None else None
+            if lookup.is_batched(i) and not is_inexact(i._d.dtype):
+                whole = i._d.dtype.kind != "b" and i._d.dtype != np.uint8
+                result += [to_dtype(i, np.dtype(np.int64))] if whole else lookup.true_indices(i != 0)
+                if not whole:
+                    _check_mask(i._d, result, shape)
+                basic = False
+                continue
             i = i._d.astype(bool) if i._d.dtype == np.uint8 else i._d  # as in PyTorch, bytes are a mask
             if is_inexact(i.dtype):
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -344,9 +354,14 @@ def getitem(x: Any, index: Any) -> Any:
     try:
         if basic:
             return alias.view(x, TABLE["index"], key)
-        return TABLE["index"].call(x, key)
+        return shown("index", x, key)
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
+
+
+def shown(name: str, x: Any, key: Any) -> Any:
+    """What an index shows, by the record of that name."""
+    return lookup.read(x, key) if lookup.varies(key) else TABLE[name].call(x, key)
 
 
 def index_error(shape: tuple[int, ...], key: Index, cause: Exception) -> Exception:
@@ -359,11 +374,17 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     """x[index] = value, in place; the value is broadcast and converted to x's dtype."""
     if x._st is not None:
         alias.sync_only(x)
-    key, _ = canonical(index, x._d.shape)
     given = value._d if isinstance(value, Box) else value
     if isinstance(given, np.ndarray) and given.dtype.kind == "c" and x._d.dtype.kind != "c":
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
     v = filling(value, x._d.dtype)
+    if (mask := _mask_of(x, index, v)) is not None:
+        alias.inplace(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
+        return
+    key, _ = canonical(index, x._d.shape)
+    if lookup.varies(key):
+        write_into(x, Write("index_put", key, v))
+        return
     try:
         shape = form_of(x._d)[key].shape
     except (IndexError, ValueError) as e:
@@ -372,6 +393,24 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if extra > 0 and set(v._d.shape[:extra]) == {1}:
         v = TABLE["reshape"].call(v, v._d.shape[extra:])
     alias.put(x, key, v, TABLE["index_put"])
+
+
+def _mask_of(x: Any, index: Any, v: Any) -> Any:
+    """The mask, in x's rank, of a write of one value (or row) to all its places, where it differs between samples."""
+    mask = index[0] if type(index) is tuple and len(index) == 1 else index
+    if not lookup.is_batched(mask) or mask._d.dtype.kind != "b":
+        return None
+    shape, full = mask._d.shape, x._d.shape
+    if shape != full[: len(shape)] or len(v._d.shape) > len(full) - len(shape):
+        return None
+    return TABLE["reshape"].call(mask, (*shape, *(1,) * (len(full) - len(shape))))
+
+
+def _index_of(name: str, index: Any, copy: bool = True) -> Any:
+    """An index of integers: an int64 array; a tensor where it has other values for each sample of a running vmap."""
+    if not lookup.is_batched(index) or index._d.dtype.kind not in "iu":
+        return _int_index(name, index, copy)
+    return to_dtype(index, np.dtype(np.int64))
 
 
 def _int_index(name: str, index: Any, copy: bool = True) -> Any:
@@ -383,8 +422,9 @@ def _int_index(name: str, index: Any, copy: bool = True) -> Any:
 
 
 def _in_range(name: str, index: Any, size: int, dim: int, kind: type[Exception] = IndexError, first: str = "") -> Any:
-    if index.size and (index.min() < -size or index.max() >= size):
-        bad = int(index.max() if index.max() >= size else index.min())
+    known = lookup.values(index)
+    if known.size and (known.min() < -size or known.max() >= size):
+        bad = int(known.max() if known.max() >= size else known.min())
         raise kind(f"{first}index {bad} is out of bounds for dimension {dim} with size {size}. In {name}().")
     return index
 
@@ -400,7 +440,7 @@ def line_of(x: Any) -> Any:
 
 def _vector(name: str, index: Any, size: int, dim: int) -> Any:
     """A 1-D index (a 0-dim one counts as one) into a dimension."""
-    i = _int_index(name, index)
+    i = _index_of(name, index)
     if i.ndim > 1:
         raise IndexError(f"{name}(): Index is supposed to be a vector, but got {i.ndim} dimensions")
     return _in_range(name, i.reshape(-1), size, dim, first=BEFORE.get(name, ""))
@@ -411,20 +451,20 @@ def _vector(name: str, index: Any, size: int, dim: int) -> Any:
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
     x = line_of(tensor(input))
-    i = _int_index("gather", index, copy=False)  # its places are a copy
+    i = _index_of("gather", index, copy=False)  # its places are a copy
     d = dim_of(dim, len(shape_of(x)))
     key = _grid_key("gather", "input", x._d.shape, d, i.reshape(1) if not i.ndim else i)
-    result = TABLE["gather"].call(x, key)
+    result = shown("gather", x, key)
     return result if i.ndim else TABLE["reshape"].call(result, ())
 
 
 def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> Places:
     """The places that an index of gather and scatter names, after PyTorch's checks."""
     if i.ndim != len(shape):
-        if not i.size:
+        if not math.prod(i.shape):
             return Places(i)
         raise RuntimeError(f"Index tensor must have the same number of dimensions as {argument} tensor")
-    if i.size and any(n > m for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d):
+    if math.prod(i.shape) and any(n > m for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d):
         at = next(k for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d and n > m)
         raise RuntimeError(
             f"Size does not match at dimension {at} expected index {list(i.shape)} to be no larger than self {list(shape)} "
@@ -436,8 +476,7 @@ def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) 
 def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
     """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
     steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    at = np.where(i < 0, i + shape[d], i) if i.size and i.min() < 0 else i
-    at = at * steps[d]
+    at = lookup.from_zero(i, shape[d]) * steps[d]
     for k, n in enumerate(i.shape):
         if k != d and n > 1:
             at += (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
@@ -449,10 +488,10 @@ def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
     x = tensor(input)
-    i = _int_index("take_along_dim", indices)
+    i = _index_of("take_along_dim", indices)
     if dim is None:
         line = TABLE["reshape"].call(x, (x._d.size,))
-        return TABLE["take_along_dim"].call(line, (_in_range("take_along_dim", i.reshape(-1), line._d.size, 0),))
+        return shown("take_along_dim", line, (_in_range("take_along_dim", i.reshape(-1), line._d.size, 0),))
     x, i = line_of(x), i.reshape(1) if not i.ndim else i
     shape = shape_of(x)
     if i.ndim != len(shape):
@@ -466,30 +505,28 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
         full = np.broadcast_shapes(*across)
     except ValueError:
         raise errors.broadcast_mismatch("torch.take_along_dim", *across) from None
-    i = np.broadcast_to(i, (*full[:d], i.shape[d], *full[d + 1 :]))
+    wide = (*full[:d], i.shape[d], *full[d + 1 :])
+    i = TABLE["expand"].call(i, wide) if isinstance(i, Box) else np.broadcast_to(i, wide)
     whole = (*full[:d], shape[d], *full[d + 1 :])
     x = TABLE["expand"].call(x, whole) if whole != shape else x
-    return TABLE["take_along_dim"].call(x, _places_along(whole, d, _in_range("take_along_dim", i, shape[d], d)))
+    return shown("take_along_dim", x, _places_along(whole, d, _in_range("take_along_dim", i, shape[d], d)))
 
 
 @with_out
 def take(input: Any, index: Any) -> Any:
     """Elements of the flattened input at any indices, in the index's shape."""
     x = tensor(input)
-    i = _int_index("take", index)
+    i = _index_of("take", index)
     shape_of(x)
-    return TABLE["take"].call(x, _flat_places("take", i, x._d.size))
+    return shown("take", x, _flat_places("take", i, x._d.size))
 
 
 def _flat_places(name: str, i: Any, size: int) -> Places:
-    if i.size:
-        low = i.min()
-        if low < -size or i.max() >= size:
-            bad = int(i.max() if i.max() >= size else low)
-            raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements. In {name}().")
-        if low < 0:
-            i = np.where(i < 0, i + size, i)
-    return Places(i)
+    known = lookup.values(i)
+    if known.size and (known.min() < -size or known.max() >= size):
+        bad = int(known.max() if known.max() >= size else known.min())
+        raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements. In {name}().")
+    return Places(lookup.from_zero(i, size))
 
 
 @numpy_names
@@ -501,9 +538,9 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     line = line_of(x)
     d = dim_of(dim, len(shape))
     i = _vector("index_select", index, line._d.shape[d], d)
-    if not shape and i.size != 1:
-        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {i.size} value(s)")
-    result = TABLE["index_select"].call(line, ((slice(None),) * d + (i,)))
+    if not shape and len(i) != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {len(i)} value(s)")
+    result = shown("index_select", line, ((slice(None),) * d + (i,)))
     return result if shape else TABLE["reshape"].call(result, ())
 
 
@@ -526,6 +563,8 @@ def written(x: Any, write: Write) -> Any:
     if not shape_of(x):
         return TABLE["reshape"].call(written(line_of(x), write), ())
     try:
+        if lookup.varies(write.key):
+            return lookup.write(x, write.value, write.key, "add" if write.op.endswith("add") else "put")
         return TABLE[write.op].call(x, write.value, write.key)
     except (IndexError, ValueError, RuntimeError) as e:
         raise errors.index_failed(write.op, shape_of(x), e) from None
@@ -533,7 +572,11 @@ def written(x: Any, write: Write) -> Any:
 
 def write_into(x: Any, write: Write) -> Any:
     """Write over a part of x in place; returns x."""
-    alias.put(unsqueeze(x, 0) if not shape_of(x) else x, write.key, write.value, TABLE[write.op])
+    line = x if shape_of(x) else unsqueeze(x, 0)
+    if lookup.varies(write.key):
+        alias.inplace(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
+    else:
+        alias.put(line, write.key, write.value, TABLE[write.op])
     return x
 
 
@@ -560,7 +603,7 @@ def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
     """The write of scatter and its kin, after PyTorch's checks."""
     shape = shape_of(x) or (1,)
     d = dim_of(dim, len(shape))
-    i = _int_index("scatter", index)
+    i = _index_of("scatter", index)
     i = i.reshape(1) if not i.ndim else i
     if not isinstance(src, Box):
         v = filling(src, x._d.dtype)
@@ -572,7 +615,7 @@ def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
             )
         v = line_of(src)
     key = _grid_key("scatter", "self", shape, d, i)
-    if isinstance(src, Box) and i.size and v._d.shape != i.shape:
+    if isinstance(src, Box) and math.prod(i.shape) and v._d.shape != i.shape:
         if v._d.ndim != i.ndim:
             raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
         if any(n > m for n, m in zip(i.shape, v._d.shape, strict=True)):
@@ -581,7 +624,7 @@ def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
                 f"no larger size than src {list(v._d.shape)}"
             )
         v = TABLE["index"].call(v, tuple([slice(0, n) for n in i.shape]))
-    elif isinstance(src, Box) and not i.size:
+    elif isinstance(src, Box) and not math.prod(i.shape):
         v = wrap(np.zeros((), x._d.dtype))
     return Write(op, key, v)
 
@@ -614,9 +657,9 @@ def sliced_source(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple
             f"source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{list(shape)} source.shape = {list(got)}. In {name}()."
         )
-    if i.size != (got[d] if got else 1):
+    if len(i) != (got[d] if got else 1):
         raise IndexError(
-            f"{name}_(): Number of indices ({i.size}) should be equal to source.size(dim) ({got[d] if got else 1})"
+            f"{name}_(): Number of indices ({len(i)}) should be equal to source.size(dim) ({got[d] if got else 1})"
         )
     return (slice(None),) * d + (i,), line_of(v)
 
@@ -653,11 +696,11 @@ def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> W
 
 
 def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Write:
-    i, v = _int_index("put_", index), _source("put", x, source)
-    if v._d.size != i.size:
+    i, v = _index_of("put_", index), _source("put", x, source)
+    if v._d.size != math.prod(i.shape):
         raise IndexError(
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
-            f"{v._d.size}, index.numel() = {i.size}"
+            f"{v._d.size}, index.numel() = {math.prod(i.shape)}"
         )
     places = _flat_places("put_", i.reshape(-1), math.prod(shape_of(x)))
     return Write("index_add" if accumulate else "put", places, TABLE["reshape"].call(v, (v._d.size,)))
@@ -671,7 +714,7 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Write:
             f"{errors.dtype_name(v._d.dtype)}"
         )
     key = _mask_index(line_of(x), mask, "masked_scatter")
-    n = key.at.size
+    n = math.prod(key.at.shape)
     if v._d.size < n:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     return Write("masked_scatter", key, TABLE["index"].call(TABLE["reshape"].call(v, (v._d.size,)), (slice(0, n), Ellipsis)))
@@ -761,6 +804,8 @@ def _mask_index(x: Any, mask: Any, name: str) -> Places:
     shape_of(m)
     if m._d.dtype.kind != "b":
         raise errors.mask_dtype(name, m._d.dtype)
+    if lookup.is_batched(m):
+        return Places(lookup.true_places(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
     try:
         return Places(np.flatnonzero(np.broadcast_to(m._d, shape_of(x))))
     except ValueError:
@@ -799,7 +844,7 @@ def masked_select(input: Any, mask: Any) -> Any:
     x, m = tensor(input), tensor(mask)
     shape = _common_shape("masked_select", m, x)
     x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
-    return TABLE["masked_select"].call(line_of(x), _mask_index(line_of(x), m if shape else line_of(m), "masked_select"))
+    return shown("masked_select", line_of(x), _mask_index(line_of(x), m if shape else line_of(m), "masked_select"))
 
 
 def fill(input: Any, value: Any) -> Any:
@@ -834,6 +879,9 @@ def _raw(a: Any) -> Any:
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
+    if lookup.is_batched(input) and input._d.ndim:
+        found = lookup.true_indices(input != 0)
+        return tuple(found) if as_tuple else TABLE["stack"].call(found, 1)
     x = _raw(input)
     found = np.nonzero(np.atleast_1d(x))
     if as_tuple:

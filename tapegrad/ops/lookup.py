@@ -57,7 +57,7 @@ def numbered(index: Any, n: int, batched: bool, rows: int) -> Any:
     return TABLE["add"].call(index, wrap(starts.reshape(n, *(1,) * (index._d.ndim - batched))))
 
 
-def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+def several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     x, *values = [batching.spread(a, n, b) for a, b in zip(args[:-1], batched[:-1], strict=True)]
     _, rows, width = x._d.shape
     index = numbered(args[-1], n, batched[-1], rows)
@@ -71,27 +71,41 @@ def _stays_several(op: Op, n: int, args: list[Any], batched: list[bool], params:
 INDEX = np.array([[2, 0], [3, 2]])
 
 
-def _written() -> Iterator[Sample]:
+def written() -> Iterator[Sample]:
     yield Sample((uniform((4, 3)), uniform((2, 2, 3), seed=1), INDEX))
     yield Sample((uniform((4, 1)), uniform((0, 1)), np.zeros(0, np.int64)))
 
 
 def _emptied() -> Iterator[Sample]:
-    for x, _, index in [s.arrays for s in _written()]:
+    for x, _, index in [s.arrays for s in written()]:
         yield Sample((x, index))
 
 
 define(
     "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None), arity=3,
-    batch=_several, samples=_written, display="IndexPut",
+    batch=several, samples=written, display="IndexPut",
 )  # fmt: skip
 define(
     "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None), arity=2,
-    batch=_several, samples=_emptied, display="IndexFill",
+    batch=several, samples=_emptied, display="IndexFill",
 )  # fmt: skip
 define(
     "stays", "constant", _stays, params=("rows",), batch=_stays_several,
     samples=lambda: iter([Sample((INDEX,), (4,))]),
+)  # fmt: skip
+
+
+
+def _true_places(mask: Any, lead: int, count: int) -> Any:
+    """Places of the true elements, `count` in each of the flattened masks of so many leading dimensions."""
+    shape = mask.shape[:lead]
+    return np.nonzero(mask.reshape(math.prod(shape), -1))[1].reshape(*shape, count)
+
+
+define(
+    "true_places", "constant", _true_places, params=("lead", "count"),
+    batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]),
+    samples=lambda: iter([Sample((INDEX > 1,), (1, 1)), Sample((INDEX > 0,), (0, 3))]),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------- reading, writing
@@ -100,6 +114,25 @@ define(
 def is_batched(t: Any) -> bool:
     """Whether a tensor has other values for each sample of a running vmap."""
     return isinstance(t, Box) and type(t._d) is Shadow
+
+
+def true_places(mask: Any) -> Any:
+    """Places of the true elements of a flattened mask; the samples run in a loop unless all have the same number."""
+    counts = bottom(mask).reshape(-1, mask._d.size).sum(1)
+    if counts.min() != counts.max():
+        raise mask._d.level.need_loop()
+    return TABLE["true_places"].call(mask, 0, int(counts[0]))
+
+
+def true_indices(mask: Any) -> list[Any]:
+    """Indices of the true elements of a mask, one tensor a dimension."""
+    if not mask._d.ndim:
+        raise mask._d.level.need_loop()
+    places, found = true_places(mask), []
+    for n in reversed(mask._d.shape):
+        found.append(places % n)
+        places = places // n
+    return found[::-1]
 
 
 def values(index: Any) -> Any:
@@ -119,7 +152,7 @@ class Table(NamedTuple):
     """How an index looks at a tensor.
 
     Attributes:
-        basic: slices and new dimensions, to be applied first.
+        basic: slices and new dimensions, to be applied first; empty if there are none.
         order: of the dimensions then: those that are indexed first.
         sizes: of these, and of the others.
         rows: tensor of the place in the indexed dimensions.
@@ -162,7 +195,8 @@ def table(x: Any, key: tuple[Any, ...]) -> tuple[Any, Table]:
     full = [*key[:place], *[ALL] * (x._d.ndim - taken), *key[place + 1 :]]
     at = [k for k, i in enumerate(full) if i is not None and not isinstance(i, slice)]
     basic = tuple([ALL if k in at else i for k, i in enumerate(full)])
-    y = TABLE["index"].call(x, (*basic, Ellipsis)) if any(i is None or i != ALL for i in basic) else x
+    basic = (*basic, Ellipsis) if any(i is None or i != ALL for i in basic) else ()
+    y = TABLE["index"].call(x, basic) if basic else x
     shape = y._d.shape
     rest = [k for k in range(len(shape)) if k not in at]
     apart = at[-1] - at[0] >= len(at)
@@ -181,29 +215,36 @@ def table(x: Any, key: tuple[Any, ...]) -> tuple[Any, Table]:
 def flat_table(x: Any, rows: Any) -> tuple[Any, Table]:
     """Single elements, by their places in the flattened tensor."""
     n = x._d.size
-    return TABLE["reshape"].call(x, (n,)), Table((ALL,), (0,), ((n,), ()), rows, 0)
+    return TABLE["reshape"].call(x, (n,)), Table((), (0,), ((n,), ()), rows, 0)
 
 
-def read(y: Any, table: Table) -> Any:
+def look(x: Any, key: Any) -> tuple[Any, Table]:
+    """What an index is applied to, and how it looks at it."""
+    return table(x, key) if isinstance(key, tuple) else flat_table(x, key.at)
+
+
+def varies(key: Any) -> bool:
+    """Whether an index has other values for each sample of a running vmap."""
+    return any(map(is_batched, key)) if isinstance(key, tuple) else is_batched(key.at)
+
+
+def read(x: Any, key: Any) -> Any:
     """What an index shows."""
-    found = TABLE["embedding"].call(table.of(y), table.rows, None)
-    found = TABLE["reshape"].call(found, (*table.rows._d.shape, *table.sizes[1]))
-    return permuted(found, inverse(table.front()))
+    y, t = look(x, key)
+    found = TABLE["embedding"].call(t.of(y), t.rows, None)
+    found = TABLE["reshape"].call(found, (*t.rows._d.shape, *t.sizes[1]))
+    return permuted(found, inverse(t.front()))
 
 
-def write(x: Any, y: Any, table: Table, value: Any, add: bool) -> Any:
-    """x with a value written, or added, where an index looks."""
-    rows, call = table.of(y), TABLE["reshape"].call
-    shape = table.result()
+def write(x: Any, value: Any, key: Any, how: str) -> Any:
+    """x with a value put, added or reduced ("amax", "amin") into where an index looks."""
+    y, t = look(x, key)
+    rows, call, shape = t.of(y), TABLE["reshape"].call, t.result()
     v = value if value._d.shape == shape else TABLE["expand"].call(value, shape)
-    v = call(permuted(v, table.front()), (*table.rows._d.shape, rows._d.shape[1]))
-    if add:
-        rows = rows + TABLE["add_rows"].call(v, table.rows, rows._d.shape[0], None)
+    v = call(permuted(v, t.front()), (*t.rows._d.shape, rows._d.shape[1]))
+    if how == "add":
+        rows = rows + TABLE["add_rows"].call(v, t.rows, rows._d.shape[0], None)
     else:
-        rows = TABLE["put_rows"].call(rows, v, table.rows)
-    y = permuted(call(rows, (*table.sizes[0], *table.sizes[1])), inverse(table.order))
-    if x._d.shape == y._d.shape:
-        return y
-    if x._d.size == y._d.size and all(i is None or i == ALL for i in table.basic):
-        return call(y, x._d.shape)
-    return TABLE["index_put"].call(x, y, (*table.basic, Ellipsis))
+        rows = TABLE[f"{how}_rows"].call(rows, v, t.rows)
+    y = permuted(call(rows, t.sizes[0] + t.sizes[1]), inverse(t.order))
+    return TABLE["index_put"].call(x, y, t.basic) if t.basic else call(y, x._d.shape)

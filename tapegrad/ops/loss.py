@@ -12,7 +12,6 @@ from .. import errors
 from ..arrays import kernels
 from ..arrays.numpy import quiet
 from ..core.level import bottom
-from ..core.modes import no_grad
 from ..core.op import TABLE
 from . import batching, create, elementwise, index, shape
 from . import reduce as sums
@@ -169,9 +168,7 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    v = v.clone()
-    with no_grad():
-        v.clamp_(min=eps)
+    v = elementwise.where(v < eps, v + (eps - v).detach(), v)
     losses = (elementwise.log(v) + elementwise.square(x - y) / v) * 0.5
     return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 

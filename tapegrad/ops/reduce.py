@@ -430,9 +430,11 @@ def _scan_back(xp: Any, g: Any, a: Any, dim: int) -> Any:
     return xp.flip(xp.linear_scan(xp.flip(xp.conj(xp.shift(a, dim, -1, 0.0)), dims), xp.flip(g, dims), dim), dims)
 
 
-define("shift", "linear", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),),
+# with a fill other than 0 it is not linear
+define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), wide=False,
+       jvp=lambda xp, ts, ans, x, dim, by, fill: xp.shift(ts[0], dim, by, 0.0),
        params=("dim", "by", "fill"), batch=along,
-       samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 0.0)), complex_too=True))  # fmt: skip
+       samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 2.0)), complex_too=True))  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),

@@ -9,9 +9,9 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box, wrap
-from . import batching
+from . import batching, lookup
 from .define import define
-from .index import WRITES, Index, Places, add_into, grid_write, line_of, sliced_source, written
+from .index import WRITES, Index, Places, Write, add_into, grid_write, line_of, sliced_source, written
 from .operands import tensor
 from .samples import cases, joined, of_values
 from .shape import numpy_names, shape_of, with_out
@@ -65,6 +65,32 @@ for _name, _ufunc in (("scatter_amax", np.maximum), ("scatter_amin", np.minimum)
         batch=batching.changed, display="ScatterReduce",
     )  # fmt: skip
 
+
+
+# The same at rows of a table, whose numbers are an operand.
+
+
+def _row_ties(xp: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
+    ties = xp.tie(v, xp.embedding(ans, index, None))
+    return xp.tie(x, ans) + xp.add_rows(ties, index, x.shape[0], None)
+
+
+def _d_kept_row(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
+    return g / _row_ties(xp, ans, x, v, index) * xp.tie(x, ans)
+
+
+def _d_scattered_row(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
+    share = xp.embedding(g / _row_ties(xp, ans, x, v, index), index, None)
+    return share * xp.tie(v, xp.embedding(ans, index, None))
+
+
+for _name, _ufunc in (("amax_rows", np.maximum), ("amin_rows", np.minimum)):
+    define(
+        _name, "general", lambda x, v, index, _at=_ufunc.at: _extreme(_at)(x, v, (index,)),
+        (_d_kept_row, _d_scattered_row, None), arity=3, batch=lookup.several, display="ScatterReduce",
+        samples=lookup.written,
+    )  # fmt: skip
+
 # ----------------------------------------------------------------------------------------------------------- reductions
 
 
@@ -92,26 +118,30 @@ def _products(x: Any, v: Any, places: Any, include_self: bool) -> Any:
 
 def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
     """x, of at least one dimension, with v reduced into it at the places of an advanced index."""
-    shape = x._d.shape
+    shape, dtype, extreme = x._d.shape, x._d.dtype, how in ("amax", "amin")
+    if extreme and dtype.kind == "c":
+        raise errors.not_implemented_for(f"scatter_gather_tensor_cpu_reduce_{how}", dtype)
+    varies = lookup.varies(key)
+    if not include_self and (varies or how in ("sum", "mean")):
+        x = written(x, Write("index_put", key, wrap(np.full((), _lowest(dtype, how) if extreme else how == "prod", dtype))))
     if how in ("sum", "mean"):
-        total = TABLE["scatter_add"].call(x if include_self else TABLE["zero_at"].call(x, key), v, key)
+        total = written(x, Write("scatter_add", key, v))
         if how == "sum":
             return total
-        count = np.full(shape, int(include_self))
-        add_into(count, np.ones(v._d.shape, np.int64), key)
-        count = wrap(np.maximum(count, 1).astype(x._d.dtype))
-        return total // count if x._d.dtype.kind in "iu" else total / count
+        count = wrap(np.full(shape, int(include_self)))
+        count = written(count, Write("scatter_add", key, wrap(np.ones(v._d.shape, np.int64))))
+        count = TABLE["cast"].call(TABLE["maximum"].call(count, 1), dtype)
+        return total // count if dtype.kind in "iu" else total / count
+    if varies and extreme:
+        return lookup.write(x, v, key, how)
     places = key.at if isinstance(key, Places) else np.arange(x._d.size).reshape(shape)[key]
     x, v = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v))
     places = places.reshape(-1)
     if how == "prod":
         result = _products(x, v, places, include_self)
     else:
-        if x._d.dtype.kind == "c":
-            raise errors.not_implemented_for(f"scatter_gather_tensor_cpu_reduce_{how}", x._d.dtype)
         if not include_self:
-            lowest = _lowest(x._d.dtype, how)
-            x = TABLE["index_put"].call(x, wrap(np.full((), lowest, x._d.dtype)), (places,))
+            x = TABLE["index_put"].call(x, wrap(np.full((), _lowest(dtype, how), dtype)), (places,))
         result = TABLE[f"scatter_{how}"].call(x, v, (places,))
     return TABLE["reshape"].call(result, shape)
 

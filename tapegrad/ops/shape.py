@@ -1089,9 +1089,14 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
     if min(full, default=0) < 0:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(full)} and strides={list(steps)}")
-    own, base, root = alias.layers(x) if isinstance(x._d, np.ndarray) else (x._d,) * 3
-    whole = own is root and own.flags.c_contiguous
-    at, count = (0, own.size) if whole else place_in(own, root, own.itemsize)
+    if alias.lifted(x):
+        x, at = _looked_at(x)
+        own = base = root = x._d
+        whole, count, order = True, own.size, memory_order(own)
+    else:
+        own, base, root = alias.layers(x)
+        whole, order = own is root and own.flags.c_contiguous, tuple(range(own.ndim))
+        at, count = (0, own.size) if whole else place_in(own, root, own.itemsize)
     offset = at if storage_offset is None else operator.index(storage_offset)
     last = -1 if 0 in full else offset + builtins_sum([(n - 1) * k for n, k in zip(full, steps, strict=True)])
     if offset < 0 or last >= count:
@@ -1101,7 +1106,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             f"requiring a storage size of {(last + 1) * step} are out of bounds for storage of size {count * step}"
         )
     if whole:
-        return _view(x, "as_strided", full, steps, offset, tuple(range(own.ndim)))
+        return _view(x, "as_strided", full, steps, offset, order)
     if base.dtype == own.dtype:
         of_base, view_it = x, alias.view_of_base
     elif own.dtype.kind == "c":
@@ -1123,6 +1128,17 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     line = restrided(root.view(own.dtype), (count,), (own.itemsize,))
     places = _strided(np.arange(count), own.shape, tuple([n // own.itemsize for n in own.strides]), at)
     return TABLE["as_strided"].call(TABLE["index_put"].call(wrap(line.copy()), x, (places,)), full, steps, offset, (0,))
+
+
+def _looked_at(x: Any) -> tuple[Any, int]:
+    """The tensor that one inside a forward transform is a view of, which stands for the block, and where x begins there."""
+    part, chain = x, ()
+    while alias.lifted(x) and x._st.base is not None and x._st.base[0]._d.dtype == part._d.dtype:
+        x, op, params, _ = x._st.base
+        chain = ((op.name, params), *chain)
+    shape = shape_of(x)
+    places = _follow(np.arange(prod(shape)).reshape(shape), chain)
+    return x, int(places.reshape(-1)[0]) if places.size else 0
 
 
 def place_in(part: Any, block: Any, unit: int) -> tuple[int, int]:
@@ -1349,7 +1365,8 @@ def _taken_back(widths: Any) -> Any:
 define(
     "constant_pad", "general", _constant_pad,
     (lambda xp, g, ans, x, widths, value: xp.constant_pad(g, _taken_back(widths), 0.0),), params=("widths", "value"),
-    display="ConstantPadNd", wide=False, batch=Lifted(batching.widened),
+    jvp=lambda xp, ts, ans, x, widths, value: xp.constant_pad(ts[0], widths, 0.0), display="ConstantPadNd", wide=False,
+    batch=Lifted(batching.widened),
     samples=cases(
         ((2, 3), (((0, 0), (1, 2)), 0.0)), ((3, 4), (((-1, 1), (2, -3)), 2.5)), ((0, 2), (((1, 0), (0, 0)), 1.0)),
         complex_too=True,

@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, saved
+from ..core.level import LEVEL
 from ..core.record import Box, Extra, wrap
 from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import Entry, line_of, next_slot, op_of
@@ -145,7 +146,9 @@ class Counting(saved.Packing):
     def packed(self, slot: int, entry: Entry) -> Entry:
         if self.frame.debug and entry[0] >= 0:
             self.origin = "{} at {}:{}".format(op_of(entry).name, *line_of(entry))
-        return super().packed(slot, entry)
+        packed = super().packed(slot, entry)
+        self.origin = "argument"
+        return packed
 
     def count(self, array: Any) -> int:
         self.run.append((array.shape, array.dtype, self.origin))
@@ -194,6 +197,8 @@ def checkpoint(
 ) -> Any:
     """function(*args, **kwargs), computed again in every backward pass instead of keeping what it saves.
 
+    Inside vmap and forward transforms, whose values cannot be computed again later, everything is kept.
+
     Args:
         function: what to run; it must do the same when it runs again.
         args: its arguments. Tensors among them are kept as they are now.
@@ -215,7 +220,7 @@ def checkpoint(
     preserve = kwargs.pop("preserve_rng_state", True)
     if determinism_check not in DETERMINISM:
         raise ValueError(f"determinism_check should be one of {list(DETERMINISM)}, but got {determinism_check}")
-    if not is_recording():
+    if not is_recording() or LEVEL.get() is not None:
         return function(*args, **kwargs)
     forward, recompute = context_fn()
     frame = Frame(function, args, kwargs, recompute, preserve)

@@ -1,0 +1,266 @@
+"""Forward mode in PyTorch's style: dual tensors, which carry a tangent along through operations.
+
+Inside `dual_level()` a tensor made by `make_dual` has a value and a derivative along one direction; `unpack_dual` reads both
+off a result. Backward passes see duals as what they are made of: `unpack_dual(y).tangent.backward()` differentiates the
+derivative, and the gradient of a dual is a dual, whose tangent is a Hessian-vector product. Levels nest.
+
+When a level ends its tensors are plain ones.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, NamedTuple, TypeVar
+
+from ..core import alias
+from ..core.batch import Batch
+from ..core.forward import Dual, zeros_of
+from ..core.fresh import synced
+from ..core.kinds import is_inexact
+from ..core.level import LEVEL, Level, Lift, level_of, relabelled
+from ..core.modes import Mode
+from ..core.op import TABLE
+from ..core.record import Box, Extra, services
+from ..core.state import is_recording
+from ..tensor import Tensor
+
+T = TypeVar("T")
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+
+class UnpackedDualTensor(NamedTuple):
+    """Value and tangent of a dual tensor; the tangent of another tensor is None."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+class DualLevel(Dual):
+    """A dual level that records in the layer around it.
+
+    Attributes:
+        number: how many dual levels are around it.
+        born: its living tensors, by id.
+    """
+
+    name = "dual_level"
+    soft = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        around = innermost()
+        self.number = 0 if around is None else around.number + 1
+        self.born: dict[int, weakref.ref[Any]] = {}
+
+    def adopt(self, t: Any) -> None:
+        key, born = id(t), self.born
+        born[key] = weakref.ref(t, lambda _: born.pop(key, None))
+
+    def beneath(self, t: Any, function: str) -> Any:
+        return self.lower(t)[0]
+
+    def close(self) -> None:
+        """End the level: what it wrote keeps the value, and loses the tangent."""
+        self.closed = True
+        leaves = {id(t): slot for ref, (_, slot, _), _ in self.written if (t := ref()) is not None and slot < 0}
+        living = [t for ref in list(self.born.values()) if (t := ref()) is not None]
+        living += [t for ref, _, _ in self.written if (t := ref()) is not None]
+        for t in living:
+            st = t._st
+            if type(st) is Lift and st.level is self:
+                lower = relabelled(synced(st.lower), leaves.get(id(t), st.lower._s))
+                t._d, t._s, t._st = lower._d, lower._s, lower._st
+                if t._st is None and st.cells is not None:
+                    t._st = Extra(st.cells)
+                if getattr(t, "_retains", 0):
+                    services.retain(t)
+        self.born.clear()
+
+
+def innermost() -> DualLevel | None:
+    """The dual level that was entered last."""
+    return nearest(LEVEL.get())
+
+
+def nearest(level: Level | None) -> DualLevel | None:
+    """The level if it is a dual level, else the first around it that is."""
+    while level is not None and not isinstance(level, DualLevel):
+        level = level.outer
+    return level
+
+
+def numbered(number: int | None) -> DualLevel | None:
+    """The dual level of a number, or the last one; None if it is not open."""
+    level = innermost()
+    while level is not None and number is not None and level.number != number:
+        level = nearest(level.outer)
+    return level
+
+
+def enter_dual_level() -> int:
+    """Open a dual level and return its number; `dual_level` is the safer way."""
+    level = DualLevel()
+    LEVEL.set(level)
+    return level.number
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the dual level that was entered last.
+
+    Raises:
+        RuntimeError: if `level` is another one, if none is open, or if a transform that was begun inside it still runs.
+    """
+    last = innermost()
+    if last is None:
+        raise RuntimeError("Dual level must be a positive number. No dual level is open.")
+    if (level is not None and level != last.number) or LEVEL.get() is not last:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    LEVEL.set(last.outer)
+    last.close()
+
+
+class dual_level(Mode):
+    """Context manager inside which dual tensors can be made; gives the level's number.
+
+    When it ends, its tensors are plain ones: they keep their values and lose their tangents. Levels nest: a dual of an outer
+    level may be made a dual of an inner one, for derivatives of derivatives.
+    """
+
+    def enter(self) -> DualLevel:
+        enter_dual_level()
+        return innermost()  # type: ignore[return-value]
+
+    def __enter__(self) -> int:  # type: ignore[override]
+        super().__enter__()
+        return self._previous[-1].number  # type: ignore[no-any-return]
+
+    def leave(self, previous: DualLevel) -> None:
+        LEVEL.set(previous.outer)
+        previous.close()
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A tensor of tensor's value that carries the tangent.
+
+    Both stay differentiable in reverse mode. Later writes into `tensor` do not show in the dual.
+
+    Args:
+        tensor: of a floating or complex dtype.
+        tangent: of tensor's shape.
+        level: number of the dual level; the one entered last by default.
+
+    Raises:
+        RuntimeError: outside a dual level, for a tangent of another shape, or where one of them carries a tangent of the
+            level already.
+        ValueError: for another dtype.
+    """
+    if innermost() is None:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    home = numbered(level)
+    if home is None:
+        raise RuntimeError(f"Invalid level given to make_dual: {level}")
+    for t, name in ((tensor, "primal"), (tangent, "tangent")):
+        if not isinstance(t, Box):
+            raise TypeError(f"make_dual(): expected the {name} to be a Tensor, but got {type(t).__name__}")
+        if not is_inexact(synced(t)._d.dtype):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+    return joined(home, tensor, tangent)  # type: ignore[no-any-return]
+
+
+def joined(home: DualLevel, x: Any, v: Any) -> Any:
+    """The dual of two tensors; below, where they are at levels inside the dual level."""
+    top = higher(home, x, v)
+    if top is not None:
+        check_seen(top, "make_dual", v)
+        if isinstance(top, Batch):
+            return top.lift(joined(home, top.physical(x), top.physical(v)), True, linked(x))
+        (p, q), (dp, dq) = top.lower(x), top.lower(v)
+        moving = None if q is None and dq is None else joined(home, *[zeros_of(p) if t is None else t for t in (q, dq)])
+        return top.lift(joined(home, p, dp), moving, linked(x))
+    lower, payload = home.lower(x)
+    if payload is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
+            f"{home.number} is not supported."
+        )
+    direction, moving = home.lower(v)
+    if moving is not None:
+        raise RuntimeError(
+            f"Setting a forward grad that itself has a forward gradient at the same level {home.number} is not supported."
+        )
+    if direction._d.dtype != lower._d.dtype and not (direction._d.dtype.kind == "c" and lower._d.dtype.kind != "c"):
+        direction = direction.to(lower.dtype)
+    return home.lift(relabelled(lower, lower._s), relabelled(direction, direction._s), linked(x))
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """Value and tangent of a dual tensor at a level, by default the one entered last.
+
+    The tangent is None for a tensor that carries none there, and outside every level.
+
+    Raises:
+        RuntimeError: for a number that is no open level's.
+        TypeError: for another object than a tensor.
+    """
+    if not isinstance(tensor, Box):
+        raise TypeError(f"unpack_dual(): argument 'dual' must be Tensor, not {type(tensor).__name__}")
+    if innermost() is None:
+        return UnpackedDualTensor(tensor, None)
+    home = numbered(level)
+    if home is None:
+        raise RuntimeError(f"Invalid level given to unpack_dual: {level}")
+    return UnpackedDualTensor(*parted(home, synced(tensor)))
+
+
+def parted(home: DualLevel, t: Any) -> tuple[Any, Any]:
+    """Value and tangent; below, where the tensor is at a level inside the dual level."""
+    top = higher(home, t)
+    if top is None:
+        value, tangent = home.lower(t)
+        return value if value is t else relabelled(value, value._s), None if tangent is None else relabelled(tangent, tangent._s)
+    lower, payload = top.lower(t)
+    value, tangent = parted(home, lower)
+    if isinstance(top, Batch):
+        if tangent is None:
+            return t, None
+        check_seen(top, "unpack_dual", t)
+        return top.lift(value, payload), top.lift(tangent, payload)
+    moving, turning = (None, None) if payload is None else parted(home, payload)
+    if tangent is None and turning is None:
+        return t, None
+    check_seen(top, "unpack_dual", t)
+    return top.lift(value, moving), top.lift(zeros_of(value) if tangent is None else tangent, turning)
+
+
+def higher(home: DualLevel, *tensors: Any) -> Level | None:
+    """The highest level among tensors if it is inside the dual level."""
+    levels = [level for t in tensors if (level := level_of(t)) is not None and level.id > home.id]
+    top = max(levels, key=lambda level: level.id, default=None)
+    if top is not None and not isinstance(top, Batch | Dual):
+        raise RuntimeError(f"a dual level cannot be used inside {top.name} unless it was entered there")
+    return top
+
+
+def check_seen(top: Level, function: str, t: Any) -> None:
+    """Refuse what a reverse pass in the layer of a level inside the dual level would not see."""
+    if t._s and is_recording() and not top.soft:
+        raise RuntimeError(
+            f"{function}: the tensor is differentiated inside {top.name}, which was begun inside the dual level, and its "
+            "gradient would be lost. Enter the dual level inside the function."
+        )
+
+
+def linked(t: Any) -> int:
+    """A slot for a tensor of t's value and history."""
+    return alias.link(TABLE["alias"], t._s, t._d, t._d, ()) if t._s and is_recording() else 0

@@ -1,0 +1,302 @@
+"""Operations of your own: state a forward on NumPy arrays and its derivative once; the rest follows.
+
+    import numpy as np
+    import tapegrad as tg
+
+    softsign = tg.custom.elementwise(
+        "softsign",
+        lambda x: x / (1 + np.abs(x)),
+        lambda xp, ans, x: 1 / (1 + xp.abs(x)) ** 2,
+    )
+
+`softsign(x)` takes tensors, ndarrays and numbers, is differentiated to any order and in both modes, and runs under
+`tg.func.vmap`. A derivative calls tapegrad's functions through `xp` and operators, so that it can itself be differentiated;
+it names its arguments, because what it reads is what is kept for it. The laws of `tapegrad.testing` run on the samples when
+an operation is defined: a wrong derivative is an error at once. Defining a name again replaces it.
+
+Where a derivative cannot be written that way (it needs NumPy or another library) use `tg.autograd.Function`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import errors
+from .core import kinds, record
+from .core.op import Op, Rule
+from .core.record import Box
+from .ops import samples as inputs
+from .ops.samples import Sample
+from .tensor import Tensor
+
+__all__ = ["Sample", "elementwise", "general", "linear", "use"]
+
+Function = Callable[..., Tensor]
+_KEYS: dict[str, str] = {}  # names to those of the records, which tell redefinitions apart
+_COUNTS: dict[str, int] = {}  # how often a name was defined
+
+HINTS = {
+    "value": "the forward warns or gives another value when it runs a second time",
+    "vjp": "the derivative does not agree with finite differences of the forward",
+    "second_order": "the derivative is right, but not its own derivative: something in it does not go through xp",
+    "third_order": "the second derivative is right, but not the third: something in it does not go through xp",
+    "linearity": "the derivative is not linear in the cotangent g",
+    "dtypes": "the forward or the derivative changes the precision: use Python numbers as constants",
+    "purity": "the forward or the derivative writes into an argument, or gives another value when it runs a second time",
+    "saves_sufficient": "the derivative reads an array that it does not take as an argument",
+    "recorded": "the derivative computes something else on tensors than on arrays",
+    "strong_zero": "a cotangent of 0 does not stay 0",
+    "broadcasting": "the forward does not broadcast its arguments as NumPy does",
+}
+
+
+def elementwise(
+    name: str,
+    forward: Callable[..., Any],
+    *derivatives: Rule,
+    doc: str | None = None,
+    samples: Sequence[Any] | Callable[[], Any] | None = None,
+    check: bool = True,
+) -> Function:
+    """A function of each element; several arguments broadcast.
+
+    Args:
+        name: of the function and, capitalised, of its node.
+        forward: forward(*arrays, *params) on ndarrays. Integers arrive in the default dtype, 16-bit floats as float32.
+        derivatives: d(xp, ans, *arrays, *params) for each array argument: the derivative with respect to it, at each
+            element; a number where it is constant; None where there is none.
+        doc: docstring of the function.
+        samples: calls on which the laws run, each an array or a tuple of the forward's arguments, or a `Sample`; or a
+            function that gives them. Without it, values in (-2, 2) for one or two arrays.
+        check: run the laws.
+
+    Returns:
+        The function; parameters after the arrays may be given by keyword.
+
+    Raises:
+        LawError: if a law is broken; names the law and shows the numbers.
+        TypeError, ValueError: for a derivative that cannot be one.
+    """
+    if not derivatives:
+        raise ValueError(f"elementwise({name!r}) needs a derivative for each array argument; None where there is none")
+    fields: dict[str, Any] = {"integers": "float"}
+    return _define(name, "elementwise", forward, derivatives, len(derivatives), doc, samples, check, fields)
+
+
+def linear(
+    name: str,
+    forward: Callable[..., Any],
+    transpose: Callable[..., Any],
+    *,
+    doc: str | None = None,
+    samples: Sequence[Any] | Callable[[], Any] | None = None,
+    check: bool = True,
+    batch: Callable[..., Any] | None = None,
+) -> Function:
+    """A linear function of one array.
+
+    Args:
+        forward: forward(x, *params) on ndarrays.
+        transpose: transpose(g, *params) on ndarrays, for example `lambda g: A.T @ g` (for complex numbers the adjoint); or
+            transpose(xp, g, ans, x, *params) in terms of xp, which may read x.shape.
+        batch: batch(op, n, args, batched, params), see `tapegrad.core.op`; without it vmap runs sample by sample.
+        name, doc, samples, check: as for `elementwise`; the laws need samples.
+
+    Returns:
+        The function.
+
+    Raises:
+        LawError: if a law is broken, for example because transpose is not the transpose of forward.
+    """
+    rule, key = transpose, _key(name)
+    if next(iter(inspect.signature(transpose).parameters), None) != "xp":
+        back = key + ".transpose"
+
+        def rule(xp: Any, g: Any, ans: Any, x: Any, *params: Any) -> Any:
+            return getattr(xp, back)(g, *params)
+
+        def again(xp: Any, g: Any, ans: Any, x: Any, *params: Any) -> Any:
+            return getattr(xp, key)(g, *params)
+
+        record.make(Op(back, "linear", _fitted(transpose, 1), (again,), wide=True, batch=batch))
+    return _define(name, "linear", forward, (rule,), 1, doc, samples, check, {"batch": batch}, key)
+
+
+def general(
+    name: str,
+    forward: Callable[..., Any],
+    *vjps: Rule,
+    jvp: Callable[..., Any] | None = None,
+    batch: Callable[..., Any] | None = None,
+    outputs: int = 1,
+    doc: str | None = None,
+    samples: Sequence[Any] | Callable[[], Any] | None = None,
+    check: bool = True,
+) -> Function:
+    """A function of any kind.
+
+    Args:
+        forward: forward(*arrays, *params) on ndarrays; gives an array, or a tuple of `outputs` arrays.
+        vjps: v(xp, g, ans, *arrays, *params) for each array argument: the cotangent of the argument from that of the
+            result, g (a list of them for several outputs). None where there is none.
+        jvp: jvp(xp, tangents, ans, *arrays, *params): the tangent of the result from those of the arguments (None for 0);
+            without it forward mode transposes the vjps.
+        batch: batch(op, n, args, batched, params), see `tapegrad.core.op`; without it vmap runs sample by sample.
+        name, doc, samples, check: as for `elementwise`; the laws need samples.
+
+    Returns:
+        The function.
+
+    Raises:
+        LawError: if a law is broken.
+    """
+    fields: dict[str, Any] = {"jvp": jvp, "batch": batch, "outputs": outputs, "differentiable": outputs}
+    return _define(name, "general", forward, vjps, len(vjps), doc, samples, check, fields)
+
+
+def use(xp: Any, name: str) -> Callable[..., Any]:
+    """A custom operation inside a derivative, which may be its own: `use(xp, "bessel_i")(x, n - 1)`."""
+    return getattr(xp, _KEYS[name])  # type: ignore[no-any-return]
+
+
+def _key(name: str) -> str:
+    """What the record of a new definition is called."""
+    if not name.isidentifier():
+        raise ValueError(f"the name of an operation must be an identifier, not {name!r}")
+    n = _COUNTS[name] = _COUNTS.get(name, 0) + 1
+    return f"custom.{name}:{n}" if n > 1 else f"custom.{name}"
+
+
+def _define(
+    name: str, kind: str, forward: Callable[..., Any], rules: tuple[Rule, ...], arity: int, doc: str | None, samples: Any,
+    check: bool, fields: dict[str, Any], key: str | None = None,
+) -> Function:  # fmt: skip
+    signature = _signature(name, forward, arity)
+    params = list(signature.parameters.values())[arity:]
+    for i, rule in enumerate(rules):
+        _check_rule(name, i, rule, (2 if kind == "elementwise" else 3) + arity + len(params))
+    runs = forward if isinstance(forward, np.ufunc) and kind == "elementwise" else _fitted(forward, arity)
+    op = Op(
+        key or _key(name), kind, runs, rules, arity=arity, params=[p.name for p in params], singular=True, wide=True,
+        display="".join(part.capitalize() for part in name.split("_")), samples=_samples(name, arity, params, samples, kind),
+        **fields,
+    )  # fmt: skip
+    record.make(op)
+    previous = _KEYS.get(name)
+    _KEYS[name] = op.name
+    if check:
+        try:
+            _check(name, op)
+        except BaseException:
+            _KEYS.pop(name) if previous is None else _KEYS.update({name: previous})
+            raise
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if params or kwargs or len(args) != arity:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        if all([isinstance(a, Box) for a in args[:arity]]):
+            return op.call(*args)
+        result = record.slow(op, args[:arity], args[arity:])
+        if result is NotImplemented:
+            raise errors.bad_operand(name, args[:arity])
+        return result
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+def _signature(name: str, forward: Callable[..., Any], arity: int) -> inspect.Signature:
+    """Parameters of the forward: arrays first; a ufunc has nothing else."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    if isinstance(forward, np.ufunc):
+        count = forward.nin
+        signature = inspect.Signature([inspect.Parameter(f"x{i}", kind) for i in range(count)])
+    else:
+        signature = inspect.signature(forward)
+        count = len(signature.parameters)
+    if count < arity or any([p.kind is not kind for p in signature.parameters.values()]):
+        raise TypeError(
+            f"the forward of {name!r} must name its arguments, {arity} array{'s' * (arity > 1)} first, one for each "
+            f"derivative, but it is forward{signature}"
+        )
+    return signature
+
+
+def _check_rule(name: str, i: int, rule: Any, count: int) -> None:
+    if rule is None or isinstance(rule, int | float):
+        return
+    code = getattr(rule, "__code__", None)
+    if code is None:
+        raise TypeError(f"derivative {i} of {name!r} must be a Python function, a number or None, not {type(rule).__name__}")
+    if code.co_flags & inspect.CO_VARARGS and code.co_argcount <= count:
+        return
+    if code.co_argcount != count:
+        raise TypeError(
+            f"derivative {i} of {name!r} must take {count} arguments, (xp, ans, *arrays, *params) of an elementwise operation, "
+            f"(xp, g, ans, *arrays, *params) of another, but it takes {code.co_argcount}"
+        )
+
+
+def _fitted(forward: Callable[..., Any], arity: int) -> Callable[..., Any]:
+    """The forward with its results in the arguments' precision."""
+
+    def fit(r: Any, dtype: Any) -> Any:
+        r = np.asarray(r)
+        if dtype is None or not kinds.is_inexact(r.dtype):
+            return r
+        if r.dtype.kind == "c" and dtype.kind != "c":
+            dtype = np.result_type(dtype, np.complex64)
+        return r.astype(dtype, copy=False) if r.dtype.kind == dtype.kind else r
+
+    def run(*args: Any) -> Any:
+        r = forward(*args)
+        given = [a.dtype for a in args[:arity] if isinstance(a, np.ndarray) and kinds.is_inexact(a.dtype)]
+        dtype = np.result_type(*given) if given else None
+        return tuple([fit(v, dtype) for v in r]) if isinstance(r, tuple) else fit(r, dtype)
+
+    return run
+
+
+def _samples(
+    name: str, arity: int, params: list[inspect.Parameter], samples: Any, kind: str
+) -> Callable[[], Iterator[Sample]] | None:
+    """The samples in the record's form."""
+    if samples is None:
+        defaults = tuple([p.default for p in params])
+        if kind != "elementwise" or arity > 2 or inspect.Parameter.empty in defaults:
+            return None
+        some = inputs.REAL if arity == 1 else inputs.pairs()
+        return lambda: iter([Sample(s.arrays, defaults, s.smooth) for s in some()])
+
+    def given() -> Iterator[Sample]:
+        for item in samples() if callable(samples) else samples:
+            if isinstance(item, Sample):
+                yield item
+            else:
+                args = item if isinstance(item, tuple) else (item,)
+                arrays = [a.detach().numpy() if isinstance(a, Tensor) else np.asarray(a) for a in args[:arity]]
+                yield Sample(tuple(arrays), tuple(args[arity:]) + tuple([p.default for p in params[len(args) - arity :]]))
+
+    return given
+
+
+def _check(name: str, op: Op) -> None:
+    """Run the laws on the samples."""
+    from . import testing
+
+    if op.samples is None:
+        raise ValueError(f"the laws need samples=[...] of the arguments of {name!r}; check=False goes without")
+    try:
+        testing.check(op, testing.LAWS)
+    except testing.LawError as e:
+        text = str(e).split("\n  repeat:")[0].replace(f"op {op.name} ({op.kind})", f"{op.kind} operation {name!r}")
+        hint = HINTS.get(e.law)
+        raise testing.LawError(e.law, name, text + (f"\n  meaning:  {hint}" if hint else "")) from None

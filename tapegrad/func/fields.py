@@ -1,0 +1,99 @@
+"""Divergence and curl of vector fields."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.forward import Dual
+from ..core.record import Box, wrap
+from ..core.rules import arrays
+from ..ops import shape
+from .jacobian import batched
+from .reverse import converted, kind_of, source_of
+
+
+def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, api: str) -> Any:
+    """d f_j / d x_i at every point, of shape (n, *points, m): one forward pass with a tangent for each coordinate."""
+    if not x._d.ndim:
+        raise RuntimeError(f"{api}: Expected points of shape (..., n), got a tensor without dimensions")
+    n = x._d.shape[-1]
+
+    def push(tangent: Any) -> list[Any]:
+        with Dual() as level:
+            y = f(level.lift(x, tangent), *args, **kwargs)
+            if not isinstance(y, Box):
+                raise RuntimeError(f"{api}: Expected f to return a Tensor, got {type(y)}")
+            if y._d.ndim != x._d.ndim or y._d.shape[:-1] != x._d.shape[:-1]:
+                raise RuntimeError(
+                    f"{api}: Expected f to return a vector for each point, got shape {tuple(y._d.shape)} for points of shape "
+                    f"{tuple(x._d.shape)}"
+                )
+            value, t = level.lower(y)
+            level.check_written()
+        return [wrap(arrays.zeros(value._d.shape, value._d.dtype)) if t is None else t]
+
+    seeds = wrap(np.eye(n, dtype=x._d.dtype).reshape(n, *[1] * (x._d.ndim - 1), n))
+    return batched(push, [shape.expand(seeds, (n, *x._d.shape))], n)[0]
+
+
+def divergence(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that computes the divergence of a vector field f: the sum of d f_i / d x_i.
+
+    Args:
+        f: takes a tensor of points (..., n), and other arguments, to vectors (..., n): each point by itself, whatever the
+            others are. Of another function it is `vmap(divergence(f))` that is right.
+
+    Returns:
+        A function of f's arguments, with one number for each point: a tensor of shape (...).
+
+    Raises:
+        RuntimeError: if f does not give vectors of as many components as its points have.
+    """
+
+    @functools.wraps(f, updated=())
+    def div(x: Any, *args: Any, **kwargs: Any) -> Any:
+        t = source_of(x)
+        d = derivatives(f, t, args, kwargs, "divergence(f)(x)")
+        if d._d.shape[-1] != d._d.shape[0]:
+            raise RuntimeError(
+                f"divergence(f)(x): Expected f to return vectors of {d._d.shape[0]} components, got {d._d.shape[-1]}"
+            )
+        return converted(shape.diagonal(d, 0, 0, -1).sum(-1), kind_of(x))
+
+    return div
+
+
+def curl(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that computes the curl of a vector field f in three or two dimensions.
+
+    In three: (d f_3 / d x_2 - d f_2 / d x_3, d f_1 / d x_3 - d f_3 / d x_1, d f_2 / d x_1 - d f_1 / d x_2). In two: the
+    number d f_2 / d x_1 - d f_1 / d x_2.
+
+    Args:
+        f: takes a tensor of points (..., 3) or (..., 2), and other arguments, to vectors of that shape: each point by
+            itself; see `divergence`.
+
+    Returns:
+        A function of f's arguments: vectors of shape (..., 3), or numbers of shape (...).
+
+    Raises:
+        RuntimeError: for points of another dimension, or vectors of another than the points'.
+    """
+
+    @functools.wraps(f, updated=())
+    def rotation(x: Any, *args: Any, **kwargs: Any) -> Any:
+        t = source_of(x)
+        n = t._d.shape[-1] if t._d.ndim else 0
+        if n not in (2, 3):
+            raise RuntimeError(f"curl(f)(x): Expected points of 2 or 3 coordinates, got shape {tuple(t._d.shape)}")
+        d = derivatives(f, t, args, kwargs, "curl(f)(x)")
+        if d._d.shape[-1] != n:
+            raise RuntimeError(f"curl(f)(x): Expected f to return vectors of {n} components, got {d._d.shape[-1]}")
+        parts = [d[i, ..., j] - d[j, ..., i] for i, j in (((0, 1),) if n == 2 else ((1, 2), (2, 0), (0, 1)))]
+        return converted(parts[0] if n == 2 else shape.stack(parts, -1), kind_of(x))
+
+    return rotation

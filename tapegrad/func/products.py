@@ -1,0 +1,119 @@
+"""Products of Hessians and Jacobians with vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.forward import Linear
+from ..core.fresh import Fresh
+from ..core.level import LEVEL
+from ..core.record import wrap
+from ..core.rules import arrays
+from ..core.state import restore_recording, set_recording
+from . import tree
+from .forward import jvp, tangent_of
+from .jacobian import tensor
+from .reverse import checked_outputs, converted, differentiate, plain_kind, source_of, vjp
+
+
+def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """A scalar function's value and the product of its Hessian with a vector: forward mode over the gradient.
+
+    Args:
+        f: takes the primals as tensors and returns a 0-dim tensor.
+        primals: a tuple of arguments; or one tensor, array or number.
+        tangents: the vector, of the primals' structure and shapes.
+
+    Returns:
+        (value, product), the product in the structure of the primals.
+
+    Raises:
+        RuntimeError: if f does not return a real tensor of one number, or for tangents that do not fit the primals.
+    """
+    xs, vs, single = as_tuples(primals, tangents)
+    (_, value), (product, _) = jvp(lambda *args: gradients(f, args), xs, vs)
+    return value, product[0] if single else product
+
+
+def vhp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """Like `hvp`, for the product of a vector with the Hessian: reverse mode over the gradient.
+
+    The Hessian being symmetric, the products are equal; this one takes less time and more memory, and counts what f computes
+    under `no_grad` as constant.
+    """
+    xs, vs, single = as_tuples(primals, tangents)
+    _, pull, value = vjp(lambda *args: gradients(f, args), *xs, has_aux=True)
+    product = pull(vs)
+    return converted(value, plain_kind(tree.flatten(xs)[0])), product[0] if single else product
+
+
+def as_tuples(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], bool]:
+    """Primals and tangents as tuples, and whether one was given by itself."""
+    return (primals, tangents, False) if isinstance(primals, tuple) else ((primals,), (tangents,), True)
+
+
+def gradients(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:
+    """(gradients by every argument, value) of a scalar function."""
+    g, value, _ = differentiate(f, tuple(range(len(args))), False, args, {}, True)
+    return g, value
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """func at the primals, and its derivative there as a linear function that does not call func again.
+
+    A forward pass records what it does to a tangent; that linear map is transposed twice.
+
+    Args:
+        func: takes the primals as tensors and returns a tensor or nested tensors.
+        primals: tensors, arrays, numbers, or nested containers of them.
+
+    Returns:
+        (output, jvp_fn). jvp_fn(*tangents), of the primals' structure and shapes, gives the tangent of the output.
+
+    Raises:
+        RuntimeError: if an output is no floating-point tensor; from jvp_fn, for tangents that do not fit the primals.
+    """
+    leaves, spec = tree.flatten(primals)
+    sources = [source_of(x) for x in leaves]
+    outer = LEVEL.get()
+    tangents = Fresh([ones_like(x) for x in sources], outer)
+    with Linear() as level:
+        duals = [level.lift(x, t) for x, t in zip(sources, tangents.tensors, strict=True)]
+        result = func(*tree.unflatten(spec, duals))
+        del duals
+        outputs, out_spec = checked_outputs(result)
+        pairs = [level.lower(y) for y in outputs]
+        level.check_written()
+        del result, outputs
+    kind = plain_kind(leaves)
+    value = tree.unflatten(out_spec, [converted(y, kind) for y, _ in pairs])
+    moves = [t is not None and t._s != 0 for _, t in pairs]
+    cotangents = Fresh([ones_like(t) for (_, t), move in zip(pairs, moves, strict=True) if move], outer)
+    previous = set_recording(True)
+    try:
+        rows = tangents.pull([t for (_, t), move in zip(pairs, moves, strict=True) if move], cotangents.tensors, False)
+    finally:
+        restore_recording(previous)
+    reached, rows = [g is not None for g in rows], [g for g in rows if g is not None]
+    zeros = [(y._d.shape, y._d.dtype) for y, _ in pairs]
+    del pairs
+
+    def jvp_fn(*directions: Any) -> Any:
+        given, got_spec = tree.flatten(directions)
+        if got_spec != spec:
+            raise RuntimeError(f"Expected the tangents {got_spec} to have the same argspec as the primals {spec}")
+        vs = [tangent_of(x, t) for x, t in zip(sources, given, strict=True)]
+        got = iter(cotangents.pull(list(rows), [v for v, r in zip(vs, reached, strict=True) if r], True))
+        outs = [tensor(next(got)) if move else None for move in moves]
+        outs = [wrap(arrays.zeros(*z)) if t is None else t for t, z in zip(outs, zeros, strict=True)]
+        return tree.unflatten(out_spec, [converted(t, plain_kind(given)) for t in outs])
+
+    return value, jvp_fn
+
+
+def ones_like(t: Any) -> Any:
+    """Untracked ones of a tensor's shape and dtype. With zeros, strong zero would hide infinite derivatives."""
+    return wrap(np.ones(t._d.shape, t._d.dtype))

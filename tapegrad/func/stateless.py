@@ -1,0 +1,145 @@
+"""Modules as functions of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..ops import shape
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other parameters and buffers than its own.
+
+    Args:
+        module: an `nn.Module`.
+        parameter_and_buffer_dicts: tensors by name, as in `named_parameters()`; or a sequence of such dicts. What is not
+            named is the module's own.
+        args: arguments of the module: a tuple, or a single one.
+        kwargs: its keyword arguments.
+        tie_weights: a tensor given for a parameter that the module has under several names is used for all of them.
+        strict: every parameter and buffer must be given, and nothing else.
+
+    Returns:
+        What the module returns. Buffers that it reassigns are found in the given dict.
+
+    Raises:
+        ValueError: for a name in several dicts, or different tensors for the names of a tied parameter.
+        RuntimeError: with `strict`, for missing or unexpected names.
+    """
+    given = merged(parameter_and_buffer_dicts)
+    named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    values = untied(given, named) if tie_weights else dict(given)
+    if strict:
+        check_names(values, named, module)
+    positional = () if args is None else args if isinstance(args, tuple) else (args,)
+    with swapped(module, values, given):
+        return module(*positional, **(kwargs or {}))
+
+
+def merged(dicts: Any) -> Any:
+    """The tensors of one or several dicts."""
+    if isinstance(dicts, Mapping):
+        return dicts
+    if not isinstance(dicts, Sequence):
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+        )
+    if not all(isinstance(d, Mapping) for d in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    names = [name for d in dicts for name in d]
+    repeated = list(dict.fromkeys([name for name in names if names.count(name) > 1]))
+    if repeated:
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+    return {name: value for d in dicts for name, value in d.items()}
+
+
+def untied(given: Mapping[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+    """The given tensors under every name that their parameters have in the module."""
+    groups: dict[int, list[str]] = {}
+    for name, t in named.items():
+        groups.setdefault(id(t), []).append(name)
+    values = dict(given)
+    for names in groups.values():
+        present = [name for name in names if name in given]
+        if len(names) == 1 or not present:
+            continue
+        if any(given[name] is not given[present[0]] for name in present):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(names)}, which are tied. Consider using "
+                "tie_weights=False"
+            )
+        values.update(dict.fromkeys(names, given[present[0]]))
+    return values
+
+
+def check_names(values: dict[str, Any], named: dict[str, Any], module: Any) -> None:
+    texts = {"Unexpected": [n for n in values if n not in named], "Missing": [n for n in named if n not in values]}
+    lines = [f"{kind} key(s): {', '.join(map(repr, names))}." for kind, names in texts.items() if names]
+    if lines:
+        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(lines))
+
+
+@contextmanager
+def swapped(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
+    """The module with other tensors for its own; what it reassigns goes into `given`."""
+    places = []
+    for name, value in values.items():
+        path, _, attribute = name.rpartition(".")
+        owner = module.get_submodule(path)
+        for kind in (owner._parameters, owner._buffers):
+            if attribute in kind:
+                places.append((kind, attribute, name, value, kind[attribute]))
+    try:
+        for kind, attribute, _, value, _ in places:
+            kind[attribute] = value
+        yield
+    finally:
+        for kind, attribute, name, value, own in reversed(places):
+            if kind[attribute] is not value and name in given and isinstance(given, dict):
+                given[name] = kind[attribute]
+            kind[attribute] = own
+
+
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters and buffers of models of one class, stacked, for an ensemble under `vmap`.
+
+    Args:
+        models: modules of the same class and mode, at least one.
+
+    Returns:
+        (parameters, buffers): by name, tensors with the models along a new first dimension. Parameters that require grad
+        are new leaves.
+
+    Raises:
+        RuntimeError: without a model, for models of different classes or modes, or whose parameters differ in requires_grad.
+    """
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({bool(m.training) for m in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    parameters = [dict(m.named_parameters()) for m in models]
+    buffers = [dict(m.named_buffers()) for m in models]
+    return ({name: stacked([p[name] for p in parameters], name) for name in parameters[0]},
+            {name: stacked([b[name] for b in buffers], name) for name in buffers[0]})  # fmt: skip
+
+
+def stacked(tensors: list[Any], name: str) -> Any:
+    """Tensors stacked; a new leaf if they require grad."""
+    tracked = {t.requires_grad for t in tensors}
+    if len(tracked) > 1:
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+    result = shape.stack(tensors)
+    return result.detach().requires_grad_() if True in tracked else result

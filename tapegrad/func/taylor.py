@@ -1,0 +1,136 @@
+"""Taylor mode: derivatives of high order along a curve, by one run of a function."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import alias
+from ..core.record import Box, wrap
+from ..core.rules import arrays
+from ..core.taylor import Taylor, is_plain, number
+from . import tree
+from .reverse import converted, operand_of, parts_of, plain_kind, replaced, source_of
+
+JET = "jet(fun, primals, series)"
+
+
+def jet(
+    fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Sequence[Any]], factorial_scaled: bool = True
+) -> tuple[Any, Any]:
+    """fun along a curve: from the derivatives of the curve, those of fun on it, to any order.
+
+    With x(t) = x0 + x1 t + x2 t**2 / 2! + .. for each argument, and y(t) = fun(x(t)), this takes x1, x2, .. to y1, y2, ..:
+    derivatives with respect to t, as in JAX. They are not divided by factorials unless `factorial_scaled` is False.
+
+    Args:
+        fun: takes the primals as tensors and returns a tensor or nested tensors.
+        primals: x0 of each argument: tensors, arrays, numbers, or nested containers of them.
+        series: (x1, x2, ..) of each argument, all to the same order, each of its primal's structure and shapes.
+        factorial_scaled: False: the series hold the coefficients of t, t**2, .., in and out.
+
+    Returns:
+        (y0, series of y). The series has the structure of y0, with a list (y1, y2, ..) in the place of each tensor.
+
+    Raises:
+        ValueError: for series of different lengths, or that do not fit the primals.
+        RuntimeError: for an integer primal, or if fun returns something else than tensors.
+    """
+    orders = {len(terms) for terms in series}
+    if len(primals) != len(series) or len(orders) > 1:
+        raise ValueError("jet terms have inconsistent lengths for different arguments")
+    leaves, spec = tree.flatten(tuple(primals))
+    sources = [source_of(x) for x in leaves]
+    order = max(orders, default=0)
+    columns = [flat_terms([terms[k] for terms in series], spec, leaves, k) for k in range(order)]
+    scales = [float(math.factorial(k)) if factorial_scaled else 1.0 for k in range(order + 1)]
+    curves = [[x, *[coefficient_of(c[i], x, scales[k + 1]) for k, c in enumerate(columns)]] for i, x in enumerate(sources)]
+    values, terms, out_spec = along(fun, spec, curves, order)
+    kind = plain_kind(leaves)
+    lists = [[converted(c if s == 1.0 else c * s, kind) for c, s in zip(t, scales[1:], strict=True)] for t in terms]
+    return tree.unflatten(out_spec, [converted(y, kind) for y in values]), tree.unflatten(out_spec, lists)
+
+
+def flat_terms(terms: list[Any], spec: tree.Spec, leaves: list[Any], k: int) -> list[Any]:
+    """The terms of one order of all arguments, flat."""
+    flat, got = tree.flatten(tuple(terms))
+    if got != spec:
+        raise ValueError(f"{JET}: the terms of order {k + 1} have structure {got} but the primals have {spec}")
+    return flat
+
+
+def coefficient_of(term: Any, x: Any, scale: float) -> Any:
+    """A derivative as a Taylor coefficient of a primal's series: an array or number where nothing depends on it."""
+    t = operand_of(term)
+    if t._d.shape != x._d.shape:
+        raise ValueError(f"{JET}: a term of shape {tuple(t._d.shape)} for a primal of shape {tuple(x._d.shape)}")
+    if t._d.dtype != x._d.dtype:
+        t = t.to(x.dtype)
+    if scale != 1.0:
+        t = t / scale
+    return number(alias.save(t)) if is_plain(t) else t
+
+
+def along(
+    fun: Callable[..., Any], spec: tree.Spec, curves: list[list[Any]], order: int
+) -> tuple[list[Any], list[list[Any]], tree.Spec]:
+    """Values and Taylor coefficients of the outputs from those of the arguments' leaves, and the outputs' structure."""
+    with Taylor(order) as level:
+        args = tree.unflatten(spec, [level.lifted(c) for c in curves])
+        result = fun(*args)
+        del args
+        outputs, out_spec = tree.flatten(result)
+        for y in outputs:
+            if not isinstance(y, Box):
+                raise RuntimeError(f"{JET}: Expected f to return Tensors, got unsupported type {type(y)}")
+        values = [level.coefficient(y, 0) for y in outputs]
+        terms = [[level.coefficient(y, k) for k in range(1, order + 1)] for y in outputs]
+        del result, outputs
+        level.check_written()
+    zeros = [
+        [wrap(arrays.zeros(y._d.shape, y._d.dtype)) if c is None else c for c in t]
+        for y, t in zip(values, terms, strict=True)
+    ]
+    return values, zeros, out_spec
+
+
+def nth_derivative(f: Callable[..., Any], n: int, argnums: int = 0) -> Callable[..., Any]:
+    """The function that computes the n-th derivative of f, by one run in Taylor mode.
+
+    f is a function of a number, or elementwise. Of a function that mixes the elements of its argument it is the n-th
+    derivative along the direction of ones.
+
+    Args:
+        f: takes tensors; returns a tensor or nested tensors.
+        n: order of the derivative, 0 or more.
+        argnums: position of the argument to differentiate by.
+
+    Raises:
+        ValueError: for an n that is no integer or negative.
+        RuntimeError: for an integer argument, or argnums out of range.
+    """
+    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+        raise ValueError(f"nth_derivative: n must be a non-negative integer, got {n!r}")
+
+    @functools.wraps(f, updated=())
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        ((leaves, spec),), positions = parts_of((argnums,), args)
+        curves = []
+        for x in map(source_of, leaves):
+            one = np.ones(x._d.shape, x._d.dtype)
+            curves.append([x, number(one) if is_plain(x) else one, *[None] * (n - 1)][: n + 1])
+        values, terms, out_spec = along(lambda x: f(*replaced(args, positions, [x]), **kwargs), tuple_of(spec), curves, n)
+        kind, scale = plain_kind(leaves), float(math.factorial(n))
+        ys = [t[-1] * scale for t in terms] if n > 1 else [t[0] for t in terms] if n else values
+        return tree.unflatten(out_spec, [converted(y, kind) for y in ys])
+
+    return derivative
+
+
+def tuple_of(spec: tree.Spec) -> tree.Spec:
+    """The structure of a tuple with one element."""
+    return tree.Spec(tuple, 1, [spec], (None,))
