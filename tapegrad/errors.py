@@ -174,6 +174,14 @@ def vmap_loop() -> str:
     )
 
 
+def mixed_rows() -> RuntimeError:
+    return RuntimeError(
+        "laplacian(f)(x): a change of one point of x changed f's value at others: f mixes its points (batch normalisation, "
+        "attention, a mean over points), and the result would not be the Laplacian point by point. Use vmap(laplacian(f)) for "
+        "functions of single points, or laplacian(f, check=False) if this is meant."
+    )
+
+
 def captured_write(transform: str) -> RuntimeError:
     return RuntimeError(
         f"{transform}: a tensor from outside the function was written in place with a value that depends on the transformed "

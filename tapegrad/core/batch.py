@@ -130,32 +130,44 @@ class Batch(Level):
 
     def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         batched = [bool(p) for p in payloads]
-        if not any(batched):
-            out = op.call(lowers, *params) if op.arity < 0 else op.call(*lowers, *params)
-        elif op.batch is not None:
-            out = op.batch(op, self.size, lowers, batched, params)
-        elif op.kind == "elementwise":
-            out = pointwise(op, lowers, batched, params)
-        else:
-            out = self.one_by_one(op, lowers, batched, params)
+        try:
+            out = run_batched(op, self.size, lowers, batched, params)
+        except Ragged:
+            raise self.need_loop() from None
         payload = any(batched) or None
         return [(o, payload) for o in (out if op.outputs > 1 else (out,))]
 
-    def one_by_one(self, op: Op, lowers: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-        """An op without a batch rule: once for each sample."""
-        if not self.size:
-            raise self.need_loop()
-        rows = []
-        for i in range(self.size):
-            args = [TENSOR_XP.index(t, (i, Ellipsis)) if b else t for t, b in zip(lowers, batched, strict=True)]
-            out = op.call(args, *params) if op.arity < 0 else op.call(*args, *params)
-            rows.append(out if op.outputs > 1 else (out,))
-        outs = []
-        for column in zip(*rows, strict=True):
-            if any(t._d.shape != column[0]._d.shape for t in column):
-                raise self.need_loop()
-            outs.append(arrays.stack(list(column)))
-        return tuple(outs) if op.outputs > 1 else outs[0]
+
+class Ragged(Exception):
+    """The results of the samples differ in shape, or there is no sample to tell it."""
+
+
+def run_batched(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    """The op over a leading dimension of length n, which the marked operands have."""
+    if not any(batched):
+        return op.call(args, *params) if op.arity < 0 else op.call(*args, *params)
+    if op.batch is not None:
+        return op.batch(op, n, args, batched, params)
+    if op.kind == "elementwise":
+        return pointwise(op, n, args, batched, params)
+    return one_by_one(op, n, args, batched, params)
+
+
+def one_by_one(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    """An op without a batch rule: once for each sample."""
+    if not n:
+        raise Ragged
+    rows = []
+    for i in range(n):
+        given = [TENSOR_XP.index(t, (i, Ellipsis)) if b else t for t, b in zip(args, batched, strict=True)]
+        out = op.call(given, *params) if op.arity < 0 else op.call(*given, *params)
+        rows.append(out if op.outputs > 1 else (out,))
+    outs = []
+    for column in zip(*rows, strict=True):
+        if any(t._d.shape != column[0]._d.shape for t in column):
+            raise Ragged
+        outs.append(arrays.stack(list(column)))
+    return tuple(outs) if op.outputs > 1 else outs[0]
 
 
 def rank(x: Any, batched: bool) -> int:
@@ -172,7 +184,7 @@ def padded(x: Any, to: int, batched: bool) -> Any:
     return TENSOR_XP.reshape(x, (shape[0], *(1,) * missing, *shape[1:]))
 
 
-def pointwise(op: Op, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+def pointwise(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     """An op whose operands broadcast with one another and that treats elements alike."""
     most = max([rank(x, b) for x, b in zip(args, batched, strict=True)])
     aligned = [padded(x, most, b) for x, b in zip(args, batched, strict=True)]

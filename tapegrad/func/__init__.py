@@ -6,6 +6,7 @@ from .batch import vmap
 from .fields import curl, divergence
 from .forward import jvp
 from .jacobian import elementwise_grad, hessian, jacfwd, jacobian, jacrev
+from .laplacian import laplacian
 from .products import hvp, linearize, vhp
 from .reverse import grad, grad_and_value, value_and_grad, vjp
 from .stateless import functional_call, stack_module_state
@@ -13,6 +14,6 @@ from .taylor import jet, nth_derivative
 
 __all__ = [
     "curl", "divergence", "elementwise_grad", "functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd",
-    "jacobian", "jacrev", "jet", "jvp", "linearize", "nth_derivative", "stack_module_state", "value_and_grad", "vhp", "vjp",
+    "jacobian", "jacrev", "jet", "jvp", "laplacian", "linearize", "nth_derivative", "stack_module_state", "value_and_grad", "vhp", "vjp",
     "vmap",
 ]  # fmt: skip

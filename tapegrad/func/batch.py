@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from .. import errors
 from ..core.batch import Batch, NeedLoop
@@ -29,10 +31,12 @@ def vmap(
     other, with a warning that names the line.
 
     Args:
-        func: takes tensors without the mapped dimension; returns a tensor or nested tensors.
+        func: takes tensors without the mapped dimension; returns a tensor or nested tensors. Keyword arguments are handed
+            on as they are.
         in_dims: dimension of each argument to map over, or None for one that all samples share: an int for all, or nested
             like the arguments.
-        out_dims: where the mapped dimension is put in the outputs: an int for all, or nested like the outputs.
+        out_dims: where the mapped dimension is put in the outputs, or None for one that all samples share: an int for all,
+            or nested like the outputs.
         randomness: what random numbers drawn inside are: "different" or "same" for the samples, or an "error".
         chunk_size: run at most so many samples at once.
 
@@ -40,77 +44,124 @@ def vmap(
         A function of func's arguments with the mapped dimension. Arrays give arrays.
 
     Raises:
-        ValueError: if no argument is mapped, for dimensions out of range, or mapped sizes that differ or are 0.
+        ValueError: if no argument is mapped, for dimensions out of range or not nested like the arguments or outputs, for
+            mapped sizes that differ or are 0, or for an output that is no tensor.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
+    name = getattr(func, "__name__", repr(func))
+
     @functools.wraps(func, updated=())
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = tree.flatten((args, kwargs))
-        given = tree.flatten(args)[0]
-        dims = spread(in_dims, args, "in_dims") + [
-            0 if isinstance(x, tree.LEAF_TYPES) else None for x in leaves[len(given) :]
-        ]
-        dims = [checked_dim(x, d) for x, d in zip(leaves, dims, strict=True)]
-        if all(d is None for d in dims):
-            raise ValueError(
-                f"vmap(f, in_dims={in_dims}, ...)(<inputs>): at least one input must be a tensor to vmap over; got in_dims "
-                "None everywhere"
-            )
+        leaves, spec = tree.flatten(args)
+        dims = mapped_dims(name, in_dims, args, leaves, spec)
         fronts = [x if d is None else moved(operand_of(x), d, 0) for x, d in zip(leaves, dims, strict=True)]
-        sizes = [x._d.shape[0] for x, d in zip(fronts, dims, strict=True) if d is not None]
-        if any(n != sizes[0] for n in sizes):
-            raise ValueError(
-                f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
-                "dimension"
-            )
-        n = sizes[0]
-        if not n:
-            raise ValueError(f"vmap: the mapped dimension has size 0; f would never be called (in_dims={in_dims})")
-        run = functools.partial(run_batch, func, spec, [d is not None for d in dims], randomness)
+        n = batch_size([x._d.shape[0] for x, d in zip(fronts, dims, strict=True) if d is not None], in_dims)
+        batched = [d is not None for d in dims]
+        call = functools.partial(func, **kwargs) if kwargs else func
         step = chunk_size or n
-        parts = [run([x if d is None else x[i : i + step] for x, d in zip(fronts, dims, strict=True)], min(step, n - i))
-                 for i in range(0, n, step)] if step < n else [run(fronts, n)]  # fmt: skip
-        outs, out_spec = parts[0]
+        parts = []
+        for i in range(0, n, step):
+            part = [x[i : i + step] if b and step < n else x for x, b in zip(fronts, batched, strict=True)]
+            parts.append(run_batch(call, spec, batched, randomness, part, min(step, n - i), out_dims, name))
+        outs, out_spec, places = parts[0]
         if len(parts) > 1:
-            outs = [shape.cat(list(column)) for column in zip(*[p[0] for p in parts], strict=True)]
-        places = spread(out_dims, tree.unflatten(out_spec, outs), "out_dims")
-        kind = plain_kind([x for x, d in zip(leaves, dims, strict=True) if d is not None])
-        outs = [y if d is None else moved(y, 0, d) for y, d in zip(outs, places, strict=True)]
-        return tree.unflatten(out_spec, [converted(y, kind) for y in outs])
+            columns = zip(*[p[0] for p in parts], strict=True)
+            outs = [c[0] if d is None else shape.cat(list(c)) for c, d in zip(columns, places, strict=True)]
+        kind = plain_kind([x for x, b in zip(leaves, batched, strict=True) if b])
+        outs = [converted(y if d is None else moved(y, 0, d), kind) for y, d in zip(outs, places, strict=True)]
+        return tree.unflatten(out_spec, outs)
 
     return mapped
 
 
+def mapped_dims(name: str, in_dims: Any, args: Any, leaves: list[Any], spec: tree.Spec) -> list[int | None]:
+    """The mapped dimension of each leaf of the arguments, checked and counted from the front."""
+    api = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, int | tuple):
+        raise ValueError(
+            f"{api}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
+            f"{type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+            "function with no inputs. The latter is unsupported."
+        )
+    dims = spread(in_dims, args)
+    if dims is None:
+        raise ValueError(
+            f"{api}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{tree.flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    return [checked_dim(x, d, api) for x, d in zip(leaves, dims, strict=True)]
+
+
+def batch_size(sizes: list[int], in_dims: Any) -> int:
+    """The size of the mapped dimensions."""
+    if not sizes:
+        raise ValueError(f"vmap: Expected at least one Tensor to vmap over; got in_dims={in_dims}, None everywhere")
+    if any(n != sizes[0] for n in sizes):
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
+            "dimension"
+        )
+    if not sizes[0]:
+        raise ValueError(f"vmap: the mapped dimension has size 0; f would never be called (in_dims={in_dims})")
+    return sizes[0]
+
+
 def run_batch(
-    func: Callable[..., Any], spec: tree.Spec, batched: list[bool], randomness: str, leaves: list[Any], n: int
-) -> tuple[list[Any], tree.Spec]:
-    """Outputs of all samples, stacked in front, and their structure."""
+    func: Callable[..., Any],
+    spec: tree.Spec,
+    batched: list[bool],
+    randomness: str,
+    leaves: list[Any],
+    n: int,
+    out_dims: Any = 0,
+    name: str = "f",
+) -> tuple[list[Any], tree.Spec, list[Any]]:
+    """Outputs of all samples, stacked in front where they have a place in out_dims; their structure; their places."""
     level = Batch(n, randomness)
     try:
         with level:
             lifted = [level.lift(x, True) if b else x for x, b in zip(leaves, batched, strict=True)]
-            args, kwargs = tree.unflatten(spec, lifted)
+            args = tree.unflatten(spec, lifted)
             del lifted
-            result = func(*args, **kwargs)
-            del args, kwargs
+            result = func(*args)
+            del args
             if level.place is not None:  # the signal was swallowed on its way
                 raise NeedLoop(level)
             outs, out_spec = tree.flatten(result)
+            places = spread_out(out_dims, result, out_spec, name)
             del result
-            outs = [level.physical(checked_output(y)) for y in outs]
+            outs = [stacked(level, y, d, name) for y, d in zip(outs, places, strict=True)]
             level.check_written()
-        return outs, out_spec
+        return outs, out_spec, places
     except NeedLoop as signal:
         if signal.level is not level:
             raise
     level.roll_back()
     assert level.place is not None
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.place)
-    return run_loop(func, spec, batched, leaves, n)
+    return run_loop(func, spec, batched, leaves, n, out_dims, name)
+
+
+def stacked(level: Batch, y: Any, place: int | None, name: str) -> Any:
+    """An output with the samples in front; as it is where its place is None."""
+    if place is not None:
+        return level.physical(checked_output(y, name))
+    lower, batched = level.lower(y)
+    if batched:
+        raise shared_differs(name)
+    return lower
+
+
+def shared_differs(name: str) -> ValueError:
+    return ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
 
 
 def moved(x: Any, source: int, destination: int) -> Any:
@@ -118,53 +169,90 @@ def moved(x: Any, source: int, destination: int) -> Any:
 
 
 def run_loop(
-    func: Callable[..., Any], spec: tree.Spec, batched: list[bool], leaves: list[Any], n: int
-) -> tuple[list[Any], tree.Spec]:
+    func: Callable[..., Any],
+    spec: tree.Spec,
+    batched: list[bool],
+    leaves: list[Any],
+    n: int,
+    out_dims: Any,
+    name: str,
+) -> tuple[list[Any], tree.Spec, list[Any]]:
     """The samples one after the other."""
     rows = []
     for i in range(n):
-        args, kwargs = tree.unflatten(spec, [x[i] if b else x for x, b in zip(leaves, batched, strict=True)])
-        outs, out_spec = tree.flatten(func(*args, **kwargs))
-        rows.append([checked_output(y) for y in outs])
-    return [shape.stack(list(column)) for column in zip(*rows, strict=True)], out_spec
+        result = func(*tree.unflatten(spec, [x[i] if b else x for x, b in zip(leaves, batched, strict=True)]))
+        outs, out_spec = tree.flatten(result)
+        places = spread_out(out_dims, result, out_spec, name)
+        rows.append([y if d is None else checked_output(y, name) for y, d in zip(outs, places, strict=True)])
+    columns = zip(*rows, strict=True)
+    return [common(c, name) if d is None else shape.stack(list(c)) for c, d in zip(columns, places, strict=True)], out_spec, places
 
 
-def checked_output(y: Any) -> Any:
+def common(column: Sequence[Any], name: str) -> Any:
+    """The value that all samples gave."""
+    first = column[0]
+    for y in column[1:]:
+        if y is not first and not (np.array_equal(y._d, first._d) if isinstance(y, Box) else y == first):
+            raise shared_differs(name)
+    return first
+
+
+def checked_output(y: Any, name: str) -> Any:
     if not isinstance(y, Box):
-        raise ValueError(f"vmap: `f` must only return Tensors, got type {type(y)}")
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(y)}. Did you mean to set out_dims= to None "
+            "for output?"
+        )
     return y
 
 
-def checked_dim(x: Any, d: Any) -> int | None:
+def checked_dim(x: Any, d: Any, api: str) -> int | None:
     """A mapped dimension counted from the front, checked against its argument."""
     if d is None:
         return None
     if not isinstance(d, int):
-        raise ValueError(f"vmap: Got in_dim={d!r} for an input, expected an int or None")
-    if not isinstance(x, Box) and not hasattr(x, "ndim"):
         raise ValueError(
-            f"vmap: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor arguments, "
-            "please use None as the respective in_dim"
+            f"{api}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
         )
-    rank = x.ndim
+    if not isinstance(x, Box | np.ndarray):
+        raise ValueError(
+            f"{api}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor "
+            "arguments, please use None as the respective in_dim"
+        )
+    rank: int = x.ndim  # type: ignore[union-attr]
     if not -rank <= d < rank:
         raise ValueError(
-            f"vmap: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {rank} so expected in_dim to "
-            f"satisfy -{rank} <= in_dim < {rank}."
+            f"{api}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {rank} so expected in_dim "
+            f"to satisfy -{rank} <= in_dim < {rank}."
         )
     return d % rank
 
 
-def spread(dims: Any, structure: Any, name: str) -> list[Any]:
-    """One entry a leaf from dims that are given for all, or nested like (the upper part of) a structure."""
-    leaves, spec = tree.flatten(structure)
-    if dims is None or isinstance(dims, int):
-        return [dims if isinstance(x, tree.LEAF_TYPES) or name == "out_dims" else None for x in leaves]
-    children = tree.children_of(structure)
-    given = tree.children_of(dims)
-    if spec is tree.LEAF or given is None or children is None or len(given[1]) != len(children[1]):
-        raise ValueError(
-            f"vmap: {name} is not compatible with the structure of the {'inputs' if name == 'in_dims' else 'outputs'}: {name} "
-            f"has structure {tree.flatten(dims)[1]} but they have {spec}"
-        )
-    return [d for part, child in zip(given[1], children[1], strict=True) for d in spread(part, child, name)]
+def spread(dims: Any, structure: Any) -> list[Any] | None:
+    """One entry a leaf from dims for all, or nested like (the upper part of) a structure; None if they do not fit."""
+    children = None if isinstance(structure, tree.LEAF_TYPES) else tree.children_of(structure)
+    if not isinstance(dims, tuple | list | dict) or children is None:
+        return [dims] * len(tree.flatten(structure)[0])
+    if isinstance(dims, dict) is not isinstance(structure, dict) or len(dims) != len(children[1]):
+        return None
+    if isinstance(dims, dict) and dims.keys() != structure.keys():
+        return None
+    given = [dims[k] for k in structure] if isinstance(dims, dict) else dims
+    result: list[Any] = []
+    for part, child in zip(given, children[1], strict=True):
+        found = spread(part, child)
+        if found is None:
+            return None
+        result += found
+    return result
+
+
+def spread_out(out_dims: Any, result: Any, spec: tree.Spec, name: str) -> list[Any]:
+    """The place of the mapped dimension in each leaf of the outputs."""
+    places = spread(out_dims, result)
+    if places is not None and all([d is None or isinstance(d, int) for d in places]):
+        return places
+    raise ValueError(
+        f"vmap({name}, ..., out_dims={out_dims}): out_dims is not compatible with the structure of `outputs`. out_dims has "
+        f"structure {tree.flatten(out_dims)[1]} but outputs has structure {spec}."
+    )

@@ -47,7 +47,7 @@ def unit_vectors(start: int, stop: int, total: int, like: Any) -> Any:
 
 def batched(function: Callable[..., list[Any]], rows: list[Any], n: int, randomness: str = "error") -> list[Any]:
     """Outputs of a function of samples for a batch of them."""
-    return run_batch(function, tree.flatten((tuple(rows), {}))[1], [True] * len(rows), randomness, rows, n)[0]
+    return run_batch(function, tree.flatten(tuple(rows))[1], [True] * len(rows), randomness, rows, n)[0]
 
 
 def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:

@@ -267,6 +267,30 @@ def _j_standardize(xp: Any, ts: Any, ans: Any, x: Any, w: Any, b: Any, dims: Dim
     return [total, t_mean, t_var, t_centred]
 
 
+def _j_standardize_back(
+    xp: Any, ts: Any, ans: Any, g: Any, centred: Any, r: Any, w: Any, dims: Dims, moves: bool, of_weight: Shape | None,
+    of_bias: Shape | None,
+) -> list[Any]:  # fmt: skip
+    tg, tc, tr, tw = ts
+    over_n = -1.0 / max(_count(centred.shape, dims), 1)
+    gw = g * w
+    weight = bias = out = None
+    if tg is not None:
+        weight, bias, out = xp.standardize_back(tg, centred, r, w, dims, moves, of_weight, of_bias)
+    if tc is not None:
+        cube = r * r * r * over_n
+        out = _plus(out, tc * xp.product_sum(gw, centred, cube) + centred * xp.product_sum(gw, tc, cube))
+    if tr is not None:
+        out = _plus(out, tr * (gw - xp.mean(gw, dims, True)))
+        out = out + centred * xp.product_sum(gw, centred, r * r * tr * (3.0 * over_n))
+    if tw is not None:
+        out = _plus(out, xp.standardize_back(g * tw, centred, r, 1.0, dims, True, None, None)[2])
+    if of_weight is not None:
+        for moved in (None if tc is None else tc * r, None if tr is None else centred * tr):
+            weight = weight if moved is None else _plus(weight, xp.sum_to(g * moved, of_weight))
+    return [weight if of_weight is not None else None, bias if of_bias is not None else None, out if moves else None]
+
+
 def _j_product_sum(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
     total = None
     for i, t in enumerate(ts):
@@ -351,6 +375,7 @@ define(
     params=("dims", "input", "weight", "bias"),
     display="NativeBatchNormBackward",
     batch=_several_back,
+    jvp=_j_standardize_back,
     samples=_standardized_back,
 )
 define(
