@@ -56,7 +56,7 @@ def examine(row):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                rows = [results(f, [b[i] for b in batches]) for i in range(N)]
+                rows = [results(f, [b[i].clone() for b in batches]) for i in range(N)]
                 expected = [np.stack([opinfo.array_of(t) for t in column]) for column in zip(*rows, strict=True)]
             except (RuntimeError, ValueError, IndexError, np.linalg.LinAlgError):
                 continue  # no such batch

@@ -186,6 +186,8 @@ def _define(
         **fields,
     )  # fmt: skip
     record.make(op)
+    if kind == "elementwise" and arity == 2 and params:
+        op.call = record.many_arrays(op)  # the path of binary operators takes no parameters
     previous = _KEYS.get(name)
     _KEYS[name] = op.name
     if check:
@@ -240,7 +242,7 @@ def _check_rule(name: str, i: int, rule: Any, count: int) -> None:
         return
     if code.co_argcount != count:
         raise TypeError(
-            f"derivative {i} of {name!r} must take {count} arguments, (xp, ans, *arrays, *params) of an elementwise operation, "
+            f"derivative {i} of {name!r} must take {count} arguments, (xp, ans, *arrays, *params) of an elementwise one, "
             f"(xp, g, ans, *arrays, *params) of another, but it takes {code.co_argcount}"
         )
 

@@ -174,11 +174,18 @@ def vmap_loop() -> str:
     )
 
 
-def mixed_rows() -> RuntimeError:
+def mixed_rows(transform: str) -> RuntimeError:
     return RuntimeError(
-        "laplacian(f)(x): a change of one point of x changed f's value at others: f mixes its points (batch normalisation, "
-        "attention, a mean over points), and the result would not be the Laplacian point by point. Use vmap(laplacian(f)) for "
-        "functions of single points, or laplacian(f, check=False) if this is meant."
+        f"{transform}(f)(x): a change of one point of x changed f's value at others: f mixes its points (batch normalisation, "
+        f"attention, a mean over points), and the result would not be the {transform} point by point. Use "
+        f"vmap({transform}(f)) for functions of single points, or {transform}(f, check=False) if this is meant."
+    )
+
+
+def random_in_vmap() -> RuntimeError:
+    return RuntimeError(
+        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
+        "flags on vmap or perform the randomness operation out of vmap"
     )
 
 

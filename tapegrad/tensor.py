@@ -727,61 +727,67 @@ class Tensor(Box, TableMethods):
         return elementwise.where(condition, self, other)
 
     def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Any:
-        """Overwrite with draw(shape): a dense tensor is filled in the order of its memory, as in PyTorch."""
+        """Overwrite with the tensor draw(shape): a dense tensor is filled in the order of its memory, as in PyTorch."""
         alias.check_writable(self, name, False)
         a = raw(self)
         order = memory_order(a)
         drawn = draw(tuple([a.shape[d] for d in order]))
-        return overwrite(self, record.wrap(drawn.transpose(np.argsort(order)) if order else drawn))
+        back = tuple(np.argsort(order).tolist())
+        return overwrite(self, drawn if back == tuple(range(a.ndim)) else TABLE["permute"].call(drawn, back))
+
+    def _draws(self, method: str, *args: Any, generator: Any) -> Any:
+        """Overwrite with numbers of this dtype from a stream."""
+        dtype = raw(self).dtype
+        return self._drawn(
+            method,
+            lambda shape: create.drawn(lambda g, full: getattr(g, method)(full, dtype, *args), shape, generator),
+        )
 
     def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with uniform numbers in [from_, to)."""
-        g, a = create.generator_of(generator), raw(self)
-        return self._drawn("uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=g))
+        a = raw(self)
+        return self._drawn("uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=generator))
 
     def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with normal numbers of a mean and standard deviation."""
-        g, a = create.generator_of(generator), raw(self)
+        a = raw(self)
         dense = a.flags.c_contiguous
         return self._drawn(
-            "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=g, contiguous=dense)
+            "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
         )
 
     def random_(self, *bounds: Any, generator: Any = None) -> Any:
         """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
-        g, a = create.generator_of(generator), raw(self)
         if not bounds:
-            return self._drawn("random", lambda shape: g.random_ints(shape, a.dtype))
-        low, high = bounds if len(bounds) == 2 else (0, bounds[0])
-        return self._drawn("random", lambda shape: g.randint(shape, a.dtype, low, high))
+            return self._draws("random_ints", generator=generator)
+        return self._draws("randint", *(bounds if len(bounds) == 2 else (0, bounds[0])), generator=generator)
 
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Any:
         """Overwrite with 1 at probability p (a number, or a tensor of this shape), else 0."""
-        g, a = create.generator_of(generator), raw(self)
-        if isinstance(p, Box):
-            probabilities = np.broadcast_to(raw(p), a.shape).transpose(memory_order(a))
-            return self._drawn("bernoulli", lambda shape: g.bernoulli_array(probabilities, a.dtype))
-        return self._drawn("bernoulli", lambda shape: g.bernoulli(shape, a.dtype, p))
+        if not isinstance(p, Box):
+            return self._draws("bernoulli", p, generator=generator)
+        a = raw(self)
+        order = memory_order(a)
+        p = TABLE["permute"].call(TABLE["expand"].call(p, a.shape), order) if order else p
+        return self._drawn(
+            "bernoulli", lambda shape: create.drawn_from(lambda g, given: g.bernoulli_array(given, a.dtype), p, generator)
+        )
 
     def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with exponential numbers of rate lambd."""
-        g, a = create.generator_of(generator), raw(self)
-        return self._drawn("exponential", lambda shape: g.exponential(shape, a.dtype, lambd))
+        return self._draws("exponential", lambd, generator=generator)
 
     def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
         """Overwrite with exp of normal numbers of a mean and standard deviation."""
-        g, a = create.generator_of(generator), raw(self)
-        return self._drawn("log_normal", lambda shape: g.log_normal(shape, a.dtype, mean, std))
+        return self._draws("log_normal", mean, std, generator=generator)
 
     def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with Cauchy numbers of a median and half width."""
-        g, a = create.generator_of(generator), raw(self)
-        return self._drawn("cauchy", lambda shape: g.cauchy(shape, a.dtype, median, sigma))
+        return self._draws("cauchy", median, sigma, generator=generator)
 
     def geometric_(self, p: Any, *, generator: Any = None) -> Any:
         """Overwrite with the number of trials up to the first success of probability p."""
-        g, a = create.generator_of(generator), raw(self)
-        return self._drawn("geometric", lambda shape: g.geometric(shape, a.dtype, p))
+        return self._draws("geometric", p, generator=generator)
 
     # ------------------------------------------------------------------------------------------- copying and pickling
 
@@ -1035,6 +1041,8 @@ def warn_of_lost_gradient(t: Any) -> None:
 
 def memory_order(a: Any) -> tuple[int, ...]:
     """Dimensions from the largest step in memory to the smallest; as they stand unless the array is dense that way."""
+    if not isinstance(a, np.ndarray):  # of a sample of a batch
+        return tuple(range(a.ndim))
     order = shape.memory_order(a)
     return order if a.transpose(order).flags.c_contiguous else tuple(range(a.ndim))
 

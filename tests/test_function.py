@@ -400,6 +400,14 @@ def test_retain_graph():
     assert x.grad.tolist() == [24.0]
 
 
+def test_a_function_that_saved_nothing_serves_two_passes():
+    x = leaf(2.0)
+    y = Scaled.apply(x, 3.0)
+    y.backward()
+    y.backward()
+    assert x.grad.tolist() == [6.0]
+
+
 def test_backward_runs_once_in_a_pass_whose_gradients_are_not_finite():
     calls = []
 

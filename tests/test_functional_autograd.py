@@ -179,3 +179,11 @@ def test_complex_rows_are_refused_without_vectorize():
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for real scalar outputs"):
         functional.jacobian(lambda z: z * z, z)
     close(functional.jacobian(lambda z: z * z, z, vectorize=True), [[2 - 4j]])
+
+
+def test_a_pull_back_inside_another_transform():
+    """It is linear in its cotangent; the transpose of that map is the derivative."""
+    _, pull = tg.func.vjp(tg.sin, X)
+    close(tg.func.grad(lambda w: pull(w)[0].sum())(V), np.cos(X.numpy()))
+    _, transposed = tg.func.vjp(lambda w: pull(w)[0], V)
+    close(transposed(V)[0], np.cos(X.numpy()) * V.numpy())

@@ -228,7 +228,9 @@ def parted(home: DualLevel, t: Any) -> tuple[Any, Any]:
     top = higher(home, t)
     if top is None:
         value, tangent = home.lower(t)
-        return value if value is t else relabelled(value, value._s), None if tangent is None else relabelled(tangent, tangent._s)
+        if value is t:
+            return t, None
+        return relabelled(value, value._s), None if tangent is None else relabelled(tangent, tangent._s)
     lower, payload = top.lower(t)
     value, tangent = parted(home, lower)
     if isinstance(top, Batch):

@@ -7,6 +7,7 @@ kept on `ctx` makes no cycle.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import warnings
@@ -24,7 +25,7 @@ from ..core.leaves import Cell, leaf_of
 from ..core.level import assign, depth_of, detached, layer_of, level_of, relabelled
 from ..core.modes import no_grad
 from ..core.node import Node
-from ..core.op import TABLE, Op
+from ..core.op import TABLE, Op, number
 from ..core.record import Box, Extra, getframe, recording, user_place, wrap
 from ..core.rules import add, arrays, attach, reattach_output
 from ..core.saved import is_packed, unpacked
@@ -312,7 +313,7 @@ def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
     args = call.arguments(tensors)
     call.ctx = ctx = call.context(args, tensors)
     with unrecorded():
-        if call.cls._separate:
+        if separate(call.cls):
             call.result = call.cls.forward(*args)
             call.cls.setup_context(ctx, tuple(args), call.result)
         else:
@@ -364,13 +365,13 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
 def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: bool) -> None:
     """Make the context of a run below, if there was one, that of a run on the tensors of a level."""
     below, result = call.ctx, call.result
-    if batch and not call.cls._separate:
+    if batch and not separate(call.cls):
         execute(tensors, call)
         call.result = result
         return
     args = call.arguments(tensors)
     call.ctx = ctx = call.context(args, tensors)
-    if call.cls._separate:
+    if separate(call.cls):
         with unrecorded():
             call.cls.setup_context(ctx, tuple(args), call.assembled(outs))
         settle(ctx, tensors, survey(ctx, call.assembled(outs)))
@@ -452,13 +453,13 @@ def settle(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any]) -> None
 
     for name, value in list(vars(ctx).items()):
         found: list[int] = []
-        marked = mapped(functools.partial(number, outputs=inside, found=found), value)
+        marked = mapped(functools.partial(stand_in, outputs=inside, found=found), value)
         if found:
             ctx._held[name] = marked
             delattr(ctx, name)
 
 
-def number(value: Any, outputs: list[Any], found: list[int]) -> Any:
+def stand_in(value: Any, outputs: list[Any], found: list[int]) -> Any:
     """What stands on a context for a value: an Output for an output, whose number is noted."""
     k = among(value, outputs) if isinstance(value, Box) else -1
     if k < 0:
@@ -508,7 +509,8 @@ def enter(
     s = next_slot()
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
-    tape[s] = (FUNCTION.general, slots, code, at, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
+    op = FREE if all([v is None for v in (*saved, *answers)]) else FUNCTION
+    tape[s] = (op.general, slots, code, at, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
     ctx._cell = Cell()  # marks the entry as one whose derivative must not run twice in a pass
     current_tape().cells[s + 0] = weakref.ref(ctx._cell)
@@ -539,7 +541,7 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
         given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
     with ctx._using(parts):
-        result = ctx._forward_cls._pull(ctx, *given)
+        result = backward_of(ctx._forward_cls)(ctx, *given)
     grads = list(result) if type(result) is tuple else [result]
     n = len(ctx.needs_input_grad)
     if len(grads) > n and all(t is None for t in grads[n:]):
@@ -605,7 +607,7 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
     """The record's forward derivative: tangents of the outputs, by `jvp` or by transposing `backward`; None for zero."""
     ctx, cls = call.ctx, call.cls
     if cls.jvp is Function.jvp:
-        if cls._pull is Function.backward:
+        if backward_of(cls) is Function.backward:
             Function.jvp(ctx)
         layer = depth_of(FUNCTION, [*args, *tangents, *ans])
         return forward.transposed(FUNCTION, list(args), list(tangents), ans, (ctx,), layer)
@@ -697,6 +699,9 @@ FUNCTION = Op(
     raw_backward=raw_backward, batch=batched, jvp=pushed, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run
+FREE = copy.copy(FUNCTION)  # of entries that saved nothing: as others of that kind they outlive a backward pass
+FREE.saves_nothing = True
+number(FREE)
 
 
 # ----------------------------------------------------------------------------------------------------------- the classes
@@ -714,17 +719,12 @@ class Function:
     """
 
     _backward_cls: type[FunctionCtx]
-    _separate = False
-    _pull: Any
     generate_vmap_rule = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         namespace = {"_forward_cls": cls, "__slots__": (), "__module__": __name__}
         cls._backward_cls = type(cls.__name__ + "Backward", (FunctionCtx,), namespace)
-        cls._separate = cls.setup_context is not Function.setup_context
-        own, other = cls.backward is not Function.backward, cls.vjp is not Function.vjp
-        cls._pull = staticmethod(both if own and other else cls.vjp if other else cls.backward)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
@@ -778,25 +778,36 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the function, and record it where a tensor among the arguments requires grad."""
-        if kwargs or cls._separate:
+        if kwargs or separate(cls):
             args = bound(cls, args, kwargs)
         call = Call(cls, args)
         return call.assembled(run([args[i] for i in call.positions], call))
 
 
-def both(*_: Any) -> Any:
-    raise RuntimeError(
-        "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
-    )
+def separate(cls: Any) -> bool:
+    """Whether forward takes no ctx."""
+    return cls.setup_context is not Function.setup_context
+
+
+def backward_of(cls: Any) -> Callable[..., Any]:
+    """`backward`, under either name."""
+    if cls.vjp is Function.vjp:
+        return cls.backward  # type: ignore[no-any-return]
+    if cls.backward is not Function.backward:
+        raise RuntimeError(
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of "
+            "them."
+        )
+    return cls.vjp  # type: ignore[no-any-return]
 
 
 def bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """All arguments of forward by position, keywords and (where it takes no ctx) defaults included."""
     signature = inspect.signature(cls.forward)
-    given = signature.bind(*args, **kwargs) if cls._separate else signature.bind(None, *args, **kwargs)
-    if cls._separate:
+    given = signature.bind(*args, **kwargs) if separate(cls) else signature.bind(None, *args, **kwargs)
+    if separate(cls):
         given.apply_defaults()
-    return given.args if cls._separate else given.args[1:]
+    return given.args if separate(cls) else given.args[1:]
 
 
 class InplaceFunction(Function):

@@ -7,8 +7,9 @@ from typing import Any
 
 from .. import errors
 from .alias import Alias, save, sync_only
-from .level import level_of
+from .batch import Batch, NeedLoop
 from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
+from .level import level_of
 from .node import GradientEdge, tensor_at
 from .record import Box, wrap
 from .replay import Pass
@@ -183,7 +184,7 @@ def _grad(
 def _batched(
     ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
 ) -> tuple[Any, ...]:
-    """One pass for each element of the batch, results stacked."""
+    """One pass for the whole batch; where a hook asks for values, one for each element."""
     n = None
     for i, (y, g) in enumerate(zip(ys, gs, strict=True)):
         if not isinstance(g, Box):
@@ -193,8 +194,18 @@ def _batched(
         n = g.shape[0]  # type: ignore[attr-defined]
     if not n:
         return tuple([wrap(arrays.zeros((0, *t._d.shape), t._d.dtype)) for t in wanted])
-    rows = []
-    for b in range(n):
-        last = b == n - 1
-        rows.append(_grad(ys, wanted, [g[b] for g in gs], retain or not last, record, unused_ok, materialize))
+    level = Batch(n)
+    try:
+        with level:
+            got = _grad(ys, wanted, [level.lift(g, True) for g in gs], True, record, unused_ok, materialize)
+            result = tuple([None if g is None else level.physical(g) for g in got])
+    except NeedLoop as signal:
+        if signal.level is not level:
+            raise
+        level.roll_back()
+    else:
+        if not retain:
+            Pass([(y._s, None) for y in ys], {t._s for t in wanted if t._s}, False, False).release()
+        return result
+    rows = [_grad(ys, wanted, [g[b] for g in gs], retain or b < n - 1, record, unused_ok, materialize) for b in range(n)]
     return tuple([None if column[0] is None else arrays.stack(list(column)) for column in zip(*rows, strict=True)])

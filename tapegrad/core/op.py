@@ -208,14 +208,19 @@ BY_ID: list[Op] = []  # an entry's number to its op; see `register`
 
 
 def register(op: Op) -> None:
-    """Enter a record into the table and give it the numbers that tape entries carry.
+    """Enter a record into the table."""
+    if op.name in TABLE:
+        raise ValueError(f"op {op.name} is defined twice")
+    TABLE[op.name] = op
+    number(op)
+
+
+def number(op: Op) -> None:
+    """Give a record the numbers that tape entries carry.
 
     `id`: plain layout; `general`: general layout; `half`: general layout, rules run in float32;
     `scalar`: plain layout, floats for arrays. Each of them plus PACKED:
     what the entry saved went through hooks (see `saved`).
     """
-    if op.name in TABLE:
-        raise ValueError(f"op {op.name} is defined twice")
-    TABLE[op.name] = op
     op.id, op.general, op.half, op.scalar = (len(BY_ID) + i for i in range(PACKED))
     BY_ID.extend((op,) * (2 * PACKED))

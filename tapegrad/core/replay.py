@@ -159,7 +159,7 @@ class Pass:
                 restore_recording(previous)
         self._check_used(result)
         if not self.retain:
-            self._release_all()
+            self.release()
         return result
 
     def _check_used(self, reached: Any) -> None:
@@ -230,7 +230,8 @@ class Pass:
                 got[s] = run_cell(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
         return got
 
-    def _release_all(self) -> None:
+    def release(self) -> None:
+        """Let go of the entries that the pass visits."""
         found, homes, tape = self.found, self.homes, self.tape
         self.need, self.roots = None, []  # they refer to slots
         for s in self.order:
@@ -343,7 +344,7 @@ def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
 
 
 def _calibrate() -> tuple[int, int]:
-    """Reference counts of a slot that only tape and pass refer to, in `_release_all` and in `_guarded`."""
+    """Reference counts of a slot that only tape and pass refer to, in `release` and in `_guarded`."""
     tape: dict[int, None] = {next_slot() + 0: None}
     order = list(tape)
     for s in order:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import geometry as geometry
 from .batch import vmap
 from .fields import curl, divergence
 from .forward import jvp
@@ -13,7 +14,7 @@ from .stateless import functional_call, stack_module_state
 from .taylor import jet, nth_derivative
 
 __all__ = [
-    "curl", "divergence", "elementwise_grad", "functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd",
-    "jacobian", "jacrev", "jet", "jvp", "laplacian", "linearize", "nth_derivative", "stack_module_state", "value_and_grad", "vhp", "vjp",
-    "vmap",
+    "curl", "divergence", "elementwise_grad", "functional_call", "geometry", "grad", "grad_and_value", "hessian", "hvp", "jacfwd",
+    "jacobian", "jacrev", "jet", "jvp", "laplacian", "linearize", "nth_derivative", "stack_module_state", "value_and_grad",
+    "vhp", "vjp", "vmap",
 ]  # fmt: skip

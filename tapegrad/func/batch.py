@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from .. import errors
 from ..core.batch import Batch, NeedLoop
+from ..core.draws import Loop
 from ..core.record import Box
 from ..ops import shape
 from . import tree
 from .reverse import converted, operand_of, plain_kind
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def vmap(
-    func: Callable[..., Any],
+    func: Callable[P, R],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """The function that maps func over a dimension of its arguments.
 
     Where func asks for the value of a single sample (`if x > 0`, `x.item()`, `float(x)`), the samples run one after the
@@ -64,9 +69,12 @@ def vmap(
         call = functools.partial(func, **kwargs) if kwargs else func
         step = chunk_size or n
         parts = []
-        for i in range(0, n, step):
-            part = [x[i : i + step] if b and step < n else x for x, b in zip(fronts, batched, strict=True)]
-            parts.append(run_batch(call, spec, batched, randomness, part, min(step, n - i), out_dims, name))
+        with contextlib.nullcontext() if step >= n else Loop(randomness) as loop:
+            for i in range(0, n, step):
+                if loop is not None:
+                    loop.restart()
+                part = [x[i : i + step] if b and step < n else x for x, b in zip(fronts, batched, strict=True)]
+                parts.append(run_batch(call, spec, batched, randomness, part, min(step, n - i), out_dims, name))
         outs, out_spec, places = parts[0]
         if len(parts) > 1:
             columns = zip(*[p[0] for p in parts], strict=True)
@@ -144,10 +152,14 @@ def run_batch(
     except NeedLoop as signal:
         if signal.level is not level:
             raise
+    except Exception:
+        if level.place is None:
+            raise  # of func itself, not of what it made of the signal
     level.roll_back()
     assert level.place is not None
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.place)
-    return run_loop(func, spec, batched, leaves, n, out_dims, name)
+    with Loop(randomness) as loop:
+        return run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
 
 
 def stacked(level: Batch, y: Any, place: int | None, name: str) -> Any:
@@ -176,16 +188,22 @@ def run_loop(
     n: int,
     out_dims: Any,
     name: str,
+    loop: Loop,
 ) -> tuple[list[Any], tree.Spec, list[Any]]:
     """The samples one after the other."""
     rows = []
     for i in range(n):
+        loop.restart()
         result = func(*tree.unflatten(spec, [x[i] if b else x for x, b in zip(leaves, batched, strict=True)]))
         outs, out_spec = tree.flatten(result)
         places = spread_out(out_dims, result, out_spec, name)
         rows.append([y if d is None else checked_output(y, name) for y, d in zip(outs, places, strict=True)])
     columns = zip(*rows, strict=True)
-    return [common(c, name) if d is None else shape.stack(list(c)) for c, d in zip(columns, places, strict=True)], out_spec, places
+    return (
+        [common(c, name) if d is None else shape.stack(list(c)) for c, d in zip(columns, places, strict=True)],
+        out_spec,
+        places,
+    )
 
 
 def common(column: Sequence[Any], name: str) -> Any:
@@ -200,8 +218,8 @@ def common(column: Sequence[Any], name: str) -> Any:
 def checked_output(y: Any, name: str) -> Any:
     if not isinstance(y, Box):
         raise ValueError(
-            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(y)}. Did you mean to set out_dims= to None "
-            "for output?"
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(y)}. Did you mean to set out_dims= to "
+            "None for output?"
         )
     return y
 
@@ -211,9 +229,7 @@ def checked_dim(x: Any, d: Any, api: str) -> int | None:
     if d is None:
         return None
     if not isinstance(d, int):
-        raise ValueError(
-            f"{api}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
-        )
+        raise ValueError(f"{api}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None.")
     if not isinstance(x, Box | np.ndarray):
         raise ValueError(
             f"{api}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor "

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
 from ..core.forward import Dual
+from ..core.level import level_of
 from ..core.record import Box, wrap
 from ..core.rules import arrays
 from ..ops import shape
 from .jacobian import batched
+from .laplacian import check_rows
 from .reverse import converted, kind_of, source_of
 
+P = ParamSpec("P")
 
-def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, api: str) -> Any:
+
+def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform: str, check: bool) -> Any:
     """d f_j / d x_i at every point, of shape (n, *points, m): one forward pass with a tangent for each coordinate."""
+    api = f"{transform}(f)(x)"
     if not x._d.ndim:
         raise RuntimeError(f"{api}: Expected points of shape (..., n), got a tensor without dimensions")
     n = x._d.shape[-1]
+    if check and x._d.size > n and level_of(x) is None:
+        check_rows(f, x, args, kwargs, transform)
 
     def push(tangent: Any) -> list[Any]:
         with Dual() as level:
@@ -29,8 +36,8 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, api: str)
                 raise RuntimeError(f"{api}: Expected f to return a Tensor, got {type(y)}")
             if y._d.ndim != x._d.ndim or y._d.shape[:-1] != x._d.shape[:-1]:
                 raise RuntimeError(
-                    f"{api}: Expected f to return a vector for each point, got shape {tuple(y._d.shape)} for points of shape "
-                    f"{tuple(x._d.shape)}"
+                    f"{api}: Expected f to return a vector for each point, got shape {tuple(y._d.shape)} for points of "
+                    f"shape {tuple(x._d.shape)}"
                 )
             value, t = level.lower(y)
             level.check_written()
@@ -40,24 +47,26 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, api: str)
     return batched(push, [shape.expand(seeds, (n, *x._d.shape))], n)[0]
 
 
-def divergence(f: Callable[..., Any]) -> Callable[..., Any]:
+def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     """The function that computes the divergence of a vector field f: the sum of d f_i / d x_i.
 
     Args:
         f: takes a tensor of points (..., n), and other arguments, to vectors (..., n): each point by itself, whatever the
-            others are. Of another function it is `vmap(divergence(f))` that is right.
+            others are. For other functions use vmap(divergence(f)).
+        check: test, at the first call for a function and a shape, that a change of one point leaves the values of the
+            others as they are.
 
     Returns:
         A function of f's arguments, with one number for each point: a tensor of shape (...).
 
     Raises:
-        RuntimeError: if f does not give vectors of as many components as its points have.
+        RuntimeError: if f does not give vectors of as many components as its points have, or mixes its points.
     """
 
     @functools.wraps(f, updated=())
     def div(x: Any, *args: Any, **kwargs: Any) -> Any:
         t = source_of(x)
-        d = derivatives(f, t, args, kwargs, "divergence(f)(x)")
+        d = derivatives(f, t, args, kwargs, "divergence", check)
         if d._d.shape[-1] != d._d.shape[0]:
             raise RuntimeError(
                 f"divergence(f)(x): Expected f to return vectors of {d._d.shape[0]} components, got {d._d.shape[-1]}"
@@ -67,7 +76,7 @@ def divergence(f: Callable[..., Any]) -> Callable[..., Any]:
     return div
 
 
-def curl(f: Callable[..., Any]) -> Callable[..., Any]:
+def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     """The function that computes the curl of a vector field f in three or two dimensions.
 
     In three: (d f_3 / d x_2 - d f_2 / d x_3, d f_1 / d x_3 - d f_3 / d x_1, d f_2 / d x_1 - d f_1 / d x_2). In two: the
@@ -76,12 +85,13 @@ def curl(f: Callable[..., Any]) -> Callable[..., Any]:
     Args:
         f: takes a tensor of points (..., 3) or (..., 2), and other arguments, to vectors of that shape: each point by
             itself; see `divergence`.
+        check: see `divergence`.
 
     Returns:
         A function of f's arguments: vectors of shape (..., 3), or numbers of shape (...).
 
     Raises:
-        RuntimeError: for points of another dimension, or vectors of another than the points'.
+        RuntimeError: for points of another dimension, vectors of another than the points', or if f mixes its points.
     """
 
     @functools.wraps(f, updated=())
@@ -90,7 +100,7 @@ def curl(f: Callable[..., Any]) -> Callable[..., Any]:
         n = t._d.shape[-1] if t._d.ndim else 0
         if n not in (2, 3):
             raise RuntimeError(f"curl(f)(x): Expected points of 2 or 3 coordinates, got shape {tuple(t._d.shape)}")
-        d = derivatives(f, t, args, kwargs, "curl(f)(x)")
+        d = derivatives(f, t, args, kwargs, "curl", check)
         if d._d.shape[-1] != n:
             raise RuntimeError(f"curl(f)(x): Expected f to return vectors of {n} components, got {d._d.shape[-1]}")
         parts = [d[i, ..., j] - d[j, ..., i] for i, j in (((0, 1),) if n == 2 else ((1, 2), (2, 0), (0, 1)))]

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from ..core.forward import Dual
-from ..core.kinds import is_inexact
-from ..core.level import Lift
 from ..core.record import Box, wrap
 from ..core.rules import arrays
 from . import tree
-from .reverse import converted, kind_of, operand_of, plain_kind, regrouped, source_of, split_aux
+from .reverse import converted, operand_of, plain_kind, source_of, split_aux
 
+A = TypeVar("A")
+R = TypeVar("R")
 JVP = "jvp(f, primals, tangents)"
 
 
+@overload
+def jvp(
+    func: Callable[..., R],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    func: Callable[..., tuple[R, A]],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
 def jvp(
     func: Callable[..., Any],
     primals: tuple[Any, ...],
@@ -40,9 +58,13 @@ def jvp(
         RuntimeError: for tangents that do not fit the primals, or with `strict` for an independent output.
         ValueError: for a primal that is no number, array or tensor.
     """
-    if not isinstance(primals, tuple) or not primals:
-        raise RuntimeError(f"{JVP}: Expected primals to be a non-empty tuple of Tensors, got {type(primals)}")
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got {type(primals)}"
+        )
     xs, spec = tree.flatten(primals)
+    if not xs:
+        raise RuntimeError(f"{JVP}: Expected primals to contain at least one Tensor.")
     ts, tangent_spec = tree.flatten(tangents)
     if spec != tangent_spec:
         raise RuntimeError(
@@ -71,8 +93,8 @@ def tangent_of(x: Any, t: Any) -> Any:
     t = operand_of(t)
     if t._d.shape != x._d.shape:
         raise RuntimeError(
-            f"{JVP}: Expected tangents to have the shapes of their primals, got a tangent of shape {tuple(t._d.shape)} for a "
-            f"primal of shape {tuple(x._d.shape)}"
+            f"{JVP}: Expected tangents to have the shapes of their primals, got a tangent of shape {tuple(t._d.shape)} for "
+            f"a primal of shape {tuple(x._d.shape)}"
         )
     return t if t._d.dtype == x._d.dtype else t.to(x.dtype)
 
@@ -80,10 +102,13 @@ def tangent_of(x: Any, t: Any) -> Any:
 def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
     """Primal and tangent of an output."""
     if not isinstance(y, Box):
-        raise RuntimeError(f"{JVP}: Expected f to return Tensors, got unsupported type {type(y)}")
+        raise RuntimeError(f"{JVP}: expected f(*args) to return only tensors, got unsupported type {type(y)}")
     value, tangent = level.lower(y)
     if tangent is None:
         if strict:
-            raise RuntimeError(f"{JVP}: an output does not depend on the primals; this is not allowed with strict=True")
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
+                "strict=True."
+            )
         tangent = wrap(arrays.zeros(value._d.shape, value._d.dtype))
     return value, tangent

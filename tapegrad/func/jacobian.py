@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
-
 
 from ..core.forward import Dual
 from ..core.level import LEVEL
@@ -30,6 +28,10 @@ from .reverse import (
     source_of,
     split_aux,
 )
+
+P = ParamSpec("P")
+A = TypeVar("A")
+Argnums = int | tuple[int, ...]
 
 
 def refuse_complex(tensors: list[Any], api: str, what: str) -> None:
@@ -108,9 +110,17 @@ def in_reverse(
     return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
 
 
+@overload
+def jacrev(
+    func: Callable[P, Any], argnums: Argnums = 0, *, has_aux: Literal[False] = False, chunk_size: int | None = None
+) -> Callable[P, Any]: ...
+@overload
+def jacrev(
+    func: Callable[P, tuple[Any, A]], argnums: Argnums = 0, *, has_aux: Literal[True], chunk_size: int | None = None
+) -> Callable[P, tuple[Any, A]]: ...
 def jacrev(
     func: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: Argnums = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
@@ -146,7 +156,7 @@ def jacrev(
 def in_forward(
     func: Callable[..., Any], argnums: Any, has_aux: bool, randomness: str, args: Any, kwargs: Any, heeds: bool = False
 ) -> tuple[Any, Any]:
-    """(Jacobian, aux) by one forward pass with a batch of tangents. With `heeds`, values made under no_grad are constants."""
+    """(Jacobian, aux) by one forward pass with a batch of tangents. With `heeds`, values made under no_grad are constant."""
     parts, positions = parts_of(argnums, args)
     leaves = [leaf for part, _ in parts for leaf in part]
     sources = [source_of(x) for x in leaves]
@@ -198,9 +208,17 @@ def first_sample(t: Any, here: Any, outer: Any) -> Any:
     return lower[0] if batched else lower
 
 
+@overload
+def jacfwd(
+    func: Callable[P, Any], argnums: Argnums = 0, has_aux: Literal[False] = False, *, randomness: str = "error"
+) -> Callable[P, Any]: ...
+@overload
+def jacfwd(
+    func: Callable[P, tuple[Any, A]], argnums: Argnums = 0, *, has_aux: Literal[True], randomness: str = "error"
+) -> Callable[P, tuple[Any, A]]: ...
 def jacfwd(
     func: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
+    argnums: Argnums = 0,
     has_aux: bool = False,
     *,
     randomness: str = "error",
@@ -227,7 +245,7 @@ def jacfwd(
     return jacobian
 
 
-def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, argnum: int | None = None) -> Callable[..., Any]:
+def jacobian(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int | None = None) -> Callable[P, Any]:
     """The function that computes the Jacobian of f in the mode that takes fewer passes.
 
     f is called twice where that is forward mode: there are then more outputs than inputs. Values made under `no_grad` are
@@ -248,7 +266,13 @@ def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, argnu
     return jacobian
 
 
-def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+@overload
+def hessian(func: Callable[P, Any], argnums: Argnums = 0, *, has_aux: Literal[False] = False) -> Callable[P, Any]: ...
+@overload
+def hessian(
+    func: Callable[P, tuple[Any, A]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, A]]: ...
+def hessian(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     """The function that computes the Hessian of func: one batched replay of its recorded gradient.
 
     Args:
@@ -263,9 +287,7 @@ def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has
     return jacrev(jacrev(func, argnums, has_aux=has_aux), argnums, has_aux=has_aux)
 
 
-def elementwise_grad(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, argnum: int | None = None
-) -> Callable[..., Any]:
+def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int | None = None) -> Callable[P, Any]:
     """The function that computes the gradient of the sum of f's outputs: for an elementwise f, its derivative everywhere.
 
     Args:

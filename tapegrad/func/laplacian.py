@@ -78,7 +78,7 @@ def key_of(f: Any, shape: tuple[int, ...]) -> Any:
     return getattr(inner, "__code__", id(f)), id(getattr(f, "__self__", None)), cells, shape
 
 
-def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any) -> None:
+def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform: str = "laplacian") -> None:
     """RuntimeError if the values of the other points change when the first point does."""
     key = key_of(f, t._d.shape)
     if key in CHECKED:
@@ -95,7 +95,7 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any) -> None:
     scale = float(np.max(np.abs(one), initial=0.0, where=np.isfinite(one)))
     same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= 1e-5 * scale)
     if not same.all():
-        raise errors.mixed_rows()
+        raise errors.mixed_rows(transform)
     while len(CHECKED) >= REMEMBERED:
         CHECKED.pop(next(iter(CHECKED)), None)
     CHECKED[key] = None
@@ -108,5 +108,3 @@ def rows_of(f: Callable[..., Any], points: Any, args: Any, kwargs: Any) -> Any:
             return np.asarray(checked(f(wrap(points.copy()), *args, **kwargs)).detach()._d)
         finally:
             level.roll_back()
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,8 +18,11 @@ from .forward import jvp, tangent_of
 from .jacobian import tensor
 from .reverse import checked_outputs, converted, differentiate, plain_kind, source_of, vjp
 
+R = TypeVar("R")
+T = TypeVar("T")
 
-def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+
+def hvp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
     """A scalar function's value and the product of its Hessian with a vector: forward mode over the gradient.
 
     Args:
@@ -38,7 +41,7 @@ def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
     return value, product[0] if single else product
 
 
-def vhp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+def vhp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
     """Like `hvp`, for the product of a vector with the Hessian: reverse mode over the gradient.
 
     The Hessian being symmetric, the products are equal; this one takes less time and more memory, and counts what f computes
@@ -61,7 +64,7 @@ def gradients(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:
     return g, value
 
 
-def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
     """func at the primals, and its derivative there as a linear function that does not call func again.
 
     A forward pass records what it does to a tangent; that linear map is transposed twice.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from ..core.tape import next_slot
 from ..ops import create
 from . import tree
 
+P = ParamSpec("P")
+A = TypeVar("A")
+R = TypeVar("R")
+T = TypeVar("T")
 GRAD = "grad_and_value(f)(*args)"
 VJP = "vjp(f, *primals)"
 
@@ -211,6 +215,16 @@ def regrouped(parts: list[tuple[list[Any], tree.Spec]], leaves: list[Any]) -> li
     return result
 
 
+@overload
+def grad(
+    f: Callable[Concatenate[T, P], Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[T, P], T]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[T, P], tuple[Any, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+) -> Callable[Concatenate[T, P], tuple[T, A]]: ...
+@overload
+def grad(f: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[P, Any]: ...
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that computes the gradient of a scalar function f at its arguments.
 
@@ -238,6 +252,16 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: boo
     return gradient
 
 
+@overload
+def grad_and_value(
+    f: Callable[Concatenate[T, P], R], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[T, P], tuple[T, R]]: ...
+@overload
+def grad_and_value(
+    f: Callable[Concatenate[T, P], tuple[R, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+) -> Callable[Concatenate[T, P], tuple[T, tuple[R, A]]]: ...
+@overload
+def grad_and_value(f: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[P, Any]: ...
 def grad_and_value(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Like `grad`, for (gradient, value); with has_aux (gradient, (value, aux))."""
 
@@ -249,6 +273,16 @@ def grad_and_value(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, ha
     return gradient_and_value
 
 
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[T, P], R], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[T, P], tuple[R, T]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[T, P], tuple[R, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+) -> Callable[Concatenate[T, P], tuple[tuple[R, A], T]]: ...
+@overload
+def value_and_grad(f: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[P, Any]: ...
 def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Like `grad`, for (value, gradient); with has_aux ((value, aux), gradient)."""
 
@@ -260,6 +294,12 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, ha
     return value_and_gradient
 
 
+@overload
+def vjp(f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[[R], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[[R], tuple[Any, ...]], A]: ...
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """f at the primals, and the function that takes cotangents of its outputs to those of the primals.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from ..core.taylor import Taylor, is_plain, number
 from . import tree
 from .reverse import converted, operand_of, parts_of, plain_kind, replaced, source_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
 JET = "jet(fun, primals, series)"
 
 
 def jet(
-    fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Sequence[Any]], factorial_scaled: bool = True
-) -> tuple[Any, Any]:
+    fun: Callable[..., R], primals: Sequence[Any], series: Sequence[Sequence[Any]], factorial_scaled: bool = True
+) -> tuple[R, Any]:
     """fun along a curve: from the derivatives of the curve, those of fun on it, to any order.
 
     With x(t) = x0 + x1 t + x2 t**2 / 2! + .. for each argument, and y(t) = fun(x(t)), this takes x1, x2, .. to y1, y2, ..:
@@ -98,7 +100,7 @@ def along(
     return values, zeros, out_spec
 
 
-def nth_derivative(f: Callable[..., Any], n: int, argnums: int = 0) -> Callable[..., Any]:
+def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R]:
     """The function that computes the n-th derivative of f, by one run in Taylor mode.
 
     f is a function of a number, or elementwise. Of a function that mixes the elements of its argument it is the n-th

@@ -193,11 +193,14 @@ def _rrelu(x: Any, lower: float, upper: float, training: bool) -> Any:
     if not training:
         return elementwise.leaky_relu(floating(x, "leaky_relu_cpu"), (lower + upper) / 2)
     x = floating(x, "rrelu_with_noise_out_cpu")
-    values = x._d
-    negative = values <= 0
-    slopes = np.ones(values.shape, values.dtype)
-    slopes[negative] = create.generator_of(None).uniform(int(negative.sum()), np.float64, lower, upper)
-    return x * wrap(slopes)
+
+    def slopes(generator: Any, values: Any) -> Any:
+        negative = values <= 0
+        drawn = np.ones(values.shape, values.dtype)
+        drawn[negative] = generator.uniform(int(negative.sum()), np.float64, lower, upper)
+        return drawn
+
+    return x * create.drawn_from(slopes, x)
 
 
 def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Any:

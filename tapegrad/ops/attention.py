@@ -144,7 +144,7 @@ define(
         lambda xp, g, ans, x, mean, weight: g * (x - mean),
     ),
     arity=3,
-    batch=batching.together(),
+    batch=batching.last,
     jvp=_j_weighted_difference,
     samples=cases(((2, 3), (1, 3), (2, 3), ()), ((2, 3, 2), (2, 1, 2), (2, 3, 2), ())),
 )

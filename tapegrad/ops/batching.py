@@ -54,29 +54,6 @@ def spread(x: Any, n: int, batched: bool) -> Any:
     return x if batched or not isinstance(x, Box) else TABLE["expand"].call(x, (n, *x._d.shape))
 
 
-def shifted(params: tuple[Any, ...], *positions: int) -> tuple[Any, ...]:
-    """Parameters with the dimensions at these positions counted from one dimension earlier."""
-    found = list(params)
-    for p in positions:
-        d = params[p]
-        found[p] = d + 1 if isinstance(d, int) else tuple([k + 1 for k in d])
-    return tuple(found)
-
-
-def together(*positions: int) -> Callable[..., Any]:
-    """An op whose arguments must share their first dimensions: those without a batch are repeated.
-
-    `positions` are those of dimensions among its parameters.
-    """
-
-    def batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-        whole = [spread(x, n, b) for x, b in zip(args, batched, strict=True)]
-        params = shifted(params, *positions)
-        return op.call(whole, *params) if op.arity < 0 else op.call(*whole, *params)
-
-    return batch
-
-
 def folded(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     """An op of one array whose first dimension is a batch already: both become one."""
     reshape = TABLE["reshape"].call
@@ -240,7 +217,7 @@ def one_on(dims: Any, rank: int) -> Any:
 
 
 def dims(*places: int) -> Lifted:
-    """Ops with dimensions, counted from the front, among their parameters: at these places."""
+    """Ops with dimensions, counted from the front, among their parameters: at these places, if any."""
 
     def steps(n: int, shape: Shape, params: Params) -> Steps:
         moved = list(params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import inspect
@@ -13,7 +14,8 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, random
-from ..core import alias
+from ..core import alias, draws
+from ..core.level import bottom
 from ..core.record import Box, wrap
 from .operands import SCALARS, as_constant, filling
 from .shape import form_of, given, shape_of
@@ -77,7 +79,7 @@ def factory(function: Callable[..., Any]) -> Any:
 def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
     """A fresh leaf."""
     check_device(device)
-    t = wrap(array)
+    t = array if isinstance(array, Box) else wrap(array)
     if requires_grad:
         t.requires_grad_(True)
     return t
@@ -467,16 +469,59 @@ def generator_of(generator: Any) -> random.Generator:
     return default_generator if generator is None else generator
 
 
+def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None) -> Any:
+    """Random numbers make(generator, shape), as a tensor; inside vmap its `randomness` says which samples share them."""
+    g = generator_of(generator)
+    if not draws.inside():
+        return wrap(make(g, shape))
+    levels = draws.noted(g)
+    return lifted(make(g, (*[level.size for level in levels], *shape)), levels)
+
+
+def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
+    """Random numbers make(generator, array) that depend on the values of a tensor, as a tensor."""
+    g = generator_of(generator)
+    shape = shape_of(x)
+    own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
+    levels = sorted({*own, *different}, key=lambda level: level.id)
+    if not levels:
+        return wrap(make(g, x._d))
+    sizes = [level.size for level in levels]
+    array = bottom(x).reshape(*[level.size if level in own else 1 for level in levels], *shape)
+    array = np.broadcast_to(array, (*sizes, *shape))
+    order = sorted(builtins.range(len(levels)), key=lambda k: levels[k] in different)
+    shared = len(levels) - len(different)
+    array = array.transpose(*order, *builtins.range(len(levels), array.ndim))
+    state, rows = g.get_state() if shared else None, []
+    for place in np.ndindex(array.shape[:shared]):
+        if state is not None:
+            g.set_state(state)
+        rows.append(make(g, np.array(array[place], order="C")))
+    result = np.stack(rows).reshape(*[sizes[k] for k in order], *rows[0].shape[len(different) :])
+    return lifted(result.transpose(*np.argsort(order), *builtins.range(len(levels), result.ndim)), levels)
+
+
+def lifted(array: Any, levels: list[Any]) -> Any:
+    """A tensor whose samples at these levels, from the outermost on, are an array's first dimensions."""
+    t = wrap(array)
+    for level in levels:
+        t = level.lift(t, True)
+    return t
+
+
 def draw(method: str, shape: tuple[int, ...], dtype: np.dtype[Any], *args: Any, generator: Any = None, **kwargs: Any) -> Any:
     """Numbers of a stream; complex ones take their parts in turn, normal ones with half the variance each."""
-    g = generator_of(generator)
     if dtype.kind != "c":
-        return getattr(g, method)(shape, dtype, *args, **kwargs)
+        return drawn(lambda g, full: getattr(g, method)(full, dtype, *args, **kwargs), shape, generator)
     if method == "normal":
         mean, std = args or (0.0, 1.0)
         args = (mean, std / math.sqrt(2.0))
-    parts = getattr(g, method)((*shape, 2), np.empty(0, dtype).real.dtype, *args, **kwargs)
-    return parts.view(dtype).reshape(shape)
+
+    def make(g: Any, full: tuple[int, ...]) -> Any:
+        parts = getattr(g, method)((*full, 2), np.empty(0, dtype).real.dtype, *args, **kwargs)
+        return parts.view(dtype).reshape(full)
+
+    return drawn(make, shape, generator)
 
 
 @factory
@@ -510,21 +555,27 @@ def randint(*args: Any, size: Any = None, low: int | None = None, high: int | No
         low = args[0]
     if requires_grad:
         raise errors.only_float_grad()
-    drawn = generator_of(generator).randint(
-        given("randint", "size", (size,)), _dtype(dtype, np.dtype(np.int64)), low or 0, high
-    )
-    return finish(drawn, False, device)
+    dt = _dtype(dtype, np.dtype(np.int64))
+    made = drawn(lambda g, full: g.randint(full, dt, low or 0, high), given("randint", "size", (size,)), generator)
+    return finish(made, False, device)
 
 
 @factory
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """A random permutation of 0 .. n-1."""
-    return finish(generator_of(generator).randperm(n, _dtype(dtype, np.dtype(np.int64))), requires_grad, device)
+    dt = _dtype(dtype, np.dtype(np.int64))
+
+    def make(g: Any, full: tuple[int, ...]) -> Any:
+        if len(full) == 1:
+            return g.randperm(n, dt)
+        return np.stack([g.randperm(n, dt) for _ in np.ndindex(full[:-1])]).reshape(full)
+
+    return finish(drawn(make, (n,), generator), requires_grad, device)
 
 
 def _drawn_like(input: Any, method: str, dtype: Any, device: Any, requires_grad: bool) -> Any:
-    drawn = getattr(empty_like(input, dtype=dtype, device=device), method)()
-    return drawn.requires_grad_() if requires_grad else drawn
+    made = getattr(empty_like(input, dtype=dtype, device=device), method)()
+    return made.requires_grad_() if requires_grad else made
 
 
 @factory
@@ -555,36 +606,41 @@ def normal(
     The gradient of a tensor is that of mean + std * noise.
     """
     if size is not None:
-        drawn = draw("normal", checked(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)
-        return finish(drawn, requires_grad, device)
+        made = draw("normal", checked(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)
+        return finish(made, requires_grad, device)
     tensors = [v for v in (mean, std) if isinstance(v, Box)]
     shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])
-    if isinstance(std, Box) and std._d.size and (std._d < 0).any():
+    if isinstance(std, Box) and (bottom(std) < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
-    noise = wrap(draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator))
+    noise = draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator)
     return noise * std + mean
 
 
 @factory
 def bernoulli(input: Any, *, generator: Any = None) -> Any:
     """1 with the probability given by each element, else 0."""
-    shape_of(input)
-    return finish(generator_of(generator).bernoulli_array(input._d))
+    return drawn_from(lambda g, p: g.bernoulli_array(p), input, generator)
 
 
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers of the rates given by each element."""
-    shape_of(input)
-    if input._d.size and (input._d < 0).any():
+    if (bottom(input) < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return finish(generator_of(generator).poisson(input._d))
+    return drawn_from(lambda g, rates: g.poisson(rates), input, generator)
 
 
 @factory
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Indices drawn with probabilities proportional to input's rows."""
-    shape_of(input)
-    return finish(generator_of(generator).multinomial(input._d, num_samples, replacement))
+    rank = len(shape_of(input))
+
+    def make(g: Any, weights: Any) -> Any:
+        if weights.ndim == rank:
+            return g.multinomial(weights, num_samples, replacement)
+        rows = g.multinomial(weights.reshape(-1, weights.shape[-1]), num_samples, replacement)
+        return rows.reshape(*weights.shape[:-1], num_samples)
+
+    return drawn_from(make, input, generator)
 
 
 def manual_seed(seed: int) -> Generator:

@@ -141,11 +141,11 @@ def _sizes() -> Iterator[Sample]:
 
 define(
     "inverse_gaps", "general", lapack.inverse_gaps, (_d_gaps, None, None, None), arity=4, params=("sign",), singular=True,
-    jvp=_j_gaps, batch=batching.together(), samples=_spectra,
+    jvp=_j_gaps, batch=batching.last, samples=_spectra,
 )  # fmt: skip
 define(
     "inverse_sizes", "general", lapack.inverse_sizes, (lambda xp, g, ans, s, x: -g * ans * ans, None), arity=2,
-    singular=True, batch=batching.together(), jvp=lambda xp, ts, ans, s, x: -(ans * ans) * ts[0], samples=_sizes,
+    singular=True, batch=batching.last, jvp=lambda xp, ts, ans, s, x: -(ans * ans) * ts[0], samples=_sizes,
 )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ SVD_PHASE = PHASE.format("svd_backward: The singular vectors", "phase term, maki
 # a cotangent of vectors, of a loss that does not depend on their phases: k holds it in the vectors' own basis
 define(
     "phase_free", "linear", _phase_free, (lambda xp, g, ans, x, k, text: g, None), arity=2, params=("text",),
-    batch=batching.together(), samples=cases(((2, 2), (2, 2), (SVD_PHASE,))),
+    batch=batching.last, samples=cases(((2, 2), (2, 2), (SVD_PHASE,))),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------------- records
@@ -484,7 +484,7 @@ _lu = define(
 define(
     "lu_permutation", "constant",
     lambda xs: lapack.permutation_matrix(xs[1], xs[0].shape[-2], xs[0].dtype), arity=-1,
-    batch=batching.together(), samples=of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3]),
+    batch=batching.last, samples=of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3]),
 )  # fmt: skip
 _eigh = define(
     "eigh", "general", lambda a: lapack.with_nan(np.linalg.eigh, _hermitian_part(a)), (_d_eigh,), outputs=2,

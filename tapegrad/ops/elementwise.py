@@ -811,10 +811,16 @@ abs = unary(
     integers="keep", refuses=no_kernel("b"),
 )  # fmt: skip
 _sign_of = define("sgn", "elementwise", np.sign, (0.0,), samples=STEPS)
+
+
+def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
+    return xp.safe_div(t - ans * xp.real(t * xp.conj(ans)), xp.abs(x))
+
+
 _direction = define(
     "sgn_complex", "general", np.sign,
     # what of g is across z, over |z|; 0 at the origin
-    (lambda xp, g, ans, x: xp.safe_div(g - ans * xp.real(g * xp.conj(ans)), xp.abs(x)),),
+    (lambda xp, g, ans, x: _across(xp, g, ans, x),), jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
     display="Sgn", batch=batching.pointwise, samples=joined(COMPLEX, of_values([0.0j, 1.0j])),
 )  # fmt: skip
 

@@ -548,7 +548,7 @@ _cdist_op = define(
     # 0 at coincident points
     (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
      lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)),
-    arity=2, params=("by_product",), batch=batching.together(), jvp=_j_cdist,
+    arity=2, params=("by_product",), batch=batching.last, jvp=_j_cdist,
     samples=joined(
         cases(((3, 2), (4, 2), (False,)), ((2, 3, 2), (2, 1, 2), (True,)), ((1, 3), (2, 3), (False,))),
         of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(False,)),

@@ -18,7 +18,7 @@ from . import reduce as sums
 from .activation import log_softmax, logsigmoid, relu
 from .define import binary, define
 from .linalg import linear
-from .normalize import pairwise_distance
+from .normalize import blocks, pairwise_distance
 from .operands import floating, tensor, to_dtype
 from .samples import Sample, pairs, uniform
 from .shape import shape_of
@@ -527,14 +527,16 @@ def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
 
 def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
     """-log(softmax(x)) at the labels, with dim kept, and softmax(x)."""
-    top = np.maximum.reduce(x, axis=dim, keepdims=True)
     at_label = x.reshape(-1).take(_places(label, x.shape, dim)).reshape(label.shape)
-    e = x - top
-    np.exp(e, out=e)
-    total = kernels._sum(e, dim)
-    loss = (top - at_label) + np.log(total)
-    e *= 1.0 / total
-    return loss, e
+    loss, p = np.empty(label.shape, x.dtype), np.empty(x.shape, x.dtype)
+    for i in blocks(x) if dim else (slice(None),):
+        top = np.maximum.reduce(x[i], axis=dim, keepdims=True)
+        part = np.subtract(x[i], top, out=p[i])
+        np.exp(part, out=part)
+        total = kernels._sum(part, dim)
+        loss[i] = (top - at_label[i]) + np.log(total)
+        part *= 1.0 / total
+    return loss, p
 
 
 def _negative_log_probability_back(g: Any, p: Any, label: Any, dim: int) -> Any:
@@ -591,7 +593,7 @@ _cross_entropy = define(
     params=("dim",),
     display="NllLoss",
     jvp=_j_negative_log_probability,
-    batch=batching.together(0),
+    batch=batching.along,
     samples=_labelled,
 )
 define(
@@ -607,7 +609,7 @@ define(
     params=("dim",),
     display="NllLossBackward",
     jvp=_j_cross_entropy_back,
-    batch=batching.together(0),
+    batch=batching.along,
     samples=_labelled_back,
 )
 

@@ -230,7 +230,7 @@ _matrix_exp = define(
     samples=cases(((3, 3), ()), ((2, 2, 2), ()), ((0, 0), ()), complex_too=True),
 )  # fmt: skip
 define(
-    "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,), arity=-1, batch=batching.together(),
+    "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,), arity=-1, batch=batching.last,
     jvp=_along_directions("matrix_exp_derivative"),
     samples=cases(((3, 3), (3, 3), ()), ((2, 2, 2), (2, 2, 2), (2, 2, 2), ()), ((0, 0), (0, 0), ()), complex_too=True),
 )  # fmt: skip
@@ -241,7 +241,7 @@ _det = define(
     samples=joined(regular(), *SINGULAR),
 )  # fmt: skip
 define(
-    "cofactor", "general", lapack.cofactor, (_d_cofactor,), arity=-1, batch=batching.together(),
+    "cofactor", "general", lapack.cofactor, (_d_cofactor,), arity=-1, batch=batching.last,
     jvp=_along_directions("cofactor"), samples=_cofactors,
 )  # fmt: skip
 _slogdet_op = define(

@@ -73,7 +73,7 @@ def _count(sizes: tuple[int, ...], dims: Dims) -> int:
     return math.prod([sizes[d] for d in dims])
 
 
-def _blocks(x: Any) -> Iterator[slice]:
+def blocks(x: Any) -> Iterator[slice]:
     """Slices of the first dimension, of about BLOCK elements each."""
     rows = x.shape[0] if x.ndim else 0
     step = max(BLOCK * rows // max(x.size, 1), 1)
@@ -111,12 +111,12 @@ def _standardize(x: Any, w: Any, b: Any, dims: Dims, eps: float) -> Any:
     if 0 in dims:  # w does not vary along dims
         mean = _sum(x, dims) / n
         shift = _filled(mean, x)
-        for i in _blocks(x):
+        for i in blocks(x):
             part = np.subtract(x[i], shift, out=centred[i])
             var += _dot(part, part, dims)
         var = (var / n).astype(x.dtype)
         scale = w * _filled(1.0 / np.sqrt(var + eps), x)
-    for i in _blocks(x):
+    for i in blocks(x):
         if 0 in dims:
             part = np.multiply(centred[i], scale, out=y[i])
         else:
@@ -159,7 +159,7 @@ def _standardize_back(
     tilt, shift = (np.add.reduce(a * w, axis=rest, keepdims=True) for a in (tilt, shift))
     tilt, shift, scale = (_filled(a, g) for a in (tilt * r * r * r * (-1.0 / n), shift * r * (-1.0 / n), r * w))
     out = np.empty(g.shape, g.dtype)
-    for i in _blocks(g):
+    for i in blocks(g):
         part = np.multiply(centred[i], _part(tilt, i), out=out[i])
         part += _part(shift, i)
         part += g[i] * _part(scale, i)
@@ -174,7 +174,7 @@ def _standardize_back_rows(
     flat, c, factor, line = g.reshape(rows, n), centred.reshape(rows, n), r.reshape(rows, 1), w.reshape(-1)
     out, weight, bias = np.empty(g.shape, g.dtype), np.zeros(n, g.dtype), np.zeros(n, g.dtype)
     rows_out = out.reshape(rows, n)
-    for i in _blocks(flat):
+    for i in blocks(flat):
         product = flat[i] * c[i]
         one = np.ones(len(product), g.dtype)
         weight += factor[i, 0] @ product
@@ -272,23 +272,27 @@ def _j_standardize_back(
     of_bias: Shape | None,
 ) -> list[Any]:  # fmt: skip
     tg, tc, tr, tw = ts
-    over_n = -1.0 / max(_count(centred.shape, dims), 1)
-    gw = g * w
     weight = bias = out = None
     if tg is not None:
-        weight, bias, out = xp.standardize_back(tg, centred, r, w, dims, moves, of_weight, of_bias)
+        parts = xp.standardize_back(tg, centred, r, w, dims, moves, of_weight, of_bias)
+        weight, bias, out = (
+            p if on else None for p, on in zip(parts, (of_weight is not None, of_bias is not None, moves), strict=True)
+        )
+    if of_weight is not None:
+        for moved in (None if tc is None else tc * r, None if tr is None else centred * tr):
+            weight = weight if moved is None else _plus(weight, xp.sum_to(g * moved, of_weight))
+    if not moves:
+        return [weight, bias, None]
+    gw, over_n = g * w, -1.0 / max(_count(centred.shape, dims), 1)
     if tc is not None:
         cube = r * r * r * over_n
         out = _plus(out, tc * xp.product_sum(gw, centred, cube) + centred * xp.product_sum(gw, tc, cube))
     if tr is not None:
-        out = _plus(out, tr * (gw - xp.mean(gw, dims, True)))
-        out = out + centred * xp.product_sum(gw, centred, r * r * tr * (3.0 * over_n))
+        tilt = centred * xp.product_sum(gw, centred, r * r * tr * (3.0 * over_n))
+        out = _plus(out, tr * (gw - xp.mean(gw, dims, True)) + tilt)
     if tw is not None:
         out = _plus(out, xp.standardize_back(g * tw, centred, r, 1.0, dims, True, None, None)[2])
-    if of_weight is not None:
-        for moved in (None if tc is None else tc * r, None if tr is None else centred * tr):
-            weight = weight if moved is None else _plus(weight, xp.sum_to(g * moved, of_weight))
-    return [weight if of_weight is not None else None, bias if of_bias is not None else None, out if moves else None]
+    return [weight, bias, out]
 
 
 def _j_product_sum(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
@@ -299,7 +303,7 @@ def _j_product_sum(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
 
 
 def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    x, params = batching.spread(args[0], n, batched[0]), batching.shifted(params, 0)
+    x, params = batching.spread(args[0], n, batched[0]), (batching.one_on(params[0], 0), *params[1:])
     if not (batched[1] or batched[2]):
         return op.call(x, *args[1:], *params)
     y, *rest = op.call(x, 1.0, 0.0, *params)
@@ -309,7 +313,7 @@ def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple
 
 def _several_back(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     g, centred, r = (batching.spread(a, n, own) for a, own in zip(args[:3], batched, strict=False))
-    dims, moves, *sizes = batching.shifted(params, 0)
+    dims, moves, *sizes = (batching.one_on(params[0], 0), *params[1:])
     gw, w = (g * batching.padded(args[3], len(g._d.shape) - 1, True), 1.0) if batched[3] else (g, args[3])
     parts = op.call(gw, centred, r, w, dims, moves, None, None)
     results = [part if part._d.ndim > 1 else TABLE["expand"].call(part, (n, *part._d.shape)) for part in parts]
@@ -389,7 +393,7 @@ define(
     ),
     arity=3,
     display="Sum",
-    batch=batching.together(),
+    batch=batching.last,
     jvp=_j_product_sum,
     samples=_summed,
 )

@@ -170,18 +170,16 @@ _maximum = define(
 define(
     "pool_route", "general", _pool_route,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_pick(g, x, y, sizes, *windows), None, None), arity=3,
-    params=WINDOWS, display="MaxPoolBackward", batch=batching.together(),
+    params=WINDOWS, display="MaxPoolBackward", batch=batching.last,
     jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_route(ts[0], x, y, *params), samples=_routed,
 )  # fmt: skip
 define(
     "pool_pick", "general", _pool_pick,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_route(g, x, y, sizes, *windows), None, None), arity=3,
-    params=WINDOWS, display="Gather", wide=False, batch=batching.together(),
+    params=WINDOWS, display="Gather", wide=False, batch=batching.last,
     jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_pick(ts[0], x, y, *params), samples=_picked,
 )  # fmt: skip
-_places = define(
-    "pool_places", "constant", _pool_places, arity=2, params=WINDOWS, samples=_placed, batch=batching.together()
-)
+_places = define("pool_places", "constant", _pool_places, arity=2, params=WINDOWS, samples=_placed, batch=batching.last)
 
 
 def _unfold(x: Any, *windows: Any) -> Any:

@@ -74,6 +74,15 @@ def _d_std(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, kee
     return xp.reshape(xp.safe_div(g, ans) * scale, _kept_shape(x.shape, dims)) * (x - xp.mean(x, dims, True))
 
 
+def _j_var(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    scale = 2.0 * _one_over(_count(x.shape, dims) - correction)
+    return xp.sum(xp.real(xp.conj(x - xp.mean(x, dims, True)) * ts[0]), dims, keepdim) * scale
+
+
+def _j_std(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    return xp.safe_div(_j_var(xp, ts, ans, x, dims, correction, keepdim), ans * 2.0)
+
+
 def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
     square = (x * x.conj()).real if x.dtype.kind == "c" else x * x
     return np.sqrt(add_reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype)
@@ -152,10 +161,19 @@ _mean_op = define(
     params=("dims", "keepdim"), batch=along, wide=True, samples=REDUCED,
 )  # fmt: skip
 _var_op = define(
-    "var", "general", _var, (_d_var,), params=("dims", "correction", "keepdim"), batch=along, row=(0, 2), samples=DEVIATIONS
+    "var",
+    "general",
+    _var,
+    (_d_var,),
+    params=("dims", "correction", "keepdim"),
+    batch=along,
+    jvp=_j_var,
+    row=(0, 2),
+    samples=DEVIATIONS,
 )
 _std_op = define(
-    "std", "general", _std, (_d_std,), params=("dims", "correction", "keepdim"), batch=along, row=(0, 2), samples=DEVIATIONS,
+    "std", "general", _std, (_d_std,), params=("dims", "correction", "keepdim"),
+    batch=along, jvp=_j_std, row=(0, 2), samples=DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
@@ -237,6 +255,10 @@ def d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> A
     return xp.reshape(g, _kept_shape(x.shape, dims)) * xp.tie_share(x, ans, dims, keepdim)
 
 
+def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
+    return xp.sum(ts[0] * xp.tie_share(x, ans, dims, keepdim), dims, keepdim)
+
+
 EXTREMES = joined(cases(((2, 3), (None, False)), ((2, 3, 4), ((0, 2), True)), ((), (None, False))), TIES)
 
 max_reduce: Any = np.maximum.reduce  # as add_reduce
@@ -251,10 +273,10 @@ def _largest(x: Any, dims: Dims, keepdim: bool) -> Any:
 
 
 _amax = define("amax", "general", _largest, (d_extreme,),
-               params=("dims", "keepdim"), batch=along, row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
+               params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
                samples=EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: min_reduce(x, axis=dims, keepdims=keepdim), (d_extreme,),
-               params=("dims", "keepdim"), batch=along, row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
+               params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
                samples=EXTREMES)  # fmt: skip
 
 # Extremes with their index: the gradient follows the index.
@@ -279,6 +301,14 @@ def d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any)
     return xp.scatter_zeros(g, i, x.shape, dim)
 
 
+def j_pick(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any) -> Any:
+    i = ans[1]
+    if keepdim:
+        return [xp.take_along(ts[0], i, dim), None]
+    shape = i.shape
+    return [xp.reshape(xp.take_along(ts[0], xp.reshape(i, (*shape[:dim], 1, *shape[dim:])), dim), shape), None]
+
+
 PICKED = joined(
     cases(((2, 3), (1, False)), ((2, 3, 4), (1, True)), ((0, 3), (1, False))),
     of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], params=(1, False)),
@@ -291,6 +321,7 @@ _max_dim = define(
     outputs=2,
     params=("dim", "keepdim"),
     batch=along,
+    jvp=j_pick,
     display="Max",
     refuses=no_kernel("c", "max_cpu"),
     samples=PICKED,
@@ -303,6 +334,7 @@ _min_dim = define(
     outputs=2,
     params=("dim", "keepdim"),
     batch=along,
+    jvp=j_pick,
     display="Min",
     refuses=no_kernel("c", "min_cpu"),
     samples=PICKED,
@@ -430,6 +462,14 @@ def _scan_back(xp: Any, g: Any, a: Any, dim: int) -> Any:
     return xp.flip(xp.linear_scan(xp.flip(xp.conj(xp.shift(a, dim, -1, 0.0)), dims), xp.flip(g, dims), dim), dims)
 
 
+def _j_linear_scan(xp: Any, ts: Any, ans: Any, a: Any, b: Any, dim: int) -> Any:
+    da, db = ts
+    if da is None:
+        return xp.linear_scan(a, db, dim)
+    moved = da * xp.shift(ans, dim, 1, 0.0)
+    return xp.linear_scan(a, moved if db is None else moved + db, dim)
+
+
 # with a fill other than 0 it is not linear
 define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), wide=False,
        jvp=lambda xp, ts, ans, x, dim, by, fill: xp.shift(ts[0], dim, by, 0.0),
@@ -439,12 +479,14 @@ define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
      lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)),
-    arity=2, params=("dim",), batch=along, samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
+    arity=2, params=("dim",),
+    batch=along, jvp=_j_linear_scan, samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
 )  # fmt: skip
 _cumprod = define(
     "cumprod", "general", lambda x, dim: np.multiply.accumulate(x, axis=dim),
     (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),), params=("dim",),
     batch=along,
+    jvp=lambda xp, ts, ans, x, dim: xp.linear_scan(x, ts[0] * xp.shift(ans, dim, 1, 1.0), dim),
     samples=joined(
         cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
         of_values([3.0, 0.0, 2.0, 0.0], params=(0,), smooth=True),
@@ -475,15 +517,22 @@ def _logaddexp(x: Any, y: Any) -> Any:
     return np.where(np.isfinite(larger.real), larger + np.log1p(np.exp(smaller - larger)), np.log(np.exp(x) + np.exp(y)))
 
 
+def _ratio(xp: Any, ans: Any, dim: int) -> Any:
+    y = xp.nan_to_num(ans, math.nan, None, -math.inf)
+    return xp.exp_diff(xp.shift(y, dim, 1, -math.inf), y)
+
+
 def _d_logcumsumexp(xp: Any, g: Any, ans: Any, x: Any, dim: int) -> Any:
     # dx_i = exp(x_i - y_i) R_i with R_i = g_i + exp(y_i - y_{i+1}) R_{i+1}: no factor exceeds 1; inf stays as it is
-    y = xp.nan_to_num(ans, math.nan, None, -math.inf)
-    ratio = xp.exp_diff(xp.shift(y, dim, 1, -math.inf), y)
-    return xp.conj(xp.exp_diff(x, ans)) * _scan_back(xp, g, ratio, dim)
+    return xp.conj(xp.exp_diff(x, ans)) * _scan_back(xp, g, _ratio(xp, ans, dim), dim)
+
+
+def _j_logcumsumexp(xp: Any, ts: Any, ans: Any, x: Any, dim: int) -> Any:
+    return xp.linear_scan(_ratio(xp, ans, dim), xp.exp_diff(x, ans) * ts[0], dim)
 
 
 _logcumsumexp_op = define(
-    "logcumsumexp", "general", _logcumsumexp, (_d_logcumsumexp,), params=("dim",), batch=along,
+    "logcumsumexp", "general", _logcumsumexp, (_d_logcumsumexp,), params=("dim",), batch=along, jvp=_j_logcumsumexp,
     refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
     samples=joined(
         cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
@@ -508,15 +557,20 @@ def _prod_others(x: Any, dim: int) -> Any:
 
 
 def _d_prod_others(xp: Any, g: Any, ans: Any, x: Any, dim: int) -> Any:
-    # With L and R the products of what stands before and behind: sum_k g_k prod_{i != j, k} x_i = A_j R_j + L_j B_j, where
+    return _others_along(xp, g, xp.conj(x), dim)
+
+
+def _others_along(xp: Any, g: Any, x: Any, dim: int) -> Any:
+    # The Jacobian is symmetric. With L and R the products of what stands before and behind:
+    # sum_k g_k prod_{i != j, k} x_i = A_j R_j + L_j B_j, where
     # A_j = sum_{k < j} g_k prod_{i < j, i != k} x_i = x_{j-1} A_{j-1} + g_{j-1} L_{j-1}, and B from the other end.
     def before(x: Any, g: Any) -> tuple[Any, Any]:
         product = xp.shift(xp.cumprod(x, dim), dim, 1, 1.0)
         return product, xp.shift(xp.linear_scan(x, g * product, dim), dim, 1, 0.0)
 
-    c, dims = xp.conj(x), (dim,)
-    left, a = before(c, g)
-    right, b = [xp.flip(z, dims) for z in before(xp.flip(c, dims), xp.flip(g, dims))]
+    dims = (dim,)
+    left, a = before(x, g)
+    right, b = [xp.flip(z, dims) for z in before(xp.flip(x, dims), xp.flip(g, dims))]
     return a * right + left * b
 
 
@@ -524,16 +578,21 @@ def _d_prod(xp: Any, g: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
     return xp.reshape(g, _kept_shape(x.shape, (dim,))) * xp.conj(xp.prod_others(x, dim))
 
 
+def _j_prod(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
+    return xp.sum(ts[0] * xp.prod_others(x, dim), (dim,), keepdim)
+
+
 PRODUCTS = joined(
     cases(((4,), (0, False)), ((2, 3), (1, True)), ((2, 0), (1, False)), complex_too=True),
     of_values([2.0, 3.0, 0.0, 0.0], params=(0, False), smooth=True),
 )
-define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",), batch=along, samples=joined(
+define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",), batch=along,
+       jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=joined(
     cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
     of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
 ))  # fmt: skip
 _prod = define("prod", "general", lambda x, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), (_d_prod,),
-               params=("dim", "keepdim"), batch=along, row=(0, 1), samples=PRODUCTS)  # fmt: skip
+               params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1), samples=PRODUCTS)  # fmt: skip
 
 INDEXED = joined(
     *[of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=p) for p in ((1, False), (0, True), (None, False), (None, True))]

@@ -215,7 +215,7 @@ def _resample(x: Any, axis: int, spec: Spec, transposed: bool) -> Any:
 define(
     "resample", "linear", _resample,
     (lambda xp, g, ans, x, axis, spec, transposed: xp.resample(g, axis, spec, not transposed),),
-    params=("axis", "spec", "transposed"), display="Upsample", wide=True, batch=batching.together(0),
+    params=("axis", "spec", "transposed"), display="Upsample", wide=True, batch=batching.along,
     samples=cases(
         ((2, 3), (1, ("linear", 3, 5, False, None), False)),
         ((2, 3), (0, ("cubic", 2, 5, True, None), False)),

@@ -49,6 +49,14 @@ def _d_scattered(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any
     return xp.index(g / _ties(xp, ans, x, v, index), index) * xp.tie(v, xp.index(ans, index))
 
 
+def _j_scattered(xp: Any, ts: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
+    dx, dv = ts
+    total = 0.0 if dx is None else dx * xp.tie(x, ans)
+    if dv is not None:
+        total = total + xp.index_zeros(dv * xp.tie(v, xp.index(ans, index)), x.shape, index)
+    return total / _ties(xp, ans, x, v, index)
+
+
 define(
     "tie", "constant", _tie, arity=2, batch=batching.pointwise,
     samples=of_values([1.0, 2.0, float("nan")], [1.0, 3.0, float("nan")]),
@@ -62,9 +70,8 @@ SCATTERED = joined(
 for _name, _ufunc in (("scatter_amax", np.maximum), ("scatter_amin", np.minimum)):
     define(
         _name, "general", _extreme(_ufunc.at), (_d_kept, _d_scattered), arity=2, params=("index",), samples=SCATTERED,
-        batch=batching.changed, display="ScatterReduce",
+        jvp=_j_scattered, batch=batching.changed, display="ScatterReduce",
     )  # fmt: skip
-
 
 
 # The same at rows of a table, whose numbers are an operand.

@@ -1132,7 +1132,8 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
 
 def _looked_at(x: Any) -> tuple[Any, int]:
     """The tensor that one inside a forward transform is a view of, which stands for the block, and where x begins there."""
-    part, chain = x, ()
+    part = x
+    chain: tuple[Any, ...] = ()
     while alias.lifted(x) and x._st.base is not None and x._st.base[0]._d.dtype == part._d.dtype:
         x, op, params, _ = x._st.base
         chain = ((op.name, params), *chain)

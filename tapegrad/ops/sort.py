@@ -13,7 +13,7 @@ from . import batching
 from .batching import along
 from .define import define
 from .operands import each, no_kernel, refused_as, tensor
-from .reduce import backwards, d_extreme, d_pick, not_empty, pick, starts_along, take_along
+from .reduce import backwards, d_extreme, d_pick, j_extreme, j_pick, not_empty, pick, starts_along, take_along
 from .results import result
 from .samples import cases, joined, of_values
 from .shape import dim_of, numpy_names, part_along, shape_of, with_out
@@ -88,6 +88,14 @@ def _d_distinct(xp: Any, gs: Any, ans: Any, x: Any, *params: Any) -> Any:
 
 def _d_topk(xp: Any, gs: Any, ans: Any, x: Any, k: int, dim: int, largest: bool) -> Any:
     return xp.scatter_zeros(gs[0], ans[1], x.shape, dim)
+
+
+def _j_distinct(xp: Any, ts: Any, ans: Any, x: Any, dim: int, *_: Any) -> Any:
+    return [xp.take_along(ts[0], ans[1], dim), None]
+
+
+def _j_topk(xp: Any, ts: Any, ans: Any, x: Any, k: int, dim: int, largest: bool) -> Any:
+    return [xp.take_along(ts[0], ans[1], dim), None]
 
 
 def _running(extreme: Any) -> Any:
@@ -170,7 +178,8 @@ def _mode_place(x: Any, axis: int) -> Any:
 
 RANKED = of_values([[2.0, 1.0, 2.0, 0.0], [NAN, 1.0, -1.0, 3.0]], params=(1,))
 _sort = define(
-    "sort", "general", _sort_forward, (_d_distinct,), outputs=2, params=("dim", "descending", "stable"), batch=along,
+    "sort", "general", _sort_forward, (_d_distinct,), outputs=2, params=("dim", "descending", "stable"),
+    batch=along, jvp=_j_distinct,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=joined(
         cases(((2, 3), (1, False, True)), ((4, 2), (0, True, True)), ((0, 2), (0, False, False))),
         cases(((99,), (0, True, False)), smooth=False),
@@ -183,7 +192,8 @@ _argsort = define(
     samples=of_values([[2.0, 1.0, 2.0, 0.0]], params=(1, True, True)),
 )  # fmt: skip
 _topk = define(
-    "topk", "general", _topk_forward, (_d_topk,), outputs=2, params=("k", "dim", "largest"), batch=batching.dims(1),
+    "topk", "general", _topk_forward, (_d_topk,), outputs=2, params=("k", "dim", "largest"),
+    batch=batching.dims(1), jvp=_j_topk,
     refuses=each(
         refused_as("c", "topk does not support complex dtypes on CPU"),
         refused_as("b", "topk does not support bool dtypes on CPU"),
@@ -191,15 +201,15 @@ _topk = define(
     samples=cases(((2, 5), (2, 1, True)), ((4, 2), (3, 0, False)), ((3,), (3, 0, True)), ((3,), (0, 0, True))),
 )  # fmt: skip
 _cummax = define(
-    "cummax", "general", _running(np.maximum), (_d_running,), outputs=2, params=("dim",), batch=along,
+    "cummax", "general", _running(np.maximum), (_d_running,), outputs=2, params=("dim",), batch=along, jvp=_j_distinct,
     refuses=no_kernel("c"), samples=joined(cases(((5,), (0,)), ((2, 4), (1,)), ((0, 2), (0,))), RANKED),
 )  # fmt: skip
 _cummin = define(
-    "cummin", "general", _running(np.minimum), (_d_running,), outputs=2, params=("dim",), batch=along,
+    "cummin", "general", _running(np.minimum), (_d_running,), outputs=2, params=("dim",), batch=along, jvp=_j_distinct,
     refuses=no_kernel("c"), samples=joined(cases(((5,), (0,)), ((2, 4), (1,)), ((0, 2), (0,))), RANKED),
 )  # fmt: skip
 _median = define(
-    "median", "general", _median_value, (d_extreme,), params=("dims", "keepdim"), batch=along, row=(0, 1),
+    "median", "general", _median_value, (d_extreme,), params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1),
     refuses=no_kernel("cb"), samples=joined(
         cases(((5,), (None, False)), ((2, 3), (None, False)), ((), (None, False))),
         of_values([1.0, 2.0, 2.0, 3.0], params=(None, False)),
@@ -207,7 +217,7 @@ _median = define(
 )  # fmt: skip
 _median_dim = define(
     "median_dim", "general", pick(_median_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
-    batch=along, display="Median",
+    batch=along, jvp=j_pick, display="Median",
     refuses=no_kernel("cb", "median_cpu"), samples=joined(
         cases(((2, 3), (1, False)), ((4, 2), (0, True))),
         of_values([[2.0, 1.0, 2.0, 0.0], [NAN, 1.0, -1.0, 3.0]], params=(1, False)),
@@ -215,18 +225,20 @@ _median_dim = define(
 )  # fmt: skip
 WITH_NAN = of_values([[2.0, 1.0, 2.0, 0.0], [NAN, 1.0, NAN, 3.0]], params=(1, False))
 _nanmedian = define(
-    "nanmedian", "general", _nanmedian_value, (d_extreme,), params=("dims", "keepdim"), batch=along, row=(0, 1),
+    "nanmedian", "general", _nanmedian_value, (d_extreme,), params=("dims", "keepdim"),
+    batch=along, jvp=j_extreme, row=(0, 1),
     refuses=no_kernel("cb"), samples=joined(
         cases(((5,), (None, False)), ((2, 3), (None, False))), of_values([1.0, NAN, 2.0, 2.0, 3.0], params=(None, False)),
     ),
 )  # fmt: skip
 _nanmedian_dim = define(
-    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), outputs=2, params=("dim", "keepdim"), batch=along,
+    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
+    batch=along, jvp=j_pick,
     display="Nanmedian", refuses=no_kernel("cb"), samples=joined(cases(((2, 3), (1, False)), ((4, 2), (0, True))), WITH_NAN),
 )  # fmt: skip
 _kthvalue = define(
     "kthvalue", "general", _kth_forward, (d_pick,), outputs=2, params=("dim", "keepdim", "k"),
-    batch=along, refuses=no_kernel("cb"),
+    batch=along, jvp=j_pick, refuses=no_kernel("cb"),
     samples=joined(
         cases(((2, 5), (1, False, 2)), ((4, 2), (0, True, 4)), ((0, 3), (1, False, 1))),
         of_values([[2.0, 1.0, 3.0], [NAN, 1.0, 2.0]], params=(1, False, 3)),
@@ -234,7 +246,7 @@ _kthvalue = define(
 )  # fmt: skip
 _mode = define(
     "mode", "general", pick(_mode_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
-    batch=along, refuses=no_kernel("c"),
+    batch=along, jvp=j_pick, refuses=no_kernel("c"),
     samples=joined(
         cases(((2, 3), (1, False)), ((4, 2), (0, True))),
         of_values([[2.0, 1.0, 2.0, 1.0], [3.0, 1.0, 2.0, 3.0]], params=(1, False)),

@@ -112,11 +112,20 @@ _igammac, _ = binary(
     (lambda xp, ans, a, x: -xp.igamma_shape(a, x, 1), lambda xp, ans, a, x: -_density(xp, a, x)), "",
     singular=True, integers="float", refuses=no_kernel("c"), samples=SHAPES,
 )  # fmt: skip
+
+
 # the derivative of P(a, x) by a, of that order
+def _j_igamma_shape(xp: Any, ts: Any, ans: Any, a: Any, x: Any, order: int) -> Any:
+    da, dx = ts
+    by_a = None if da is None else da * xp.igamma_shape(a, x, order + 1)
+    by_x = None if dx is None else _d_shape_by_x(xp, dx, ans, a, x, order)
+    return by_a if by_x is None else by_x if by_a is None else by_a + by_x
+
+
 define(
     "igamma_shape", "general", kernels.igamma_shape,
     (lambda xp, g, ans, a, x, order: g * xp.igamma_shape(a, x, order + 1), _d_shape_by_x), arity=2, params=("order",),
-    batch=batching.pointwise, samples=_shapes_and_orders,
+    jvp=_j_igamma_shape, batch=batching.pointwise, samples=_shapes_and_orders,
 )  # fmt: skip
 
 

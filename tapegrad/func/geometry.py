@@ -1,0 +1,143 @@
+"""Geometry of implicit curves and surfaces f(x) = 0: normals and curvatures at points, from derivatives of f.
+
+f takes points of shape (..., d), d = 2 or 3, and gives one number a point: (...) or (..., 1). It is run on all points at
+once, and each value must depend on its own point alone. What is returned belongs to the level set of f that runs through
+each point, so the points need not lie on f = 0. Results are differentiable, by the weights of f too.
+
+Signs: f grows outwards, as a signed distance does. Normals point outwards, and curvatures of a sphere are positive: 1 / r.
+With g the gradient and H the Hessian of f,
+
+    mean curvature      (|g|^2 tr H - g.H g) / ((d - 1) |g|^3), half the divergence of the normals for d = 3
+    Gaussian curvature  g.adj(H) g / |g|^(d + 1)
+
+after R. Goldman, Curvature formulas for implicit curves and surfaces, Computer Aided Geometric Design 22 (2005) 632-658,
+sections 3 and 4, where the mean curvature has the other sign. Principal curvatures are the eigenvalues of H / |g| on the
+tangent plane; the basis of the plane is that of T. Duff et al., Building an Orthonormal Basis, Revisited, JCGT 6 (2017) 1-8.
+Where the gradient is 0 there is no normal, and everything but the gradient is nan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ops import create, elementwise, linalg, matrix, shape
+from .reverse import converted, grad, operand_of, plain_kind, vjp
+
+Field = Callable[[Any], Any]
+
+
+def gradient(f: Field, points: Any) -> Any:
+    """Gradient of f at each point.
+
+    Args:
+        f: takes points of shape (..., d), gives one number for each: (...) or (..., 1).
+        points: a tensor or an array of shape (..., d), d = 2 or 3; an array gives an array, here and below.
+
+    Returns:
+        Of the points' shape.
+
+    Raises:
+        ValueError: for points or values of f of another shape, here and below.
+    """
+    return finished(grad(total(f))(placed(points)), points)
+
+
+def normals(f: Field, points: Any) -> Any:
+    """Unit normals of the level sets through the points, in the direction in which f grows; of the points' shape."""
+    g = grad(total(f))(placed(points))
+    return finished(g / length(g).unsqueeze(-1), points)
+
+
+def mean_curvature(f: Field, points: Any) -> Any:
+    """Mean of the principal curvatures at each point, of shape (...); of a curve its curvature."""
+    g, h = derivatives(f, points)
+    size = length(g)
+    trace = h.diagonal(0, -2, -1).sum(-1)
+    return finished((size * size * trace - along(h, g, g)) / ((g.shape[-1] - 1) * size**3), points)
+
+
+def gaussian_curvature(f: Field, points: Any) -> Any:
+    """Product of the principal curvatures at each point, of shape (...); of a curve its curvature."""
+    g, h = derivatives(f, points)
+    if g.shape[-1] == 2:
+        across = turned(g)
+        return finished(along(h, across, across) / length(g) ** 3, points)
+    rows = h.unbind(-2)
+    adjugate = shape.stack([linalg.cross(rows[i - 2], rows[i - 1], -1) for i in range(3)], -2)
+    return finished(along(adjugate, g, g) / length(g) ** 4, points)
+
+
+def principal_curvatures(f: Field, points: Any) -> Any:
+    """Largest and least curvature of the surface at each point, of shape (..., 2); of a curve its curvature, (..., 1).
+
+    They have no derivative where they agree; it is taken to be that of the mean curvature there.
+    """
+    g, h = derivatives(f, points)
+    size = length(g)
+    n = g / size.unsqueeze(-1)
+    if g.shape[-1] == 2:
+        return finished((along(h, turned(n), turned(n)) / size).unsqueeze(-1), points)
+    u, v = tangents(n)
+    a, b, c = [along(h, p, q) / size for p, q in ((u, u), (u, v), (v, v))]
+    mean, deviation = (a + c) * 0.5, elementwise.hypot((a - c) * 0.5, b)
+    return finished(shape.stack([mean + deviation, mean - deviation], -1), points)
+
+
+def placed(points: Any) -> Any:
+    """The points as a tensor."""
+    p = operand_of(points)
+    if not p._d.ndim or p._d.shape[-1] not in (2, 3):
+        raise ValueError(f"geometry: expected points of shape (..., 2) or (..., 3), got {tuple(p._d.shape)}")
+    return p
+
+
+def finished(result: Any, points: Any) -> Any:
+    return converted(result, plain_kind([points]))
+
+
+def total(f: Field) -> Field:
+    """The sum of f over the points: its gradient holds the gradient of f at each."""
+
+    def function(points: Any) -> Any:
+        y = f(points)
+        batch = tuple(points.shape[:-1])
+        if tuple(y.shape) not in (batch, (*batch, 1)):
+            raise ValueError(
+                f"geometry: expected f to give one number a point, of shape {batch} or {(*batch, 1)}, got {tuple(y.shape)}"
+            )
+        return y.sum()
+
+    return function
+
+
+def derivatives(f: Field, points: Any) -> tuple[Any, Any]:
+    """Gradient (..., d) and Hessian (..., d, d) of f at each point, by one pass for the gradient and one for each row."""
+    p = placed(points)
+    g, pull = vjp(grad(total(f)), p)
+    unit = create.eye(p.shape[-1], dtype=p.dtype)
+    return g, shape.stack([pull(e.expand(p.shape))[0] for e in unit], -2)
+
+
+def length(g: Any) -> Any:
+    return matrix.norm(g, 2, -1)
+
+
+def along(h: Any, u: Any, v: Any) -> Any:
+    """u.H v at each point."""
+    return (u.unsqueeze(-1) * h * v.unsqueeze(-2)).sum((-2, -1))
+
+
+def turned(g: Any) -> Any:
+    """Vectors of the plane turned by a right angle."""
+    return shape.stack([-g[..., 1], g[..., 0]], -1)
+
+
+def tangents(n: Any) -> tuple[Any, Any]:
+    """Two unit vectors that are orthogonal to unit vectors and to each other."""
+    x, y, z = n.unbind(-1)
+    sign = elementwise.where(z < 0, -1.0, 1.0).to(n.dtype)
+    a = -1 / (sign + z)
+    b = x * y * a
+    u = shape.stack([1 + sign * x * x * a, sign * b, -sign * x], -1)
+    return u, shape.stack([b, sign + y * y * a, -y], -1)
