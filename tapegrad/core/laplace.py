@@ -56,6 +56,9 @@ class Laplace(Level):
     def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         if self.heeds and not is_recording():
             payloads = [None] * len(payloads)
+        closed = TABLE.get(f"laplace_{op.name}")
+        if closed is not None and payloads[0] is not None:
+            return [closed.call(*lowers, *payloads)]
         out = op.call(lowers, *params) if op.arity < 0 else op.call(*lowers, *params)
         outs = out if op.outputs > 1 else (out,)
         rules = op.rules * len(lowers) if op.arity < 0 and not op.joint else op.rules

@@ -1,13 +1,21 @@
-"""The chain rule of the forward Laplacian as one record; see `core.laplace`."""
+"""The chain rule of the forward Laplacian as records; see `core.laplace`.
+
+A stack T = [J_1, .., J_d, L] goes through y = f(x) as [f' J_1, .., f' J_d, f' L + f'' sum_i J_i J_i].
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..core.op import TABLE
+from ..core.rules import RAW_XP, add, arrays
 from .define import define
 from .samples import cases
+
+REST, LAST = (slice(0, -1), Ellipsis), (-1, Ellipsis)
 
 
 def _squares(stack: Any) -> Any:
@@ -15,28 +23,109 @@ def _squares(stack: Any) -> Any:
     return np.einsum("i...,i...->...", stack[:-1], stack[:-1])
 
 
-def _chain(arrays: list[Any]) -> Any:
-    d1, d2, stack = arrays
+def _chained(d1: Any, d2: Any, stack: Any) -> Any:
     out = d1 * stack
     q = _squares(stack) * d2
     out[-1] += q
     return out
 
 
+def _by_stack(xp: Any, g: Any, d1: Any, d2: Any, stack: Any) -> Any:
+    gl = xp.index(g, LAST)
+    rest = d1 * xp.index(g, REST) + 2.0 * (d2 * gl) * xp.index(stack, REST)
+    return xp.cat([rest, xp.reshape(d1 * gl, (1, *gl.shape))], 0)
+
+
+def _by_stack_raw(g: Any, d1: Any, d2: Any, stack: Any) -> Any:
+    out = d1 * g
+    t = d2 * g[-1]
+    t *= 2
+    product = np.empty_like(t)
+    for row, j in zip(out[:-1], stack[:-1], strict=True):
+        np.multiply(j, t, out=product)
+        row += product
+    return out
+
+
+def _squared(xp: Any, stack: Any) -> Any:
+    j = xp.index(stack, REST)
+    return xp.sum(j * j, (0,), False)
+
+
 def _d_chain(xp: Any, g: Any, ans: Any, args: list[Any], wanted: list[bool]) -> list[Any]:
     d1, d2, stack = args
-    j, gj, gl = xp.index(stack, REST), xp.index(g, REST), xp.index(g, LAST)
     by_d1 = xp.sum(g * stack, (0,), False) if wanted[0] else None
-    by_d2 = gl * xp.sum(j * j, (0,), False) if wanted[1] else None
-    by_stack = None
-    if wanted[2]:
-        last = xp.reshape(d1 * gl, (1, *gl.shape))
-        by_stack = xp.cat([d1 * gj + 2.0 * (d2 * gl) * j, last], 0)
-    return [by_d1, by_d2, by_stack]
+    by_d2 = xp.index(g, LAST) * _squared(xp, stack) if wanted[1] else None
+    return [by_d1, by_d2, _by_stack(xp, g, d1, d2, stack) if wanted[2] else None]
 
 
-REST, LAST = (slice(0, -1), Ellipsis), (-1, Ellipsis)
+# Of any elementwise op, from its derivatives: chain([f', f'', T]).
 define(
-    "laplace_chain", "general", _chain, (_d_chain,), arity=-1,
+    "laplace_chain", "general", lambda args: _chained(*args), (_d_chain,), arity=-1,
     samples=cases(((2, 3), (2, 3), (4, 2, 3), ()), ((3,), (3,), (3, 1), ())),
 )  # fmt: skip
+
+# Closed forms, for the activations that networks of this kind have: f' and f'' from x and f(x), and f''' from all of these.
+Two = Callable[[Any, Any, Any], tuple[Any, Any]]
+Third = Callable[[Any, Any, Any], Any]
+
+
+def _tanh(xp: Any, x: Any, a: Any) -> tuple[Any, Any]:
+    d1 = 1.0 - a * a
+    return d1, (a * d1) * -2.0
+
+
+def _sigmoid(xp: Any, x: Any, a: Any) -> tuple[Any, Any]:
+    d1 = a * (1.0 - a)
+    return d1, d1 * (1.0 - 2.0 * a)
+
+
+def _sin(xp: Any, x: Any, a: Any) -> tuple[Any, Any]:
+    return xp.cos(x), -a
+
+
+def _closed(name: str, two: Two, third: Third) -> None:
+    """The record of one activation: (x, T) to (f(x), the stack of f(x))."""
+    op = TABLE[name]
+
+    def forward(x: Any, stack: Any) -> Any:
+        a = op.forward(x)
+        return a, _chained(*two(RAW_XP, x, a), stack)
+
+    def by_x(xp: Any, g: Any, ans: Any, x: Any, stack: Any) -> Any:
+        d1, d2 = two(xp, x, ans[0])
+        if g[1] is None:
+            return g[0] * d1
+        t = d2 * xp.sum(g[1] * stack, (0,), False) + third(ans[0], d1, d2) * xp.index(g[1], LAST) * _squared(xp, stack)
+        return t if g[0] is None else g[0] * d1 + t
+
+    def by_stack(xp: Any, g: Any, ans: Any, x: Any, stack: Any) -> Any:
+        return None if g[1] is None else _by_stack(xp, g[1], *two(xp, x, ans[0]), stack)
+
+    def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        (sx, st), (x, stack), a = e[1], e[4], e[5][0]
+        d1, d2 = two(RAW_XP, x, a)
+        gs = g.get(1)
+        if sx and (need is None or sx in need):
+            t = g[0] * d1 if 0 in g else np.zeros_like(a)
+            if gs is not None:
+                across = np.einsum("i...,i...->...", gs, np.broadcast_to(stack, gs.shape))
+                across *= d2
+                t += across
+                across = _squares(stack) * third(a, d1, d2)
+                across *= gs[-1]
+                t += across
+            add(cot, sx, t, owned)
+        if st and gs is not None and (need is None or st in need):
+            t = _by_stack_raw(gs, d1, d2, np.broadcast_to(stack, gs.shape))
+            add(cot, st, t if t.shape == stack.shape else arrays.unbroadcast(t, stack.shape), owned)
+
+    define(
+        f"laplace_{name}", "general", forward, (by_x, by_stack), arity=2, outputs=2, differentiable=2, absent=True,
+        keeps=(0,), raw_backward=raw_backward, samples=cases(((2, 3), (4, 2, 3), ()), ((2, 3), (3, 1, 3), ())),
+    )  # fmt: skip
+
+
+_closed("tanh", _tanh, lambda a, d1, d2: d1 * (6.0 * (a * a) - 2.0))
+_closed("sigmoid", _sigmoid, lambda a, d1, d2: d1 * (1.0 - 6.0 * d1))
+_closed("sin", _sin, lambda a, d1, d2: -d1)
