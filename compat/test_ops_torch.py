@@ -244,7 +244,7 @@ def added_rows(g, index, rows, padding):
 INTERNAL = {
     "airy", "alias", "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean", "bessel_ratio", "bessel_y",
     "by_sign", "cast_whole", "cbrt", "cofactor", "conv_weight", "cross_entropy_back", "dot_along", "eig", "elu_slope",
-    "exp_diff", "exponent", "gelu_slope", "gelu_tanh_slope", "guard_matrices", "guard_rows", "hardswish_slope",
+    "exp_diff", "exponent", "function", "gelu_slope", "gelu_tanh_slope", "guard_matrices", "guard_rows", "hardswish_slope",
     "igamma_shape", "inverse_gaps", "inverse_sizes", "largest", "linear_scan", "log_loss", "log_ndtr_derivative",
     "lu_permutation", "matrix_exp_derivative", "norm_scale", "one_minus_square", "overlap_add", "phase_free",
     "pool_pick", "pool_places", "pool_route", "power_of_two", "prod_others", "product_sum", "rank", "resample",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from .. import errors
 from ..core import alias, forward
-from ..core.batch import Batch
+from ..core.batch import Batch, NeedLoop
 from ..core.kinds import is_inexact
 from ..core.leaves import Cell, leaf_of
 from ..core.level import assign, depth_of, detached, layer_of, level_of, relabelled
@@ -104,7 +104,7 @@ class FunctionCtx:
         """Tensors (or None) that `jvp` finds in `saved_tensors`."""
         for t in tensors:
             if not (t is None or isinstance(t, Box)):
-                raise TypeError(
+                raise AssertionError(
                     "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
                 )
         self.saved_for_forward = tensors
@@ -639,9 +639,14 @@ def in_dtype(t: Any, dtype: Any) -> Any:
 
 
 def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The record over a batch: by the class's `vmap`, else sample by sample."""
+    """The record over a batch: by the class's `vmap`, else by running its methods on batched tensors, else one by one."""
     call = params[0]
     if call.cls.vmap is Function.vmap:
+        try:
+            return run(args, Call(Vmapped, (call, n, tuple(flags), *args)))
+        except NeedLoop as e:
+            if type(e.level) is not Own:
+                raise
         rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
         return tuple([arrays.stack(list(column)) for column in zip(*rows, strict=True)])
     dims: list[Any] = [None] * len(call.args)
@@ -808,6 +813,76 @@ def bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any,
     if separate(cls):
         given.apply_defaults()
     return given.args if separate(cls) else given.args[1:]
+
+
+class Own(Batch):
+    """The level that a Vmapped runs at: within its forward, and again within each derivative."""
+
+
+class Lowered(NamedTuple):
+    """Stands on a context for a tensor of a level that is closed: the tensor below, and whether it is batched."""
+
+    lower: Any
+    batched: Any
+
+
+class Vmapped(Function):
+    """Another Function over a batch: its methods run on batched tensors."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Call, n: int, flags: tuple[bool, ...], *tensors: Any) -> Any:
+        with Own(n, call.randomness) as level:
+            results = execute([level.lift(t, flag or None) for t, flag in zip(tensors, flags, strict=True)], call)
+            ctx.inner, ctx.flags, ctx.n = call.ctx, flags, n
+            outs = tuple([level.physical(y) for y in results])
+            extras = [Lowered(*level.lower(t)) for t in call.ctx._extras]
+            ctx.attributes = {
+                name: mapped(lambda v: Lowered(*level.lower(v)) if isinstance(v, Box) and level_of(v) is level else v, value)
+                for name, value in vars(call.ctx).items()
+            }
+        ctx.extras = [t.batched for t in extras]
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*[outs[i] for i in call.ctx._constant])
+        ctx.save_for_backward(*tensors, *outs, *[t.lower for t in extras])
+        return outs
+
+    @staticmethod
+    @contextmanager
+    def lifted(ctx: Any) -> Iterator[tuple[Batch, FunctionCtx, Parts]]:
+        """A level with the saved tensors on it, and the inner context."""
+        n = len(ctx.flags)
+        saved = ctx.saved_tensors
+        with Own(ctx.n) as level:
+            k = len(saved) - len(ctx.extras)
+            args = [level.lift(t, flag or None) for t, flag in zip(saved[:n], ctx.flags, strict=True)]
+            outs = [level.lift(t, True) for t in saved[n:k]]
+            extras = [level.lift(t, flag) for t, flag in zip(saved[k:], ctx.extras, strict=True)]
+            inner = copy.copy(ctx.inner)
+            for name, value in ctx.attributes.items():
+                setattr(inner, name, mapped(lambda v: level.lift(*v) if type(v) is Lowered else v, value))
+            yield level, inner, ([*args, *extras], outs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        with Vmapped.lifted(ctx) as (level, inner, parts):
+            given = [g if g is None else level.lift(g, True) for g in grads]
+            found = pull(inner, given, parts, ctx.needs_input_grad[3:])
+            whole = [t if t is None else level.physical(t) for t in found]
+        sums = [
+            t if t is None or flag else TABLE["sum"].call(t, (0,), False) for t, flag in zip(whole, ctx.flags, strict=True)
+        ]
+        return None, None, None, *sums
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with Vmapped.lifted(ctx) as (level, inner, (args, outs)):
+            given = [
+                t if t is None else level.lift(t, flag or None) for t, flag in zip(tangents[3:], ctx.flags, strict=True)
+            ]
+            call = Call(inner._forward_cls, ())
+            call.ctx = inner
+            found = pushed(None, given, outs, args[: len(given)], call)
+            return tuple([t if t is None else level.physical(t) for t in found])
 
 
 class InplaceFunction(Function):

@@ -54,7 +54,7 @@ def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tu
     if (cotangent._d.dtype.kind == "c") != (y.dtype.kind == "c"):
         raise errors.cotangent_complex(i, cotangent._d.dtype, y.dtype)
     if record or level_of(output) is not None or level_of(cotangent) is not None:
-        return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)  # type: ignore[attr-defined]
+        return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)
     return output._s, save(cotangent).astype(y.dtype, copy=False)
 
 

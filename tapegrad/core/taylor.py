@@ -120,6 +120,8 @@ class Bind:
 
     def run(self, op: Op, args: list[Any], params: tuple[Any, ...]) -> Any:
         """The op on series and constants: a series, or a constant if no argument is a series; a tuple for several outputs."""
+        if op.name == "sgn" and type(args[0]) is Series and args[0].dtype.kind == "c":
+            op = TABLE["sgn_complex"]
         try:
             key: Any = (op.name, tuple([a if type(a) is float or type(a) is int else id(a) for a in args]), params)
             hit = self.memo.get(key)
@@ -215,7 +217,9 @@ class Bind:
         return gen
 
     def whole(self, c: Coefficient, out: Series) -> Coefficient:
-        """A coefficient in the series' shape: of broadcast operands, one alone may vary."""
+        """A coefficient in the series' shape (of broadcast operands, one alone may vary), real if the series is."""
+        if out.dtype.kind != "c" and Series(self, [c]).dtype.kind == "c":
+            c = self.call(TABLE["real"], [c], ())
         shape = shape_of(out.c[0])
         if shape_of(c) == shape:
             return c
@@ -247,7 +251,9 @@ class Bind:
                     c1 = x.get(1)
                     c1 = zeros_like(x.c[0]) if c1 is None else c1
                     moving[i] = Series(self, [c1], lambda k, x=x: x.step(k + 1))  # type: ignore[misc]
-            answers: Any = results if op.outputs > 1 else results[0]
+            # what is not differentiated, such as places, is constant
+            several = [r if i < op.differentiable else r.c[0] for i, r in enumerate(results)]
+            answers: Any = several if op.outputs > 1 else results[0]
             assert op.jvp is not None
             t = op.jvp(self, moving, answers, *((args,) if op.arity < 0 else args), *params)
             tangents.extend(t if op.outputs > 1 else [t])

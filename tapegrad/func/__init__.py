@@ -14,7 +14,7 @@ from .stateless import functional_call, stack_module_state
 from .taylor import jet, nth_derivative
 
 __all__ = [
-    "curl", "divergence", "elementwise_grad", "functional_call", "geometry", "grad", "grad_and_value", "hessian", "hvp", "jacfwd",
-    "jacobian", "jacrev", "jet", "jvp", "laplacian", "linearize", "nth_derivative", "stack_module_state", "value_and_grad",
-    "vhp", "vjp", "vmap",
+    "curl", "divergence", "elementwise_grad", "functional_call", "geometry", "grad", "grad_and_value", "hessian", "hvp",
+    "jacfwd", "jacobian", "jacrev", "jet", "jvp", "laplacian", "linearize", "nth_derivative", "stack_module_state",
+    "value_and_grad", "vhp", "vjp", "vmap",
 ]  # fmt: skip

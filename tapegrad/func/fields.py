@@ -64,9 +64,10 @@ def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     """
 
     @functools.wraps(f, updated=())
-    def div(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def div(*args: P.args, **kwargs: P.kwargs) -> Any:
+        x, *others = args
         t = source_of(x)
-        d = derivatives(f, t, args, kwargs, "divergence", check)
+        d = derivatives(f, t, others, kwargs, "divergence", check)
         if d._d.shape[-1] != d._d.shape[0]:
             raise RuntimeError(
                 f"divergence(f)(x): Expected f to return vectors of {d._d.shape[0]} components, got {d._d.shape[-1]}"
@@ -95,12 +96,13 @@ def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     """
 
     @functools.wraps(f, updated=())
-    def rotation(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def rotation(*args: P.args, **kwargs: P.kwargs) -> Any:
+        x, *others = args
         t = source_of(x)
         n = t._d.shape[-1] if t._d.ndim else 0
         if n not in (2, 3):
             raise RuntimeError(f"curl(f)(x): Expected points of 2 or 3 coordinates, got shape {tuple(t._d.shape)}")
-        d = derivatives(f, t, args, kwargs, "curl", check)
+        d = derivatives(f, t, others, kwargs, "curl", check)
         if d._d.shape[-1] != n:
             raise RuntimeError(f"curl(f)(x): Expected f to return vectors of {n} components, got {d._d.shape[-1]}")
         parts = [d[i, ..., j] - d[j, ..., i] for i, j in (((0, 1),) if n == 2 else ((1, 2), (2, 0), (0, 1)))]

@@ -107,8 +107,8 @@ def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
     if tangent is None:
         if strict:
             raise RuntimeError(
-                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
-                "strict=True."
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
+                "with strict=True."
             )
         tangent = wrap(arrays.zeros(value._d.shape, value._d.dtype))
     return value, tangent

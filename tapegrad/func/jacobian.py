@@ -112,12 +112,12 @@ def in_reverse(
 
 @overload
 def jacrev(
-    func: Callable[P, Any], argnums: Argnums = 0, *, has_aux: Literal[False] = False, chunk_size: int | None = None
-) -> Callable[P, Any]: ...
-@overload
-def jacrev(
     func: Callable[P, tuple[Any, A]], argnums: Argnums = 0, *, has_aux: Literal[True], chunk_size: int | None = None
 ) -> Callable[P, tuple[Any, A]]: ...
+@overload
+def jacrev(
+    func: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[P, Any]: ...
 def jacrev(
     func: Callable[..., Any],
     argnums: Argnums = 0,
@@ -210,12 +210,12 @@ def first_sample(t: Any, here: Any, outer: Any) -> Any:
 
 @overload
 def jacfwd(
-    func: Callable[P, Any], argnums: Argnums = 0, has_aux: Literal[False] = False, *, randomness: str = "error"
-) -> Callable[P, Any]: ...
-@overload
-def jacfwd(
     func: Callable[P, tuple[Any, A]], argnums: Argnums = 0, *, has_aux: Literal[True], randomness: str = "error"
 ) -> Callable[P, tuple[Any, A]]: ...
+@overload
+def jacfwd(
+    func: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[P, Any]: ...
 def jacfwd(
     func: Callable[..., Any],
     argnums: Argnums = 0,
@@ -267,11 +267,11 @@ def jacobian(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int | None = 
 
 
 @overload
-def hessian(func: Callable[P, Any], argnums: Argnums = 0, *, has_aux: Literal[False] = False) -> Callable[P, Any]: ...
-@overload
 def hessian(
     func: Callable[P, tuple[Any, A]], argnums: Argnums = 0, *, has_aux: Literal[True]
 ) -> Callable[P, tuple[Any, A]]: ...
+@overload
+def hessian(func: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
 def hessian(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
     """The function that computes the Hessian of func: one batched replay of its recorded gradient.
 

@@ -49,7 +49,7 @@ def vhp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
     """
     xs, vs, single = as_tuples(primals, tangents)
     _, pull, value = vjp(lambda *args: gradients(f, args), *xs, has_aux=True)
-    product = pull(vs)
+    product: Any = pull(vs)
     return converted(value, plain_kind(tree.flatten(xs)[0])), product[0] if single else product
 
 

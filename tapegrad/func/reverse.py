@@ -216,15 +216,13 @@ def regrouped(parts: list[tuple[list[Any], tree.Spec]], leaves: list[Any]) -> li
 
 
 @overload
-def grad(
-    f: Callable[Concatenate[T, P], Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False
-) -> Callable[Concatenate[T, P], T]: ...
+def grad(f: Callable[Concatenate[T, P], object], *, has_aux: Literal[False] = False) -> Callable[Concatenate[T, P], T]: ...
 @overload
 def grad(
-    f: Callable[Concatenate[T, P], tuple[Any, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+    f: Callable[Concatenate[T, P], tuple[object, A]], *, has_aux: Literal[True]
 ) -> Callable[Concatenate[T, P], tuple[T, A]]: ...
 @overload
-def grad(f: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[P, Any]: ...
+def grad(f: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
 def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """The function that computes the gradient of a scalar function f at its arguments.
 
@@ -254,14 +252,14 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: boo
 
 @overload
 def grad_and_value(
-    f: Callable[Concatenate[T, P], R], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+    f: Callable[Concatenate[T, P], R], *, has_aux: Literal[False] = False
 ) -> Callable[Concatenate[T, P], tuple[T, R]]: ...
 @overload
 def grad_and_value(
-    f: Callable[Concatenate[T, P], tuple[R, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+    f: Callable[Concatenate[T, P], tuple[R, A]], *, has_aux: Literal[True]
 ) -> Callable[Concatenate[T, P], tuple[T, tuple[R, A]]]: ...
 @overload
-def grad_and_value(f: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[P, Any]: ...
+def grad_and_value(f: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
 def grad_and_value(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Like `grad`, for (gradient, value); with has_aux (gradient, (value, aux))."""
 
@@ -275,14 +273,14 @@ def grad_and_value(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, ha
 
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[T, P], R], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+    f: Callable[Concatenate[T, P], R], *, has_aux: Literal[False] = False
 ) -> Callable[Concatenate[T, P], tuple[R, T]]: ...
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[T, P], tuple[R, A]], argnums: Literal[0] = 0, *, has_aux: Literal[True]
+    f: Callable[Concatenate[T, P], tuple[R, A]], *, has_aux: Literal[True]
 ) -> Callable[Concatenate[T, P], tuple[tuple[R, A], T]]: ...
 @overload
-def value_and_grad(f: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[P, Any]: ...
+def value_and_grad(f: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
 def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Like `grad`, for (value, gradient); with has_aux ((value, aux), gradient)."""
 

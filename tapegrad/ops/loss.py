@@ -18,7 +18,7 @@ from . import reduce as sums
 from .activation import log_softmax, logsigmoid, relu
 from .define import binary, define
 from .linalg import linear
-from .normalize import blocks, pairwise_distance
+from .normalize import BLOCK, blocks, pairwise_distance
 from .operands import floating, tensor, to_dtype
 from .samples import Sample, pairs, uniform
 from .shape import shape_of
@@ -527,16 +527,24 @@ def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
 
 def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
     """-log(softmax(x)) at the labels, with dim kept, and softmax(x)."""
-    at_label = x.reshape(-1).take(_places(label, x.shape, dim)).reshape(label.shape)
-    loss, p = np.empty(label.shape, x.dtype), np.empty(x.shape, x.dtype)
-    for i in blocks(x) if dim else (slice(None),):
-        top = np.maximum.reduce(x[i], axis=dim, keepdims=True)
-        part = np.subtract(x[i], top, out=p[i])
-        np.exp(part, out=part)
-        total = kernels._sum(part, dim)
-        loss[i] = (top - at_label[i]) + np.log(total)
-        part *= 1.0 / total
+    loss, p = x.reshape(-1).take(_places(label, x.shape, dim)).reshape(label.shape), np.empty(x.shape, x.dtype)
+    if dim == 0 or x.size <= BLOCK:
+        _to_probabilities(x, loss, p, dim)
+    else:
+        for i in blocks(x):
+            _to_probabilities(x[i], loss[i], p[i], dim)
     return loss, p
+
+
+def _to_probabilities(x: Any, loss: Any, p: Any, dim: int) -> None:
+    """Fill p with softmax(x), and make a loss of the elements at the labels."""
+    top = kernels._max(x, dim)
+    np.subtract(x, top, out=p)
+    np.exp(p, out=p)
+    total = kernels._sum(p, dim)
+    np.subtract(top, loss, out=loss)
+    loss += np.log(total)
+    p *= 1.0 / total
 
 
 def _negative_log_probability_back(g: Any, p: Any, label: Any, dim: int) -> Any:

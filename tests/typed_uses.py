@@ -1,0 +1,86 @@
+"""Uses of the functional page as a type checker sees them: run through mypy by test_func_transforms, and executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import tapegrad as tg
+from tapegrad import Tensor, func
+
+Array = npt.NDArray[np.float64]
+Params = dict[str, Tensor]
+
+
+def loss(w: Tensor, scale: float = 1.0) -> Tensor:
+    return (w * w).sum() * scale
+
+
+def network(params: Params, x: Tensor, *, slope: float) -> Tensor:
+    return (params["w"] * x).sum() * slope
+
+
+def with_aux(w: Tensor) -> tuple[Tensor, str]:
+    return (w * w).sum(), "aux"
+
+
+def field(p: Tensor, scale: float) -> Tensor:
+    return p * scale
+
+
+def numeric(x: float) -> float:
+    return x * x * x
+
+
+def of_array(x: Array) -> Any:
+    return np.sum(x * x)
+
+
+w = tg.ones(3)
+params = {"w": w}
+
+# The gradient has the type of the argument, and the function's other parameters stay.
+assert_type(func.grad(loss)(w, scale=2.0), Tensor)
+assert_type(func.grad(loss)(w), Tensor)
+assert_type(func.grad(network)(params, w, slope=2.0), dict[str, Tensor])
+assert_type(func.grad(numeric)(3.0), float)
+assert_type(func.grad(func.grad(numeric))(3.0), float)
+assert_type(func.grad(of_array)(np.ones(3)), Array)
+assert_type(func.grad(with_aux, has_aux=True)(w), tuple[Tensor, str])
+assert_type(func.value_and_grad(loss)(w, 2.0), tuple[Tensor, Tensor])
+assert_type(func.value_and_grad(with_aux, has_aux=True)(w), tuple[tuple[Tensor, str], Tensor])
+assert_type(func.grad_and_value(numeric)(3.0), tuple[float, float])
+assert_type(func.grad_and_value(with_aux, has_aux=True)(w), tuple[Tensor, tuple[Tensor, str]])
+both: tuple[Params, Tensor] = func.grad(network, argnums=(0, 1))(params, w, slope=1.0)
+
+# Wrong calls are errors: mypy reports an ignore that nothing needs.
+try:
+    func.grad(loss)(w, scales=2.0)  # type: ignore[call-arg]
+    func.grad(network)(w, w, slope=1.0)  # type: ignore[arg-type]
+    func.hessian(loss)(w, 1.0, 2.0)  # type: ignore[call-arg]
+except TypeError:
+    pass
+
+assert_type(func.jvp(loss, (w,), (w,)), tuple[Tensor, Tensor])
+assert_type(func.jvp(with_aux, (w,), (w,), has_aux=True), tuple[Tensor, Tensor, str])
+out, pull = func.vjp(loss, w)
+assert_type(out, Tensor)
+assert_type(pull, Callable[[Tensor], tuple[Any, ...]])
+assert_type(func.vjp(with_aux, w, has_aux=True)[2], str)
+assert_type(func.linearize(loss, w)[1](w), Tensor)
+assert_type(func.hvp(loss, w, w), tuple[Tensor, Tensor])
+assert_type(func.vhp(loss, (w,), (w,)), tuple[Tensor, tuple[Tensor]])
+
+assert_type(func.vmap(loss, in_dims=(0, None))(tg.ones(4, 3), 2.0), Tensor)
+assert_type(func.vmap(func.grad(loss))(tg.ones(4, 3)), Tensor)
+hessian: Tensor = func.hessian(loss)(w, scale=2.0)
+jacobian: Tensor = func.jacrev(field)(w, 2.0)
+forward: Tensor = func.jacfwd(field)(w, scale=2.0)
+tall: Tensor = func.jacobian(field)(w, scale=2.0)
+assert_type(func.jacrev(with_aux, has_aux=True)(w)[1], str)
+assert_type(func.nth_derivative(numeric, 2)(3.0), float)
+assert_type(func.jet(numeric, (3.0,), ((1.0, 0.0),))[0], float)
+divergence: Tensor = func.divergence(field)(w, 2.0)
