@@ -22,7 +22,7 @@ from .. import errors
 from . import alias, record
 from .kinds import is_inexact
 from .op import TABLE, Op
-from .record import Box, Extra, box, getframe, half_of, new, recording, services, user_place
+from .record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_place
 from .rules import TENSOR_XP, arrays
 from .state import TRANSFORMING
 from .tape import HEAVY, next_slot
@@ -197,7 +197,7 @@ def raised(t: Any, level: Level | None, slot: int) -> Any:
 def raise_in_place(t: Any, level: Level, write: bool) -> None:
     """Make a tensor of a lower level one of this level, until it closes."""
     alias.sync(t)
-    if type(t._st) is alias.Alias:
+    if write and type(t._st) is alias.Alias:
         level.refuse_shared()
     level.written.append((weakref.ref(t), (t._d, t._s, t._st), write))
     up = level.lift(relabelled(t, t._s), None)
@@ -230,7 +230,11 @@ def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
         opened = [top.lower(t)[0] for t in tensors]
         return op.call(opened, *params) if op.arity < 0 else op.call(*opened, *params)
     pairs = [top.lower(t) for t in tensors]
-    results = top.apply(op, [p[0] for p in pairs], [p[1] for p in pairs], params)
+    warnings = arrays.silence()
+    try:
+        results = top.apply(op, [p[0] for p in pairs], [p[1] for p in pairs], params)
+    finally:
+        arrays.unsilence(warnings)
     outs = tuple([top.lift(lower, payload) for lower, payload in results])
     layer = layer_of(top)
     slots = tuple([t._s if isinstance(t, Box) and layer_of(level_of(t)) is layer else 0 for t in tensors])
@@ -239,6 +243,29 @@ def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
         if tape is not None:
             record_lifted(op, tape, tensors, slots, outs, params)
     return outs if op.outputs > 1 else outs[0]
+
+
+def run_directly(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
+    """What recording functions turn to with a lifted tensor: `slow`, or less where nothing is to be promoted."""
+    if op.kind != "elementwise":
+        return slow(op, operands, params)
+    dtype = None
+    for t in operands:
+        if not isinstance(t, Box):
+            if type(t) is not float:
+                return slow(op, operands, params)
+            continue
+        st = t._st
+        if st is not None and (type(st) is not Lift or st.base is not None):
+            return slow(op, operands, params)
+        dt = t._d.dtype
+        if (dtype is not None and dt is not dtype) or (dt is not record.F32 and dt is not record.F64):
+            return slow(op, operands, params)
+        dtype = dt
+    return run_lifted(op, operands, params)
+
+
+Lift.run = staticmethod(run_directly)
 
 
 def record_lifted(

@@ -17,8 +17,9 @@ from typing import Any
 from .forward import tangents_of
 from .level import Level
 from .op import TABLE, Op
-from .record import Box, services, wrap
+from .record import Box, wrap
 from .rules import TENSOR_XP, arrays
+from .scalar import ERRORS, FUNCTIONS
 from .state import is_recording
 
 Coefficient = Any
@@ -33,7 +34,7 @@ class Series:
 
     def __init__(self, bind: Any, c: list[Coefficient], gen: Gen | None = None) -> None:
         self.bind, self.c, self.gen = bind, c, gen
-        self.steps: dict[int, Coefficient] = {}
+        self.steps: list[Coefficient] = [None]
 
     def get(self, k: int) -> Coefficient:
         c = self.c
@@ -43,12 +44,12 @@ class Series:
 
     def step(self, k: int) -> Coefficient:
         """k times coefficient k."""
-        if k == 1:
-            return self.get(1)
-        if k not in self.steps:
-            v = self.get(k)
-            self.steps[k] = None if v is None else v * float(k)
-        return self.steps[k]
+        steps = self.steps
+        while len(steps) <= k:
+            j = len(steps)
+            v = self.get(j)
+            steps.append(v if v is None or j == 1 else v * float(j))
+        return steps[k]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -113,9 +114,15 @@ class Bind:
         """The op on coefficients of one order."""
         if not self.raw:
             return op.call(args, *params) if op.arity < 0 else op.call(*args, *params)
-        if type(op.forward) is not services.ufunc and not any([hasattr(a, "dtype") for a in args]):
+        if all([type(a) is float for a in args]):
+            function = FUNCTIONS.get(op.name)
+            if function is not None:
+                try:
+                    return function(*args, *params)
+                except ERRORS:
+                    pass
             args = [arrays.as_array(a) for a in args]
-        r = services.quiet(op.forward)(args, *params) if op.arity < 0 else services.quiet(op.forward)(*args, *params)
+        r = op.forward(args, *params) if op.arity < 0 else op.forward(*args, *params)
         return tuple([number(x) for x in r]) if op.outputs > 1 else number(r)
 
     def run(self, op: Op, args: list[Any], params: tuple[Any, ...]) -> Any:
@@ -204,10 +211,10 @@ class Bind:
                     term = v if type(d) is float and d == 1.0 else v * d
                     plain = term if plain is None else plain + term
                     continue
-                for j in range(1, k + 1):
-                    v = x.step(j)
-                    q = None if v is None else d.get(k - j)
-                    if q is not None:
+                x.step(k)
+                d.get(k - 1)
+                for v, q in zip(x.steps[1 : k + 1], d.c[k - 1 :: -1], strict=True):
+                    if v is not None and q is not None:
                         acc = v * q if acc is None else acc + v * q
             if acc is not None and k > 1:
                 acc = acc * (1.0 / k)
@@ -322,6 +329,8 @@ class Taylor(Level):
         if coefficients[0] is None:
             coefficients = [zeros_like(next(c for c in coefficients if c is not None)), *coefficients[1:]]
         c0 = tensor_of(coefficients[0])
+        if is_plain(c0):
+            coefficients = [None if c is None else number(c._d if is_bare(c) else c) for c in (c0, *coefficients[1:])]
         return self.lift(c0, Series(None, coefficients))
 
     def coefficient(self, t: Any, k: int) -> Any:
@@ -357,8 +366,11 @@ def operand(t: Any, payload: Any, raw: bool, bind: Bind) -> Any:
     """An operand in series arithmetic: a series, or a constant."""
     if payload is None:
         return number(t._d) if raw and isinstance(t, Box) else t
-    c = payload.c if raw else [t, *[None if v is None else tensor_of(v) for v in payload.c[1:]]]
-    return Series(bind, [number(t._d) if raw else t, *c[1:]])
+    if not raw:
+        return Series(bind, [t, *[None if v is None else tensor_of(v) for v in payload.c[1:]]])
+    series = Series(bind, payload.c)
+    series.steps = payload.steps
+    return series
 
 
 def is_plain(t: Any) -> bool:
@@ -366,8 +378,12 @@ def is_plain(t: Any) -> bool:
     return not isinstance(t, Box) or (t._st is None and not t._s and t._d.dtype.char in "fdFD?lq")
 
 
+def is_bare(c: Any) -> bool:
+    return isinstance(c, Box) and is_plain(c)
+
+
 def type_raw(series: Series) -> bool:
-    return not any(isinstance(c, Box) for c in series.c[1:])
+    return not any([isinstance(c, Box) for c in series.c])
 
 
 def number(x: Any) -> Any:
