@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import kernels as registry
+from . import transforms as functional
 from . import workloads
 
 EIKONAL = ((64, 64, 400), (1024, 128, 60), (4096, 256, 10))
@@ -135,7 +136,23 @@ def kernel_memory() -> None:
             print(f"{name:38s} peak: torch {torch:6.1f} MB   tapegrad {ours:6.1f} MB")
 
 
-ALL = {f.__name__: f for f in (tiny, mlp, eikonal, memory, scaling, startup, kernels, kernel_memory)}
+def transforms(rounds: int = 5) -> None:
+    """Higher derivatives against PyTorch, compiled JAX and HIPS autograd, in processes in turn."""
+    times: dict[str, list[dict[str, float]]] = {library: [] for library in functional.TASKS}
+    for _ in range(rounds):
+        for library, found in times.items():
+            found.append(child(library, "transforms"))
+    medians = {k: {n: statistics.median(f[n] for f in found) for n in found[0]} for k, found in times.items()}
+    for name, ours in medians["tapegrad"].items():
+        texts = []
+        for library, bar in functional.BARS.get(name, []):
+            theirs = medians[library][name]
+            mark = "" if ours / theirs <= bar else " above the bar"
+            texts.append(f"{library} {theirs * 1e3:9.3f} ms ratio {ours / theirs:6.3f} (bar {bar}){mark}")
+        print(f"{name:32s} tapegrad {ours * 1e3:9.3f} ms   {'   '.join(texts)}")
+
+
+ALL = {f.__name__: f for f in (tiny, mlp, eikonal, memory, scaling, startup, kernels, kernel_memory, transforms)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from . import kernels as registry
+from . import transforms as functional
 from . import workloads
 
 
@@ -151,6 +152,10 @@ def recur(L: Any, steps: int) -> float:
         h[t + 1] = (h[t] @ W).tanh()
     h[steps].sum().backward()
     return time.perf_counter() - start
+
+
+def transforms(L: Any) -> dict[str, float]:
+    return functional.measured(L.__name__)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import dtypes
+from .core.level import bottom
 from .ops import elementwise, reduce, sort
 from .ops.operands import tensor
 
@@ -117,7 +118,7 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
     values = sort.nanmedian(_filled(x.float() if whole else x, mask, float("nan")), dim, keepdim)[0]
     if not whole:
         return values
-    if np.isnan(values._d).any():
+    if np.isnan(bottom(values)).any():
         raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
     return _cast(values, x.dtype if dtype is None else dtype)
 
@@ -159,7 +160,7 @@ def var(
     square = elementwise.conj(centred) * centred
     total = sum(square, dim, keepdim=True, mask=mask)
     divisor = (count - correction).clamp(min=0)
-    variance = total / divisor.to(dtypes.of(x._d.real.dtype))
+    variance = total / divisor.to(x.dtype.to_real())
     return variance if keepdim else reduce.sum(variance, dim)
 
 

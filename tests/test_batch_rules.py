@@ -161,3 +161,52 @@ def test_under_another_batch(name):
                 rows.append((r if op.outputs > 1 else [r])[o]._d)
             where = f"shapes {[np.shape(a) for a in sample.arrays]}, params {sample.params}, batched {chosen}"
             close(y, np.stack(rows), where, name in MASKS)
+
+
+AT, J = np.array([1, 0, -1]), np.array([[0], [2]])
+INDICES = [
+    (AT, slice(None), AT), (0, slice(None), AT), (AT, None, AT), (slice(None), AT, 1), (Ellipsis, AT, 1), (AT, Ellipsis, AT),
+    (AT, AT, Ellipsis, AT), (J, slice(0, 3, 2), AT), (None, 1, Ellipsis), (slice(1, None), AT[:2], None, J), (AT, J),
+    (0, 1, 2), (np.array(True), slice(None), AT), (1, np.array(False)), (Ellipsis, J),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["index", "index_zeros", "index_put", "index_add", "zero_at"])
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_dimensions_of_an_index_of_a_batch(name, index):
+    """Advanced indices that stand apart put their dimensions before that of the batch."""
+    rng = np.random.default_rng(3)
+    op, n, x = TABLE[name], 2, rng.normal(size=(2, 3, 3, 3))
+    part = x[0][index].shape
+    values = [rng.normal(size=(n, *part)), rng.normal(size=(n, *part[1:]))]
+    if name == "index_zeros":
+        calls = [([values[0]], (True,), ((3, 3, 3), index))]
+    elif op.arity == 1:
+        calls = [([x], (True,), (index,))]
+    else:
+        calls = [([x, v], flags, (index,)) for v in values for flags in ((True, True), (True, False), (False, True))]
+    for arrays, flags, params in calls:
+        given = [a if b else a[0] for a, b in zip(arrays, flags, strict=True)]
+        got = op.batch(op, n, [wrap(np.array(a)) for a in given], list(flags), params)._d
+        each = [[a[k] if b else a for a, b in zip(given, flags, strict=True)] for k in range(n)]
+        want = np.stack([op.call(*[wrap(np.array(a)) for a in row], *params)._d for row in each])
+        close(got, want, (name, index, flags))
+
+
+def test_strategies_are_one_call():
+    """Rules of what is called most make few calls: none runs over the samples."""
+    x = wrap(np.ones((50, 3, 4)))
+    for name, params in {
+        "sum": ((0,), False), "reshape": ((12,),), "permute": ((1, 0),), "index": ((1, Ellipsis),), "expand": ((3, 4),),
+        "gather": ((AT,),), "softmax": (1,), "sort": (0, False, True), "stack": (0,), "cat": (0,),
+    }.items():  # fmt: skip
+        op, calls = TABLE[name], []
+        own = {n: o.call for n, o in TABLE.items()}
+        try:
+            for o in TABLE.values():
+                o.call = lambda *args, o=o: (calls.append(o.name), own[o.name](*args))[1]
+            op.batch(op, 50, [x, x] if op.arity < 0 else [x], [True] * (2 if op.arity < 0 else 1), params)
+        finally:
+            for o in TABLE.values():
+                o.call = own[o.name]
+        assert calls == [name], (name, calls)

@@ -521,6 +521,22 @@ def test_dirty_saved_input_is_the_output():
     testing.check_grads(lambda x: ExpInPlace.apply(x * 1), np.array([0.2, 0.4]), order=2)
 
 
+def test_dirty_input_in_transforms():
+    def f(x):
+        h = x * 1
+        y = Triple.apply(h)
+        return (y * h).sum()
+
+    x, w = tg.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=tg.float64), leaf(1.0, 1.0)
+    assert func.grad(f)(x).tolist() == (18 * x).tolist()
+    assert func.jvp(f, (x,), (tg.ones_like(x),))[1].item() == 180.0
+    assert func.vmap(f)(x).tolist() == [45.0, 225.0]
+    assert func.vmap(func.grad(f))(x).tolist() == (18 * x).tolist()
+    y = func.vmap(lambda x: f(x * w))(x)
+    assert y.tolist() == [45.0, 225.0]
+    assert grad(y.sum(), w)[0].tolist() == (18 * x * x).sum(0).tolist()
+
+
 def test_dirty_errors():
     x = leaf(1.0)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
@@ -841,7 +857,7 @@ class SineBatched(Function):
 
     @staticmethod
     def vmap(info, in_dims, x, k):
-        assert isinstance(info, VmapInfo) and info.batch_size == 3 and in_dims == (0, None)
+        assert isinstance(info, VmapInfo) and in_dims == (0, None)
         SineBatched.calls.append(1)
         return SineBatched.apply(x, k), 0
 
@@ -906,6 +922,92 @@ def test_vmap_of_numpy_code_runs_sample_by_sample():
     with pytest.warns(UserWarning):
         out = func.vmap(lambda a: Product.apply(a, b))(a)
     close(out, a.numpy() * b.numpy())
+
+
+class NumpySquare(Function):
+    """x^2, forward and backward in NumPy, with an attribute and an intermediate result."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.twice = x * 2
+        ctx.save_for_backward(ctx.twice * 1)
+        return tg.from_numpy(x.detach().numpy() ** 2) if w is None else x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (twice,) = ctx.saved_tensors
+        both = (twice + ctx.twice).detach().numpy() / 2
+        return tg.from_numpy(g.detach().numpy() * both), None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("w", [None, 1])
+def test_numpy_code_under_vmap(w):
+    x = tg.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=tg.float64)
+    s = leaf(1.0, 2.0)
+    y = func.vmap(lambda x: NumpySquare.apply(x * s, w))(x)
+    assert y.tolist() == [[1.0, 16.0], [9.0, 64.0], [25.0, 144.0]]
+    y.sum().backward()
+    assert s.grad.tolist() == [70.0, 224.0]
+    assert func.vmap(func.grad(lambda x: NumpySquare.apply(x, w).sum()))(x).tolist() == (2 * x).tolist()
+    assert func.grad(lambda x: func.vmap(lambda x: NumpySquare.apply(x, w))(x).sum())(x).tolist() == (2 * x).tolist()
+
+
+@pytest.mark.parametrize("cls", SINES)
+def test_unbatched_and_tracked_arguments_under_vmap(cls):
+    x, w = tg.rand(3, 2, dtype=tg.float64), leaf(0.5, 0.7)
+    y = func.vmap(lambda x: cls.apply(w, 2.0) * x + cls.apply(x * w, 2.0))(x)
+    (g,) = grad(y.sum(), w, create_graph=True)
+    (h,) = grad(g.sum(), w)
+    expected = (w * 2).sin() * x + (x * w * 2).sin()
+    (eg,) = grad(expected.sum(), w, create_graph=True)
+    (eh,) = grad(eg.sum(), w)
+    close(y, expected.detach().numpy())
+    close(g, eg.detach().numpy())
+    close(h, eh.numpy())
+
+
+@pytest.mark.parametrize("cls", SINES)
+def test_nested_vmap(cls):
+    x = tg.rand(4, 3, 2, dtype=tg.float64)
+    w = leaf(0.5, 0.7)
+    f = func.vmap(func.vmap(lambda x: cls.apply(x * w, 2.0)))
+    (g,) = grad(f(x).sum(), w, create_graph=True)
+    close(g, (2 * x * (2 * x * w).cos()).sum((0, 1)).detach().numpy())
+    close(grad(g.sum(), w)[0], (-4 * x * x * (2 * x * w).sin()).sum((0, 1)).detach().numpy())
+    t = func.vmap(func.vmap(lambda x: func.jvp(lambda w: cls.apply(x * w, 2.0), (w.detach(),), (tg.ones_like(w),))[1]))(x)
+    close(t, (2 * x * (2 * x * w).cos()).detach().numpy())
+
+
+class Careful(Function):
+    """x * y; saves and computes only what is asked for."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, y if ctx.needs_input_grad[0] else None)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        need = ctx.needs_input_grad
+        return g * y if need[0] else None, g * x if need[1] else None
+
+
+def test_needs_input_grad_in_every_transform():
+    x, y = tg.rand(3, dtype=tg.float64), tg.rand(3, dtype=tg.float64)
+    one = tg.ones(3, dtype=tg.float64)
+    w = leaf(2.0)
+    close(func.jvp(lambda x: Careful.apply(x, y), (x,), (one,))[1], y.numpy())
+    close(func.jvp(lambda y: Careful.apply(x, y), (y,), (one,))[1], x.numpy())
+    close(func.vmap(func.grad(lambda x, y: Careful.apply(x, y)))(x, y), y.numpy())
+    close(func.vmap(lambda x, t: func.jvp(lambda x: Careful.apply(x, x), (x,), (t,))[1])(x, one), 2 * x.numpy())
+    close(func.jvp(func.vmap(lambda x: Careful.apply(x, x)), (x,), (one,))[1], 2 * x.numpy())
+    close(func.jvp(func.grad(lambda x: Careful.apply(x, x).sum()), (x,), (one,))[1], 2 * one.numpy())
+    y = func.vmap(lambda x: Careful.apply(x, w * x))(x)
+    assert values(*grad(y.sum(), w, retain_graph=True)) == [[(x * x).sum().item()]]
+    z = func.vmap(lambda x: func.grad(lambda x: Careful.apply(x, w).sum())(x))(x)
+    assert values(*grad(z.sum(), w)) == [[3.0]]
 
 
 def test_reading_values_in_a_forward_transform_leaves_the_tensor_alone():

@@ -13,7 +13,6 @@ import inspect
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ from ..core.op import TABLE, Op, number
 from ..core.record import Box, Extra, getframe, recording, user_place, wrap
 from ..core.rules import add, arrays, attach, reattach_output
 from ..core.saved import is_packed, unpacked
-from ..core.state import current_tape, restore_recording, set_recording
+from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, OUTPUT, RELEASED, find, next_slot
 from ..ops.samples import Sample, uniform
 
@@ -172,19 +171,29 @@ class FunctionCtx:
             return arguments
         return [*arguments, *(self._parts()[0][len(self._in) :] if self._slot else self._extras)]
 
-    @contextmanager
-    def _using(self, parts: Parts, forward: bool = False) -> Iterator[None]:
-        """While the parts of the entry are at hand in this thread."""
+    def _using(self, parts: Parts, forward: bool, use: Callable[..., Any], *args: Any) -> Any:
+        """use(*args) while the parts of the entry are at hand in this thread."""
         me = get_ident()
         before = self._live.get(me)
         self._live[me] = parts, forward
         try:
-            yield
+            return use(*args)
         finally:
             if before is None:
                 del self._live[me]
             else:
                 self._live[me] = before
+
+    def _twin(self) -> FunctionCtx:
+        """Another context of the same run, without an entry."""
+        other = type(self)()
+        for name in (
+            "materialize_grads", "needs_input_grad", "_tensors", "_in", "_count", "_places", "_out", "_plan",
+            "_forward_plan", "_held", "_constant", "_dirty",
+        ):  # fmt: skip
+            setattr(other, name, getattr(self, name))
+        vars(other).update(vars(self))
+        return other
 
     def _node(self, slot: int) -> Node:
         return FunctionNode(slot, self)
@@ -222,8 +231,7 @@ class FunctionNode(Node):
         hit = find(self._slot)
         if hit is None or hit[1][0] <= RELEASED:
             return getattr(self._ctx, name)
-        with self._ctx._using(parts_of(self._slot, hit[1])):
-            return getattr(self._ctx, name)
+        return self._ctx._using(parts_of(self._slot, hit[1]), False, getattr, self._ctx, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("_slot", "_text", "_ctx"):
@@ -242,10 +250,11 @@ class Call:
         ctx: the context of the last run.
         result: what that gave; its tensors stand for those that the record gives.
         derived: whether a level needs the context to derive it.
+        needs: of each tensor, whether a derivative with respect to it may be wanted though it is not tracked.
         randomness: of the vmap level that runs it.
     """
 
-    __slots__ = ("args", "cls", "ctx", "derived", "positions", "randomness", "result")
+    __slots__ = ("args", "cls", "ctx", "derived", "needs", "positions", "randomness", "result")
 
     def __init__(self, cls: Any, args: tuple[Any, ...]) -> None:
         self.cls, self.args = cls, args
@@ -253,6 +262,7 @@ class Call:
         self.ctx: Any = None
         self.result: Any = None
         self.derived = False
+        self.needs: Sequence[bool] = (False,) * len(self.positions)
         self.randomness = "error"
 
     def arguments(self, tensors: Sequence[Any]) -> list[Any]:
@@ -273,7 +283,10 @@ class Call:
         ctx: FunctionCtx = self.cls._backward_cls()
         ctx._tensors = self.positions
         ctx._in = [(t._d.shape, t._d.dtype) for t in tensors]
-        ctx.needs_input_grad = tuple([isinstance(a, Box) and a._s != 0 for a in args])
+        needs = [False] * len(args)
+        for i, t, need in zip(self.positions, tensors, self.needs, strict=True):
+            needs[i] = need or t._s != 0
+        ctx.needs_input_grad = tuple(needs)
         return ctx
 
 
@@ -323,13 +336,17 @@ def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
     return results
 
 
-@contextmanager
-def unrecorded() -> Iterator[None]:
-    previous = set_recording(False)
-    try:
-        yield
-    finally:
-        restore_recording(previous)
+class unrecorded:
+    """Recording off, without the sweep that no_grad does."""
+
+    __slots__ = ("previous",)
+
+    def __enter__(self) -> None:
+        self.previous = RECORDING.get()
+        RECORDING.set(None)
+
+    def __exit__(self, *_: object) -> None:
+        restore_recording(self.previous)
 
 
 def output(y: Any, tensors: Sequence[Any], dirty: bool, recorded: bool) -> Any:
@@ -350,11 +367,13 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
     if batch:
         call.randomness = top.randomness
     pairs = [top.lower(t) for t in tensors]
+    needs = call.needs
+    call.needs = [need or (not batch and payload is not None) for need, (_, payload) in zip(needs, pairs, strict=True)]
     results = top.apply(FUNCTION, [p[0] for p in pairs], [p[1] for p in pairs], (call,))
+    call.needs = needs
     outs = [top.lift(lower, payload) for lower, payload in results]
-    if not batch:
-        for k, i in call.ctx._dirty.items():
-            outs[k] = assign(tensors[i], outs[k])
+    for k, i in () if call.ctx is None else call.ctx._dirty.items():
+        outs[k] = assign(tensors[i], outs[k])
     if wanted:
         lift_context(tensors, outs, call, batch)
     if tape is not None:
@@ -376,10 +395,9 @@ def lift_context(tensors: Sequence[Any], outs: list[Any], call: Call, batch: boo
             call.cls.setup_context(ctx, tuple(args), call.assembled(outs))
         settle(ctx, tensors, survey(ctx, call.assembled(outs)))
         return
-    for name in ("materialize_grads", "_count", "_places", "_out", "_plan", "_forward_plan", "_held", "_constant", "_dirty"):
-        setattr(ctx, name, getattr(below, name))
-    vars(ctx).update(vars(below))
-    ctx._extras = list(below._kept([None] * len(tensors))[len(tensors) :])
+    call.ctx = below._twin()
+    call.ctx.needs_input_grad = ctx.needs_input_grad
+    call.ctx._extras = list(below._kept([None] * len(tensors))[len(tensors) :])
 
 
 def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
@@ -400,7 +418,10 @@ def survey(ctx: FunctionCtx, result: Any) -> list[Any]:
 
 def among(t: Any, tensors: Sequence[Any]) -> int:
     """Position of this very tensor in a sequence, or -1."""
-    return next((i for i, u in enumerate(tensors) if u is t), -1)
+    for i, u in enumerate(tensors):
+        if u is t:
+            return i
+    return -1
 
 
 def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], recorded: bool) -> None:
@@ -540,8 +561,7 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     given: list[Any] = [None] * ctx._count
     for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
         given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
-    with ctx._using(parts):
-        result = backward_of(ctx._forward_cls)(ctx, *given)
+    result = ctx._using(parts, False, backward_of(ctx._forward_cls), ctx, *given)
     grads = list(result) if type(result) is tuple else [result]
     n = len(ctx.needs_input_grad)
     if len(grads) > n and all(t is None for t in grads[n:]):
@@ -614,8 +634,7 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
     given: list[Any] = [None] * len(ctx.needs_input_grad)
     for i, t, meta in zip(ctx._tensors, tangents, ctx._in, strict=True):
         given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
-    with ctx._using((ctx._kept(args), ans), True):
-        result = cls.jvp(ctx, *given)
+    result = ctx._using((ctx._kept(args), ans), True, cls.jvp, ctx, *given)
     results = list(result) if type(result) is tuple else [result]
     if len(results) != ctx._count:
         raise RuntimeError(
@@ -643,7 +662,9 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
     call = params[0]
     if call.cls.vmap is Function.vmap:
         try:
-            return run(args, Call(Vmapped, (call, n, tuple(flags), *args)))
+            whole = Call(Vmapped, (call, n, tuple(flags), *args))
+            whole.needs = call.needs
+            return run(args, whole)
         except NeedLoop as e:
             if type(e.level) is not Own:
                 raise
@@ -831,58 +852,73 @@ class Vmapped(Function):
 
     @staticmethod
     def forward(ctx: Any, call: Call, n: int, flags: tuple[bool, ...], *tensors: Any) -> Any:
+        call.needs = ctx.needs_input_grad[3:]
         with Own(n, call.randomness) as level:
             results = execute([level.lift(t, flag or None) for t, flag in zip(tensors, flags, strict=True)], call)
             ctx.inner, ctx.flags, ctx.n = call.ctx, flags, n
             outs = tuple([level.physical(y) for y in results])
             extras = [Lowered(*level.lower(t)) for t in call.ctx._extras]
-            ctx.attributes = {
-                name: mapped(lambda v: Lowered(*level.lower(v)) if isinstance(v, Box) and level_of(v) is level else v, value)
-                for name, value in vars(call.ctx).items()
-            }
-        ctx.extras = [t.batched for t in extras]
+
+            def lowered(v: Any) -> Any:
+                owner: Any = level_of(v) if isinstance(v, Box) else None
+                return Lowered(*level.lower(v)) if owner is level else v
+
+            ctx.attributes = {name: mapped(lowered, value) for name, value in vars(call.ctx).items()}
+            vars(call.ctx).clear()
+        ctx.extras, call.ctx._extras = [t.batched for t in extras], []
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*[outs[i] for i in call.ctx._constant])
         ctx.save_for_backward(*tensors, *outs, *[t.lower for t in extras])
         return outs
 
     @staticmethod
-    @contextmanager
-    def lifted(ctx: Any) -> Iterator[tuple[Batch, FunctionCtx, Parts]]:
-        """A level with the saved tensors on it, and the inner context."""
-        n = len(ctx.flags)
+    def parts(ctx: Any, place: Callable[[Any, Any], Any]) -> tuple[FunctionCtx, list[Any], list[Any]]:
+        """The inner context, its arguments and its outputs; place(tensor, whether it is batched) gives them."""
+        n, k = len(ctx.flags), len(ctx.saved_tensors) - len(ctx.extras)
         saved = ctx.saved_tensors
-        with Own(ctx.n) as level:
-            k = len(saved) - len(ctx.extras)
-            args = [level.lift(t, flag or None) for t, flag in zip(saved[:n], ctx.flags, strict=True)]
-            outs = [level.lift(t, True) for t in saved[n:k]]
-            extras = [level.lift(t, flag) for t, flag in zip(saved[k:], ctx.extras, strict=True)]
-            inner = copy.copy(ctx.inner)
-            for name, value in ctx.attributes.items():
-                setattr(inner, name, mapped(lambda v: level.lift(*v) if type(v) is Lowered else v, value))
-            yield level, inner, ([*args, *extras], outs)
+        inner = ctx.inner._twin()
+        inner._extras = [place(t, flag) for t, flag in zip(saved[k:], ctx.extras, strict=True)]
+        for name, value in ctx.attributes.items():
+            setattr(inner, name, mapped(lambda v: place(*v) if type(v) is Lowered else v, value))
+        return inner, [place(t, f) for t, f in zip(saved[:n], ctx.flags, strict=True)], [place(t, True) for t in saved[n:k]]
+
+    @staticmethod
+    def derive(ctx: Any, given: Sequence[Any], flags: Sequence[bool], use: Callable[..., list[Any]]) -> list[Any]:
+        """use(inner context, arguments, outputs, given) on batched tensors, or one by one; the batch is in front."""
+
+        def row(place: Callable[[Any, Any], Any]) -> list[Any]:
+            placed = [t if t is None else place(t, flag) for t, flag in zip(given, flags, strict=True)]
+            return use(*Vmapped.parts(ctx, place), placed)
+
+        try:
+            with Own(ctx.n) as level:
+                found = row(lambda t, flag: level.lift(t, flag or None))
+                return [t if t is None else level.physical(t) for t in found]
+        except NeedLoop as e:
+            if type(e.level) is not Own:
+                raise
+        rows = [row(lambda t, flag, k=k: t[k] if flag else t) for k in range(ctx.n)]  # type: ignore[misc]
+        return [None if c[0] is None else arrays.stack(list(c)) for c in zip(*rows, strict=True)]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        with Vmapped.lifted(ctx) as (level, inner, parts):
-            given = [g if g is None else level.lift(g, True) for g in grads]
-            found = pull(inner, given, parts, ctx.needs_input_grad[3:])
-            whole = [t if t is None else level.physical(t) for t in found]
+        def use(inner: FunctionCtx, args: list[Any], outs: list[Any], given: list[Any]) -> list[Any]:
+            return pull(inner, given, (inner._kept(args), outs), ctx.needs_input_grad[3:])
+
+        found = Vmapped.derive(ctx, grads, [True] * len(grads), use)
         sums = [
-            t if t is None or flag else TABLE["sum"].call(t, (0,), False) for t, flag in zip(whole, ctx.flags, strict=True)
+            t if t is None or flag else TABLE["sum"].call(t, (0,), False) for t, flag in zip(found, ctx.flags, strict=True)
         ]
         return None, None, None, *sums
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        with Vmapped.lifted(ctx) as (level, inner, (args, outs)):
-            given = [
-                t if t is None else level.lift(t, flag or None) for t, flag in zip(tangents[3:], ctx.flags, strict=True)
-            ]
+        def use(inner: FunctionCtx, args: list[Any], outs: list[Any], given: list[Any]) -> list[Any]:
             call = Call(inner._forward_cls, ())
             call.ctx = inner
-            found = pushed(None, given, outs, args[: len(given)], call)
-            return tuple([t if t is None else level.physical(t) for t in found])
+            return pushed(None, given, outs, args, call)
+
+        return tuple(Vmapped.derive(ctx, tangents[3:], ctx.flags, use))
 
 
 class InplaceFunction(Function):

@@ -60,15 +60,19 @@ NOBODY = Holders()  # stands for what nothing holds; nothing is added to it
 
 
 class Store:
-    """One memory block. `ver` counts its moves; `saved` and `exports` hold it for the tape and for NumPy code."""
+    """One memory block. `ver` counts its moves; `saved` and `exports` hold it for the tape and for NumPy code.
 
-    __slots__ = ("exports", "foreign", "root", "saved", "ver")
+    `raised`: inside a forward transform that wrote into the block, the tensor that stands for it there, and its history.
+    """
+
+    __slots__ = ("__weakref__", "exports", "foreign", "raised", "root", "saved", "ver")
 
     def __init__(self, root: Any, foreign: bool = False) -> None:
         self.root = root
         self.ver = 0
         self.saved = self.exports = NOBODY
         self.foreign = foreign
+        self.raised: Any = None
 
     def save(self, ref: Callable[[], Any]) -> None:
         """The tape holds the block by what the reference tells of."""
@@ -107,7 +111,7 @@ class Hist:
 class Alias(Extra):
     """How a tensor hangs on its store (`chain` from the root) and its history (`hchain`, the end of the chain)."""
 
-    __slots__ = ("chain", "hchain", "hist", "hver", "mver", "store")
+    __slots__ = ("__weakref__", "chain", "hchain", "hist", "hver", "mver", "store")
 
     def __init__(self, store: Store, chain: Chain, hist: Hist, hchain: Chain, cells: Any = None) -> None:
         self.cells = cells
@@ -143,6 +147,9 @@ def sync(t: Any) -> None:
             services.refresh(t)
         return
     store, hist = a.store, a.hist
+    if store.raised is not None:
+        services.raise_alias(t)
+        return
     if a.mver != store.ver:
         t._d = apply(a.chain, store.root)
         a.mver = store.ver
@@ -188,7 +195,11 @@ def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
 
 def lifted(t: Any) -> bool:
     """Whether a tensor is inside a forward transform; it shares no memory then, and `level` does what is done here."""
-    return t._st is not None and t._st.level is not None
+    st = t._st
+    if type(st) is Alias and st.store.raised is not None:
+        sync(t)
+        return True
+    return st is not None and st.level is not None
 
 
 def view(t: Any, op: Op, *params: Any) -> Any:
@@ -301,7 +312,7 @@ def export(t: Any) -> Any:
 def sync_only(t: Any) -> None:
     a = t._st
     sync(t)
-    if type(a) is Alias:
+    if type(a) is Alias and a.store.raised is None:
         t._st = a
 
 

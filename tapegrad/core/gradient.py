@@ -80,8 +80,9 @@ def backward(
 
     Inside a function that is being differentiated by `func.grad` or `func.vjp` the computation is recorded.
     """
-    retain = create_graph if retain_graph is None else retain_graph
-    create_graph = create_graph or TRANSFORMING.get()
+    transforming = TRANSFORMING.get()
+    retain = transforming or (create_graph if retain_graph is None else retain_graph)
+    create_graph = create_graph or transforming
     wanted = None if inputs is None else as_list(inputs)
     if wanted is not None:
         if not wanted:
@@ -153,8 +154,9 @@ def grad(
     if not wanted:
         raise errors.empty_inputs("grad")
     wanted = [input_of("grad", i, t, unused_ok) for i, t in enumerate(wanted)]
-    retain = create_graph if retain_graph is None else retain_graph
-    create_graph = create_graph or TRANSFORMING.get()
+    transforming = TRANSFORMING.get()
+    retain = transforming or (create_graph if retain_graph is None else retain_graph)
+    create_graph = create_graph or transforming
     ys, gs = as_list(outputs), as_list(grad_outputs)
     if is_grads_batched:
         return _batched(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)

@@ -48,6 +48,7 @@ class Level:
         name: of the transform, for messages.
         outer: the level inside which it was opened.
         written: tensors of lower levels that were raised to this one, with what they were before.
+        blocks: memory blocks that were written, whose tensors are raised when they are next used.
         undo: how to take back what was done inside, by what it was done to.
     """
 
@@ -60,6 +61,7 @@ class Level:
         self.closed = False
         self.undo: dict[Any, Callable[[], None]] = {}
         self.written: list[tuple[weakref.ref[Any], tuple[Any, int, Any], bool]] = []
+        self.blocks: list[weakref.ref[Any]] = []
 
     def __enter__(self) -> Any:
         self._previous = LEVEL.get(), TRANSFORMING.get()
@@ -80,6 +82,9 @@ class Level:
     def close(self) -> None:
         """End the level; tensors that were raised to it are again what they were."""
         self.closed = True
+        for block in self.blocks:
+            if (store := block()) is not None:
+                store.raised = None
         for ref, (array, slot, state), _ in self.written:
             t = ref()
             if t is not None:
@@ -87,7 +92,8 @@ class Level:
 
     def check_written(self) -> None:
         """RuntimeError if a tensor that outlives the transform was written by it. To be called before `close`."""
-        if any(write and ref() is not None for ref, _, write in self.written):
+        self.written = [w for w in self.written if w[0]() is not None]
+        if any(write for _, _, write in self.written) or any(block() is not None for block in self.blocks):
             raise errors.captured_write(self.name)
 
     def lift(self, lower: Any, payload: Any, slot: int = 0, cells: Any = None) -> Any:
@@ -144,12 +150,14 @@ def remember_value(t: Any) -> None:
         return
     array, slot, state, ref = t._d, t._s, t._st, weakref.ref(t)
     values = array.copy() if type(state) is alias.Alias else None
+    if values is not None:
+        state = weakref.ref(state)  # so that the memory block is seen to die
 
     def undo() -> None:
         t = ref()
         if t is None:
             return
-        t._d, t._s, t._st = array, slot, state
+        t._d, t._s, t._st = array, slot, state if values is None else state()
         if values is not None:
             alias.target(t)[...] = values
 
@@ -198,10 +206,36 @@ def raise_in_place(t: Any, level: Level, write: bool) -> None:
     """Make a tensor of a lower level one of this level, until it closes."""
     alias.sync(t)
     if write and type(t._st) is alias.Alias:
-        level.refuse_shared()
+        raise_block(t, level)
+        return
     level.written.append((weakref.ref(t), (t._d, t._s, t._st), write))
     up = level.lift(relabelled(t, t._s), None)
     t._d, t._s, t._st = up._d, 0, up._st
+
+
+def raise_block(t: Any, level: Level) -> None:
+    """Raise the memory block of a tensor, and the tensor; the others on the block follow when they are next used."""
+    a = t._st
+    store = a.store
+    if len(a.chain) != len(a.hchain) or store.exported():
+        level.refuse_shared()
+    store.raised = level.lift(box(store.root, a.hist.slot), None), a.hist
+    level.blocks.append(weakref.ref(store))
+    raise_alias(t)
+
+
+def raise_alias(t: Any) -> None:
+    """Make a tensor on a block that was raised a view of what stands for the block."""
+    a = t._st
+    root, hist = a.store.raised
+    level = root._st.level
+    if a.hist is not hist:
+        level.refuse_shared()
+    out = root
+    for op, params in a.chain or ((TABLE["alias"], ()),):
+        out = view(out, op, params)
+    level.written.append((weakref.ref(t), (t._d, t._s, a), True))
+    t._d, t._s, t._st = out._d, out._s, out._st
 
 
 def bottom(t: Any) -> Any:
@@ -367,3 +401,4 @@ def detached(t: Any) -> Any:
 services.lifted, services.lifted_view, services.lifted_assign = run_lifted, view, assign
 arrays.relabelled = relabelled
 services.lifted_detached, services.refresh, services.remember_value = detached, refresh, remember_value
+services.raise_alias = raise_alias

@@ -69,6 +69,7 @@ class Services:
     lifted_view: Callable[[Any, Op, tuple[Any, ...]], Any]
     lifted_assign: Callable[[Any, Any], Any]
     lifted_detached: Callable[[Any], Any]
+    raise_alias: Callable[[Any], None]
     refresh: Callable[[Any], None]
     remember_value: Callable[[Any], None]
     retain: Callable[[Any], None]  # moves retain_grad to the slot of a tensor that was written in place

@@ -15,9 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .forward import tangents_of
+from .kinds import is_inexact
 from .level import Level
 from .op import TABLE, Op
-from .record import Box, wrap
+from .record import Box, services, wrap
 from .rules import TENSOR_XP, arrays
 from .scalar import ERRORS, FUNCTIONS
 from .state import is_recording
@@ -122,6 +123,8 @@ class Bind:
                 except ERRORS:
                     pass
             args = [arrays.as_array(a) for a in args]
+        elif op.arity > 0 and type(op.forward) is not services.ufunc and float in map(type, args):
+            args = as_arrays(args)
         r = op.forward(args, *params) if op.arity < 0 else op.forward(*args, *params)
         return tuple([number(x) for x in r]) if op.outputs > 1 else number(r)
 
@@ -356,6 +359,7 @@ class Taylor(Level):
             for s in r if type(r) is tuple else (r,):
                 if type(s) is Series:
                     s.gen = s.bind = None
+        bind.memo.clear()  # its operands die now, not when the garbage collector finds the cycle through bind
         return [
             (tensor_of(r.c[0]), r if any(c is not None for c in r.c[1:]) else None) if type(r) is Series else (tensor_of(r), None)
             for r in outs
@@ -388,9 +392,16 @@ def type_raw(series: Series) -> bool:
 
 def number(x: Any) -> Any:
     """A double of no dimensions as a Python number, whose arithmetic takes a tenth of the time."""
-    if getattr(x, "ndim", 1) or x.dtype.char != "d":
+    if isinstance(x, Box) or getattr(x, "ndim", 1) or x.dtype.char != "d":
         return x
     return float(x)
+
+
+def as_arrays(args: list[Any]) -> list[Any]:
+    """Numbers that stand beside arrays as arrays, of the dtype of these."""
+    found = [a.dtype for a in args if hasattr(a, "dtype") and is_inexact(a.dtype)]
+    dtype = found[0] if found else arrays.float64
+    return [arrays.as_array(a).astype(dtype) if type(a) is float else a for a in args]
 
 
 def tensor_of(c: Any) -> Any:

@@ -120,7 +120,7 @@ def derivatives(f: Field, points: Any) -> tuple[Any, Any]:
 
 
 def length(g: Any) -> Any:
-    return matrix.norm(g, 2, -1)
+    return matrix.linalg_vector_norm(g, 2, -1)
 
 
 def along(h: Any, u: Any, v: Any) -> Any:

@@ -65,7 +65,7 @@ def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
         return [tensor(g) for g in got if g is not None]
 
     total = y._d.size
-    step = chunk_size or total
+    step = chunk_size or total or 1
     ranges = [(i, min(i + step, total)) for i in range(0, total, step)]
     chunks = [batched(pull, [unit_vectors(i, j, total, y)], j - i) for i, j in ranges]
     columns = iter([c[0] if len(c) == 1 else shape.cat(list(c)) for c in zip(*chunks, strict=True)])

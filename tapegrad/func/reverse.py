@@ -216,35 +216,35 @@ def regrouped(parts: list[tuple[list[Any], tree.Spec]], leaves: list[Any]) -> li
 
 
 @overload
-def grad(f: Callable[Concatenate[T, P], object], *, has_aux: Literal[False] = False) -> Callable[Concatenate[T, P], T]: ...
+def grad(func: Callable[Concatenate[T, P], object], *, has_aux: Literal[False] = False) -> Callable[Concatenate[T, P], T]: ...
 @overload
 def grad(
-    f: Callable[Concatenate[T, P], tuple[object, A]], *, has_aux: Literal[True]
+    func: Callable[Concatenate[T, P], tuple[object, A]], *, has_aux: Literal[True]
 ) -> Callable[Concatenate[T, P], tuple[T, A]]: ...
 @overload
-def grad(f: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that computes the gradient of a scalar function f at its arguments.
+def grad(func: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
+def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """The function that computes the gradient of a scalar function func at its arguments.
 
     Tensors give tensors, ndarrays ndarrays, Python numbers Python numbers (differentiated in float64); where the result
     depends on a tracked tensor it is a tensor. Arguments may be nested tuples, lists, dicts and dataclasses of these.
 
     Args:
-        f: takes the arguments as tensors and returns a 0-dim tensor.
+        func: takes the arguments as tensors and returns a 0-dim tensor.
         argnums: position of the argument to differentiate by, or a tuple of them.
-        has_aux: f returns (output, aux); the result is then (gradient, aux).
+        has_aux: func returns (output, aux); the result is then (gradient, aux).
 
     Returns:
-        A function of f's arguments: the gradient in the structure of the argument, a tuple of them for a tuple of argnums.
+        A function of func's arguments: the gradient in the structure of the argument, a tuple of them for a tuple of argnums.
 
     Raises:
-        RuntimeError: if f does not return a real tensor of one number, or for argnums out of range.
+        RuntimeError: if func does not return a real tensor of one number, or for argnums out of range.
         ValueError: for an argument that is no number, array or tensor.
     """
 
-    @functools.wraps(f, updated=())
+    @functools.wraps(func, updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        g, _, aux = differentiate(f, argnums, has_aux, args, kwargs, False)
+        g, _, aux = differentiate(func, argnums, has_aux, args, kwargs, False)
         return (g, aux) if has_aux else g
 
     return gradient
@@ -252,20 +252,20 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: boo
 
 @overload
 def grad_and_value(
-    f: Callable[Concatenate[T, P], R], *, has_aux: Literal[False] = False
+    func: Callable[Concatenate[T, P], R], *, has_aux: Literal[False] = False
 ) -> Callable[Concatenate[T, P], tuple[T, R]]: ...
 @overload
 def grad_and_value(
-    f: Callable[Concatenate[T, P], tuple[R, A]], *, has_aux: Literal[True]
+    func: Callable[Concatenate[T, P], tuple[R, A]], *, has_aux: Literal[True]
 ) -> Callable[Concatenate[T, P], tuple[T, tuple[R, A]]]: ...
 @overload
-def grad_and_value(f: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
-def grad_and_value(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad_and_value(func: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
+def grad_and_value(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Like `grad`, for (gradient, value); with has_aux (gradient, (value, aux))."""
 
-    @functools.wraps(f, updated=())
+    @functools.wraps(func, updated=())
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
-        g, value, aux = differentiate(f, argnums, has_aux, args, kwargs, True)
+        g, value, aux = differentiate(func, argnums, has_aux, args, kwargs, True)
         return (g, (value, aux)) if has_aux else (g, value)
 
     return gradient_and_value
@@ -273,38 +273,38 @@ def grad_and_value(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, ha
 
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[T, P], R], *, has_aux: Literal[False] = False
+    func: Callable[Concatenate[T, P], R], *, has_aux: Literal[False] = False
 ) -> Callable[Concatenate[T, P], tuple[R, T]]: ...
 @overload
 def value_and_grad(
-    f: Callable[Concatenate[T, P], tuple[R, A]], *, has_aux: Literal[True]
+    func: Callable[Concatenate[T, P], tuple[R, A]], *, has_aux: Literal[True]
 ) -> Callable[Concatenate[T, P], tuple[tuple[R, A], T]]: ...
 @overload
-def value_and_grad(f: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(func: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
+def value_and_grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Like `grad`, for (value, gradient); with has_aux ((value, aux), gradient)."""
 
-    @functools.wraps(f, updated=())
+    @functools.wraps(func, updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        g, value, aux = differentiate(f, argnums, has_aux, args, kwargs, True)
+        g, value, aux = differentiate(func, argnums, has_aux, args, kwargs, True)
         return ((value, aux), g) if has_aux else (value, g)
 
     return value_and_gradient
 
 
 @overload
-def vjp(f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[[R], tuple[Any, ...]]]: ...
+def vjp(func: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[[R], tuple[Any, ...]]]: ...
 @overload
 def vjp(
-    f: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+    func: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
 ) -> tuple[R, Callable[[R], tuple[Any, ...]], A]: ...
-def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """f at the primals, and the function that takes cotangents of its outputs to those of the primals.
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """func at the primals, and the function that takes cotangents of its outputs to those of the primals.
 
     Args:
-        f: takes the primals as tensors and returns a tensor or nested tensors.
+        func: takes the primals as tensors and returns a tensor or nested tensors.
         primals: tensors, ndarrays, numbers, or nested containers of them.
-        has_aux: f returns (output, aux).
+        has_aux: func returns (output, aux).
 
     Returns:
         (output, pull) or (output, pull, aux). pull(cotangents), of the output's structure and shapes, gives a tuple with
@@ -316,7 +316,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[An
     """
     parts = [tree.flatten(p) for p in primals]
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
-    result, aux = split_aux(run(f, regrouped(parts, inputs.tensors), {}), has_aux, VJP)
+    result, aux = split_aux(run(func, regrouped(parts, inputs.tensors), {}), has_aux, VJP)
     inputs.ceiling = next_slot()
     outputs, spec = checked_outputs(result)
     value = tree.unflatten(spec, [inputs.output(y) for y in outputs])

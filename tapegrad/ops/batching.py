@@ -12,33 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from ..core.batch import padded as padded
+from ..core.batch import pointwise as pointwise
+from ..core.batch import rank as rank
 from ..core.op import TABLE, Op
 from ..core.record import Box
 
 Shape = tuple[int, ...]
 Params = tuple[Any, ...]
 Steps = list[tuple[str | None, Params]]
-
-
-def rank(x: Any, batched: bool) -> int:
-    """Number of dimensions that the op knows of."""
-    return x._d.ndim - batched if isinstance(x, Box) else 0
-
-
-def padded(x: Any, to: int, batched: bool) -> Any:
-    """A batched argument with its known dimensions brought to a number by ones before them, as broadcasting does."""
-    missing = to - rank(x, batched)
-    if not batched or missing <= 0:
-        return x
-    shape = x._d.shape
-    return TABLE["reshape"].call(x, (shape[0], *(1,) * missing, *shape[1:]))
-
-
-def pointwise(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
-    """An op whose arguments broadcast with one another and that treats elements alike."""
-    most = max(rank(x, b) for x, b in zip(args, batched, strict=True))
-    aligned = [padded(x, most, b) for x, b in zip(args, batched, strict=True)]
-    return op.call(aligned, *params) if op.arity < 0 else op.call(*aligned, *params)
 
 
 # ------------------------------------------------------------------------------- of matrices, images, layers and tables
@@ -90,10 +72,14 @@ def affine(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
     call = TABLE["matmul"]
     x, w, b = args
     r = TABLE["mT"].call(w)
+    if vector := rank(x, batched[0]) == 1:
+        x = TABLE["reshape"].call(x, (*x._d.shape[:-1], 1, x._d.shape[-1]))
     if batched[0] or batched[1]:
         r = product(call, n, [x, r], batched[:2], ())
     else:
         r = call.call(x, r)
+    if vector:
+        r = TABLE["reshape"].call(r, (*r._d.shape[:-2], r._d.shape[-1]))
     return pointwise(TABLE["add"], n, [r, b], [batched[0] or batched[1], batched[2]], ())
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.op import TABLE
+from ..core.op import TABLE, Op
 from ..core.rules import RAW_XP, add, arrays
+from . import batching
 from .define import define
 from .samples import cases
 
@@ -40,10 +41,10 @@ def _by_stack_raw(g: Any, d1: Any, d2: Any, stack: Any) -> Any:
     out = d1 * g
     t = d2 * g[-1]
     t *= 2
-    product = np.empty_like(t)
-    for row, j in zip(out[:-1], stack[:-1], strict=True):
-        np.multiply(j, t, out=product)
-        row += product
+    product = np.empty((1, *t.shape), t.dtype)
+    for i in range(len(stack) - 1):  # slices: a row of a stack of numbers is no array
+        row = out[i : i + 1]
+        row += np.multiply(stack[i : i + 1], t, out=product)
     return out
 
 
@@ -59,9 +60,21 @@ def _d_chain(xp: Any, g: Any, ans: Any, args: list[Any], wanted: list[bool]) -> 
     return [by_d1, by_d2, _by_stack(xp, g, d1, d2, stack) if wanted[2] else None]
 
 
+def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    *xs, stack = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+
+    def exchanged(t: Any) -> Any:  # of a stack: the batch and the directions
+        return TABLE["permute"].call(t, (1, 0, *range(2, t._d.ndim)))
+
+    if op.arity < 0:
+        return exchanged(op.call([*xs, exchanged(stack)]))
+    y, out = op.call(*xs, exchanged(stack))
+    return y, exchanged(out)
+
+
 # Of any elementwise op, from its derivatives: chain([f', f'', T]).
 define(
-    "laplace_chain", "general", lambda args: _chained(*args), (_d_chain,), arity=-1,
+    "laplace_chain", "general", lambda args: _chained(*args), (_d_chain,), arity=-1, batch=_batch,
     samples=cases(((2, 3), (2, 3), (4, 2, 3), ()), ((3,), (3,), (3, 1), ())),
 )  # fmt: skip
 
@@ -122,7 +135,7 @@ def _closed(name: str, two: Two, third: Third) -> None:
 
     define(
         f"laplace_{name}", "general", forward, (by_x, by_stack), arity=2, outputs=2, differentiable=2, absent=True,
-        keeps=(0,), raw_backward=raw_backward, samples=cases(((2, 3), (4, 2, 3), ()), ((2, 3), (3, 1, 3), ())),
+        keeps=(0,), raw_backward=raw_backward, batch=_batch, samples=cases(((2, 3), (4, 2, 3), ()), ((2, 3), (3, 1, 3), ())),
     )  # fmt: skip
 
 

@@ -99,13 +99,13 @@ define(
 def _true_places(mask: Any, lead: int, count: int) -> Any:
     """Places of the true elements, `count` in each of the flattened masks of so many leading dimensions."""
     shape = mask.shape[:lead]
-    return np.nonzero(mask.reshape(math.prod(shape), -1))[1].reshape(*shape, count)
+    return np.nonzero(mask.reshape(math.prod(shape), math.prod(mask.shape[lead:])))[1].reshape(*shape, count)
 
 
 define(
     "true_places", "constant", _true_places, params=("lead", "count"),
     batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]),
-    samples=lambda: iter([Sample((INDEX > 1,), (1, 1)), Sample((INDEX > 0,), (0, 3))]),
+    samples=lambda: iter([Sample((INDEX == 2,), (1, 1)), Sample((INDEX > 0,), (0, 3))]),
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------- reading, writing

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..arrays import kernels
+from ..arrays import dtypes, kernels
 from ..arrays.numpy import quiet
 from ..core.level import bottom
 from ..core.op import TABLE
-from . import batching, create, elementwise, index, shape
+from . import batching, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, logsigmoid, relu
 from .define import binary, define
@@ -445,15 +445,14 @@ def multilabel_margin_loss(
         )
     x, y, single = _rows("multilabel_margin_loss", input, target)
     n, classes = shape_of(x)
-    places = y._d
-    if ((places < -1) | (places >= classes)).any():
+    values = bottom(y)
+    if ((values < -1) | (values >= classes)).any():
         raise RuntimeError("argument #2 'target' is out of range")
-    wanted = np.logical_and.accumulate(places >= 0, axis=1)
-    places = np.where(wanted, places, 0)
-    is_target = np.zeros((n, classes), bool)
-    np.logical_or.at(is_target, (np.arange(n)[:, None], places), wanted)
-    pairs = create.as_tensor(wanted[:, :, None] & ~is_target[:, None, :])
-    of_targets = index.gather(x, 1, create.as_tensor(places))
+    wanted = sums.cumprod(to_dtype(y >= 0, np.dtype(np.int64)), 1)
+    places = y * wanted
+    is_target = scatter.scatter_add(create.zeros(n, classes, dtype=dtypes.int64), 1, places, wanted)
+    pairs = shape.unsqueeze(wanted > 0, 2) & shape.unsqueeze(is_target == 0, 1)
+    of_targets = index.gather(x, 1, places)
     excess = relu(shape.unsqueeze(x, 1) - shape.unsqueeze(of_targets, 2) + 1)
     losses = sums.sum(elementwise.where(pairs, excess, 0.0), (1, 2)) / classes
     return reduced(shape.reshape(losses, ()) if single else losses, reduction)

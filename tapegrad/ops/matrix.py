@@ -282,7 +282,8 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
     b = unsqueeze(b, -1) if vector else b
     _check_equation(name, a, b, left)
     x = _solution(a, b) if left else transpose(_solution(transpose(a, -2, -1), transpose(b, -2, -1)), -2, -1)
-    infos = infos_of(a, x._d.size and np.isfinite(bottom(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
+    fine = (x._d.size or not a._d.size) and np.isfinite(bottom(x)).all()
+    infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
     if check_errors and infos.any():
         raise errors.singular_solve("torch." + name, batch_element(infos)[0])
     return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos)

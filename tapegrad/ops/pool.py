@@ -15,9 +15,10 @@ import numpy as np
 from .. import errors
 from ..arrays.convolution import window
 from ..arrays.numpy import finite
+from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import wrap
-from . import batching, create
+from . import batching, create, index, lookup
 from .conv import integers, tensors
 from .define import define, named
 from .operands import to_dtype
@@ -512,12 +513,9 @@ def _adaptive_mean(dims: int) -> Callable[..., Any]:
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive_mean(dims) for dims in (1, 2, 3))
 
 
-def _of_windows(x: Any, indices: Sequence[Array], return_indices: bool) -> Any:
-    """Maxima of windows that are products of indices, each (.., windows, elements) along one of the last dimensions.
-
-    Leading dimensions of the indices are those of x. The first of equal elements wins, and the last nan.
-    """
-    shape = shape_of(x)
+def _window_best(x: Array, indices: Sequence[Array]) -> Array:
+    """Places of the maxima of windows in the flat images: the first of equal elements wins, and the last nan."""
+    shape = x.shape
     dims = len(indices)
     place: Any = np.zeros((1,) * (2 * dims), np.intp)
     for k, (index, n) in enumerate(zip(indices, shape[-dims:], strict=True)):
@@ -529,16 +527,31 @@ def _of_windows(x: Any, indices: Sequence[Array], return_indices: bool) -> Any:
     place = np.broadcast_to(place, (*shape[:-dims], *place.shape[-2 * dims :]))
     place = place.reshape(*place.shape[:-dims], math.prod(place.shape[-dims:]))
     rows = np.arange(lead).reshape(*shape[:-dims], *(1,) * (dims + 1)) * size
-    values = x._d.reshape(-1)[place + rows]
+    values = x.reshape(-1)[place + rows]
     best = values.argmax(-1)
     nan = np.isnan(values)
     if nan.any():
         best = np.where(nan.any(-1), nan.shape[-1] - 1 - nan[..., ::-1].argmax(-1), best)
-    won = np.take_along_axis(place, best[..., None], -1)[..., 0]
-    flat = (won + rows[..., 0]).reshape(-1)
-    maxima = TABLE["index"].call(TABLE["reshape"].call(x, (x._d.size,)), (flat,))
-    maxima = TABLE["reshape"].call(maxima, won.shape)
-    return (maxima, wrap(won.astype(np.int64))) if return_indices else maxima
+    return np.take_along_axis(place, best[..., None], -1)[..., 0].astype(np.int64)
+
+
+_best = define(
+    "window_best", "constant", _window_best, params=("indices",),
+    batch=lambda op, n, args, batched, params: op.call(args[0], *params),
+    samples=cases(((2, 1, 5), ((np.array([[0, 1], [1, 3]]),),))),
+)  # fmt: skip
+
+
+def _of_windows(x: Any, indices: Sequence[Array], return_indices: bool) -> Any:
+    """Maxima of windows that are products of indices, each (.., windows, elements) along one of the last dimensions.
+
+    Leading dimensions of the indices are those of x.
+    """
+    won = _best(x, tuple(indices))
+    lead = shape_of(x)[: -len(indices)]
+    line, places = (TABLE["reshape"].call(t, (*lead, math.prod(t._d.shape[len(lead) :]))) for t in (x, won))
+    maxima = TABLE["reshape"].call(index.gather(line, len(lead), places), won._d.shape)
+    return (maxima, won) if return_indices else maxima
 
 
 def _covering(n: int, m: int) -> Array:
@@ -670,19 +683,18 @@ def _unpooling(dims: int) -> Callable[..., Any]:
     ) -> Any:
         x, places = tensors(name, input=input, indices=indices)
         shape = shape_of(x)
-        index = places._d
-        if index.dtype != np.int64:
-            raise RuntimeError(f"elements in indices should be type int64 but got: {errors.dtype_name(index.dtype)}")
+        if places._d.dtype != np.int64:
+            raise RuntimeError(f"elements in indices should be type int64 but got: {errors.dtype_name(places._d.dtype)}")
         if len(shape) not in (dims + 1, dims + 2):
             lifted = 1 if dims == 1 else 0
             raise RuntimeError(
                 f"Input to {internal} should be a {dims + 1 + lifted}d or {dims + 2 + lifted}d Tensor, but got a tensor "
                 f"with {len(shape) + lifted} dimensions."
             )
-        if index.shape != shape:
+        if shape_of(places) != shape:
             raise RuntimeError(
                 f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
-                f"with shape: {list(index.shape)}"
+                f"with shape: {list(shape_of(places))}"
             )
         if 0 in shape[-dims - 1 :]:
             raise RuntimeError(
@@ -693,13 +705,19 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         pads = _expanded(name, "padding", padding, dims)
         sizes = _unpooled_sizes(x, kernel, _stride(name, stride, kernel), pads, output_size)
         size = math.prod(sizes)
-        wrong = index[(index < 0) | (index >= size)]
+        values = bottom(places)
+        wrong = values[(values < 0) | (values >= size)]
         if wrong.size:
             volume = "x".join(map(str, sizes if dims > 1 else (*sizes, 1)))
             raise RuntimeError(f"Found an invalid max index: {wrong[0]} (output volumes are of size {volume})")
         lead = math.prod(shape[:-dims])
-        flat = (index.reshape(lead, math.prod(shape[-dims:])) + np.arange(lead)[:, None] * size).reshape(-1)
-        put = TABLE["write_zeros"].call(TABLE["reshape"].call(x, (flat.size,)), (lead * size,), (flat,))
+        line = TABLE["reshape"].call(x, (x._d.size,))
+        starts = np.arange(lead)[:, None] * size
+        flat = ((places if lookup.is_batched(places) else values).reshape(lead, math.prod(shape[-dims:])) + starts).reshape(-1)
+        if lookup.is_batched(flat):
+            put = lookup.write(create.zeros(lead * size, dtype=x.dtype), line, (flat,), "put")
+        else:
+            put = TABLE["write_zeros"].call(line, (lead * size,), (flat,))
         return TABLE["reshape"].call(put, (*shape[:-dims], *sizes))
 
     return named(max_unpool, name, f"""The maxima back at their places, other elements 0, {dims}-D.

@@ -17,8 +17,8 @@ import numpy as np
 from .. import errors
 from ..core.kinds import is_floating
 from ..core.op import TABLE
-from ..core.record import wrap
-from . import batching
+from ..core.record import Box, wrap
+from . import batching, lookup
 from .conv import integers, tensors
 from .define import define
 from .operands import tensor, to_dtype
@@ -497,13 +497,26 @@ def _element(rows: Any, batch: Array, places: Sequence[Array], sizes: Sequence[i
     for place, n in zip(places, sizes, strict=True):
         inside = inside & (place >= 0) & (place < n)
         index = index * n + place.clip(0, n - 1)
+    if lookup.is_batched(index):
+        values, inside = lookup.read(rows, (index,)), TABLE["reshape"].call(inside, (*inside._d.shape, 1))
+        return TABLE["where"].call(inside, values, 0.0) if zeros else values
     values = TABLE["index"].call(rows, (index,))
     return TABLE["where"].call(wrap(inside[:, None]), values, 0.0) if zeros and not inside.all() else values
 
 
-def _whole(place: Array) -> Array:
+def _whole(place: Any) -> Any:
     """Rounded places as integers; nan and huge ones count as far outside."""
-    return np.where(np.abs(place) < 2**30, place, -(2.0**30)).astype(np.intp)
+    near = np.where(np.abs(place) < 2**30, place, -(2.0**30))
+    return to_dtype(near, np.dtype(np.int64)) if isinstance(near, Box) else near.astype(np.intp)
+
+
+def _values(place: Any) -> Any:
+    """The array of a tensor; of one with other values for each sample of a running vmap, the tensor without history."""
+    return place.detach() if lookup.is_batched(place) else place._d
+
+
+def _constant(a: Any) -> Any:
+    return a if isinstance(a, Box) else wrap(a)
 
 
 def _sampled(x: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> Any:
@@ -521,9 +534,9 @@ def _sampled(x: Any, grid: Any, mode: str, padding_mode: str, align_corners: boo
     total: Any = None
     for at, weight in _neighbours(places, mode):
         if mode == "bicubic" and not zeros:
-            centres = [wrap(p.astype(x._d.dtype)) for p in at]
-            at = [np.rint(_moved_inside(p, n, padding_mode, align_corners)._d) for p, n in zip(centres, sizes, strict=True)]
-            at = [_whole(p) for p in at]
+            centres = [to_dtype(_constant(p), x._d.dtype) for p in at]
+            inside = [_moved_inside(p, n, padding_mode, align_corners) for p, n in zip(centres, sizes, strict=True)]
+            at = [_whole(np.rint(_values(p))) for p in inside]
         part = _element(rows, batch, at, sizes, zeros)
         part = part * TABLE["reshape"].call(weight, (len(batch), 1))
         total = part if total is None else total + part
@@ -535,10 +548,10 @@ def _neighbours(places: Sequence[Any], mode: str) -> Any:
     """The elements around each place, as integers one array a dimension, and their weights."""
     if mode == "nearest":
         # A weight of 1 whose derivative is 0: the grid's gradient is 0, not absent.
-        yield [_whole(np.rint(p._d)) for p in places], TABLE["where"].call(wrap(np.False_), places[0], 1.0)
+        yield [_whole(np.rint(_values(p))) for p in places], TABLE["where"].call(wrap(np.False_), places[0], 1.0)
         return
-    below = [np.floor(p._d) for p in places]
-    bases, past = [_whole(b) for b in below], [p - wrap(b) for p, b in zip(places, below, strict=True)]
+    below = [np.floor(_values(p)) for p in places]
+    bases, past = [_whole(b) for b in below], [p - _constant(b) for p, b in zip(places, below, strict=True)]
     weights = [cubic_weights(t) if mode == "bicubic" else [1.0 - t, t] for t in past]
     first = -1 if mode == "bicubic" else 0
     for choice in np.ndindex(*[len(w) for w in weights]):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes
+from ..core.level import bottom
 from ..core.op import TABLE
 from . import batching, fft
 from .create import finish, ones
@@ -196,7 +197,7 @@ def istft(
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     weights = _full_window("istft", window, win, n_fft, x._d.dtype)
     if weights is None:
-        weights = ones(n_fft, dtype=dtypes.of(x._d.real.dtype))
+        weights = ones(n_fft, dtype=dtypes.of(x._d.dtype).to_real())
     if not return_complex and weights._d.dtype.kind == "c":
         raise RuntimeError("Complex windows are incompatible with return_complex=False")
     spectra = transpose(x, -2, -1)
@@ -212,7 +213,7 @@ def istft(
     kept = max(min(end, full) - start, 0)
     signal = narrow(TABLE["overlap_add"].call(parts * weights, full, hop), -1, start, kept)
     envelope = narrow(TABLE["overlap_add"].call(squares, full, hop), -1, start, kept)
-    least = np.abs(envelope._d).min(initial=np.inf)
+    least = np.abs(bottom(envelope)).min(initial=np.inf)
     if not least > VANISHING:
         raise RuntimeError(f"istft() window overlap add min: {least}: the windows leave a part of the signal out")
     if end > full:

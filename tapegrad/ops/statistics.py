@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import Box
 from .linalg import matmul
@@ -53,7 +54,7 @@ def _observation_weights(name: str, weights: Any, x: Any) -> Any:
     if w._d.size != count:
         raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                            f"{w._d.size} != {count}")  # fmt: skip
-    if (w._d < 0).any():
+    if (bottom(w) < 0).any():
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return TABLE["reshape"].call(w, (count,))
 
@@ -85,15 +86,15 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
         centred = x - TABLE["mean"].call(x, (1,), True)
     else:
         total = sum(w)
-        if not (total._d != 0).all():
+        if not (bottom(total) != 0).all():
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         centred = x - sum(x * w, 1, True) / total
     divisor = total - correction
     if correction and important is not None:
         divisor = total - correction * sum(w * important) / total
-    if float(divisor._d if isinstance(divisor, Box) else divisor) <= 0:
+    if np.any((bottom(divisor) if isinstance(divisor, Box) else divisor) <= 0):
         warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
-        divisor = 0
+        divisor = TABLE["where"].call(divisor > 0, divisor, 0.0) if isinstance(divisor, Box) else 0
     weighted = centred if w is None else centred * w
     return squeeze(matmul(weighted, TABLE["conj"].call(transpose(centred, 0, 1))) / tensor(divisor))
 
