@@ -17,7 +17,15 @@ N = 3  # of a batch
 SAMPLES = 6  # of a row, or somewhat more, spread over all
 LOOPED = "vmap: this line asks"
 SHAPE = "the shape of the result depends on values"
-LEFT_OUT = {"chalf", "max_pool2d_with_indices_backward", "sparse.sampled_addmm", "sparse.mm:reduce", "to_sparse"}
+TOLERANCES = "tolerances that differ between matrices of a batch are parameters"
+POLYNOMIALS = [
+    *(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+    "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
+]  # fmt: skip
+LEFT_OUT = {
+    "chalf", "max_pool2d_with_indices_backward", "sparse.sampled_addmm", "sparse.mm:reduce", "to_sparse", "empty_like",
+    "new_empty", "new_empty_strided",
+}  # fmt: skip
 DTYPES = (torch.float64, torch.complex128, torch.int64)  # the first that an operation takes
 LOOPS = {
     "narrow": "a tensor says where the part begins",
@@ -31,12 +39,38 @@ LOOPS = {
     "nn.functional.embedding_bag": "offsets say where the bags begin",
     "nn.functional.ctc_loss": "the recursion follows the lengths",
     "nn.functional.fractional_max_pool2d": "_random_samples say where the windows begin",
-    "linalg.pinv": "tolerances that differ between matrices of a batch are parameters",
+    **dict.fromkeys(("item", "allclose", "equal"), "the result is a Python value"),
+    **dict.fromkeys(("unique", "unique_consecutive", "bincount"), SHAPE),
+    **dict.fromkeys(("histc", "histogram", "histogramdd"), "the edges follow from the values"),
+    **dict.fromkeys(("linspace:tensor_overload", "logspace:tensor_overload"), "tensors say where the row begins and ends"),
+    **dict.fromkeys([f"special.{p}" for p in POLYNOMIALS], "tensors say how often the recursion runs"),
+    "geqrf": "LAPACK's reflectors, which have no record",
+    "linalg.matrix_rank": TOLERANCES,
+    "linalg.pinv": TOLERANCES,
 }
-ROWS = [
-    row for row in opinfo.rows()
-    if row.title not in LEFT_OUT and opinfo.of_tapegrad(opinfo.INFOS[row.name, row.variant]) is not None
-]  # fmt: skip
+
+
+def usable(row):
+    """Whether an operation is there, and takes a tensor."""
+    op = opinfo.INFOS[row.name, row.variant]
+    if row.title in LEFT_OUT or opinfo.of_tapegrad(op) is None:
+        return False
+    return row in opinfo.rows() or any(tensors_of(s) for s in op.sample_inputs("cpu", first_dtype(op)))
+
+
+def first_dtype(op):
+    return next((d for d in DTYPES if op.supports_dtype(d, "cpu")), DTYPES[0])
+
+
+def tensors_of(sample):
+    everything = tree_flatten((sample.input, sample.args, sample.kwargs))[0]
+    return [v for v in everything if isinstance(v, torch.Tensor)]
+
+
+# The differentiable ones, and the others
+KNOWN = {(row.name, row.variant) for row in opinfo.rows()}
+OTHERS = [opinfo.Row(*name, False) for name in opinfo.INFOS if name not in KNOWN]
+ROWS = [row for row in [*opinfo.rows(), *OTHERS] if usable(row)]
 
 
 def copies(t):
@@ -50,8 +84,7 @@ def calls(row):
     """Functions of tensors alone, and batches of these."""
     op = opinfo.INFOS[row.name, row.variant]
     function = opinfo.of_tapegrad(op)
-    dtype = next((d for d in DTYPES if op.supports_dtype(d, "cpu")), DTYPES[0])
-    samples = list(op.sample_inputs("cpu", dtype, requires_grad=False))
+    samples = list(op.sample_inputs("cpu", first_dtype(op), requires_grad=False))
     for sample in samples[:: max(1, len(samples) // SAMPLES)]:
         process = opinfo.process_of(sample, True)
         given = opinfo.converted((sample.input, sample.args, dict(sample.kwargs)), [])

@@ -545,7 +545,7 @@ T = tg.ones(2, 3)
          "vmap(one, ...): `one` must only return Tensors, got type <class 'float'>. Did you mean to set out_dims= to None "
          "for output?"),
         (lambda: vmap(g, out_dims=(0, 1))(T), ValueError,
-         "vmap(g, ..., out_dims=(0, 1)): out_dims is not compatible with the structure of `outputs`."),
+         "vmap(g, ..., out_dims=(0, 1))(<inputs>): out_dims is not compatible with the structure of `outputs`."),
         (lambda: vmap(g, chunk_size=0), ValueError, "vmap: chunk_size should be None or greater than 0. (got 0)"),
         (lambda: vmap(g, randomness="no"), RuntimeError,
          "Only allowed values for randomness are 'error', 'different', or 'same'. Got no"),
@@ -554,7 +554,7 @@ T = tg.ones(2, 3)
         (lambda: jvp(g, (), ()), RuntimeError,
          "jvp(f, primals, tangents): Expected primals to contain at least one Tensor."),
         (lambda: jvp(one, (T,), (T,)), RuntimeError,
-         "jvp(f, primals, tangents): expected f(*args) to return only tensors, got unsupported type <class 'float'>"),
+         "jvp(f, primals, tangents): expected f(*primals) to return only tensors, got unsupported type <class 'float'>"),
         (lambda: jvp(g, (T,), (T, T)), RuntimeError,
          "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure."),
         (lambda: jvp(g, (T,), (T[0],)), RuntimeError, "Expected tangents to have the shapes of their primals"),

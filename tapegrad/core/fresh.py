@@ -7,8 +7,7 @@ recording was on outside and what it reaches depends on something outside.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import alias, record, scalar
@@ -18,7 +17,7 @@ from .op import TABLE
 from .record import Box, wrap
 from .replay import Pass, reach
 from .rules import arrays
-from .state import current_tape, is_recording
+from .state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from .tape import inputs_of, next_slot
 
 
@@ -34,20 +33,21 @@ def leaf_at(t: Any, level: Level | None) -> Any:
     return raised(t, level, -next_slot())
 
 
+RUNNING: set[int] = set()  # slots behind which the tensors of a running function stand
+
+
 class Fresh:
     """Tensors behind fresh slots in one layer.
 
     Attributes:
         recorded: whether recording was on outside.
         floor: slots below it are older.
-        ceiling: slots from it on are younger than the function's call.
         tensors: the given tensors behind their fresh slots.
     """
 
     def __init__(self, tensors: list[Any], level: Level | None) -> None:
         self.recorded = is_recording()
         self.floor = next_slot()
-        self.ceiling: float = math.inf
         self.level = layer_of(level)
         self.tensors = [self._behind(synced(t)) for t in tensors]
         self.slots = {s for t in self.tensors for s in slots_of(t)}
@@ -64,10 +64,22 @@ class Fresh:
         return boxed(t._d, slot, Lift(level, self._behind(t._st.lower), t._st.payload, t._st.cells))
 
     def is_outside(self, slot: int) -> bool:
-        """Whether a slot belongs to something older, or to a leaf that is still alive."""
+        """Whether a slot belongs to something older, to a leaf that is alive, or to a transform whose function is running."""
         if slot > 0:
             return slot < self.floor
-        return slot < 0 and slot not in self.slots and (not self.floor <= -slot < self.ceiling or leaf_of(slot) is not None)
+        return slot < 0 and slot not in self.slots and (slot in RUNNING or leaf_of(slot) is not None)
+
+    def call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call the function of the tensors, with recording on and backward passes inside it recorded."""
+        previous, outer = set_recording(True), TRANSFORMING.get()
+        TRANSFORMING.set(True)
+        RUNNING.update(self.slots)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            RUNNING.difference_update(self.slots)
+            TRANSFORMING.set(outer)
+            restore_recording(previous)
 
     def go_outside(self, entries: Iterable[Any]) -> bool:
         """Whether entries depend on something outside."""

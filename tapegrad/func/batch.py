@@ -269,6 +269,6 @@ def spread_out(out_dims: Any, result: Any, spec: tree.Spec, name: str) -> list[A
     if places is not None and all([d is None or isinstance(d, int) for d in places]):
         return places
     raise ValueError(
-        f"vmap({name}, ..., out_dims={out_dims}): out_dims is not compatible with the structure of `outputs`. out_dims has "
-        f"structure {tree.flatten(out_dims)[1]} but outputs has structure {spec}."
+        f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
+        f"out_dims has structure {tree.flatten(out_dims)[1]} but outputs has structure {spec}."
     )

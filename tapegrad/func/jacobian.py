@@ -24,7 +24,6 @@ from .reverse import (
     parts_of,
     regrouped,
     replaced,
-    run,
     source_of,
     split_aux,
 )
@@ -92,7 +91,7 @@ def in_reverse(
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
     refuse_complex(inputs.tensors, "jacrev", "inputs")
     given = replaced(args, positions, regrouped(parts, inputs.tensors))
-    result, aux = split_aux(run(func, given, kwargs), has_aux, "jacrev(f, ...)")
+    result, aux = split_aux(inputs.call(func, given, kwargs), has_aux, "jacrev(f, ...)")
     del given
     outputs, out_spec = checked_outputs(result)
     if tall and sum([t._d.size for t in inputs.tensors]) < sum([y._d.size for y in outputs]):
@@ -301,7 +300,7 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int |
     def gradient(*args: Any, **kwargs: Any) -> Any:
         parts, positions = parts_of(chosen, args)
         inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
-        outputs, _ = checked_outputs(run(f, replaced(args, positions, regrouped(parts, inputs.tensors)), kwargs))
+        outputs, _ = checked_outputs(inputs.call(f, replaced(args, positions, regrouped(parts, inputs.tensors)), kwargs))
         gradients = regrouped(parts, inputs.gradients(outputs, [None] * len(outputs), False))
         return tuple(gradients) if isinstance(chosen, tuple) else gradients[0]
 

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import alias
 from ..core.forward import Dual
 from ..core.laplace import Laplace
 from ..core.level import level_of
 from ..core.record import Box, wrap
-from ..core.state import is_recording, restore_recording, set_recording
+from ..core.state import restore_recording, set_recording
 from ..ops import curve as curve  # the record of the chain rule
 from .reverse import converted, kind_of, source_of
 
@@ -47,7 +46,6 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
             raise RuntimeError(f"{LAPLACIAN}: Expected points of shape (.., d), got a tensor with 0 dims")
         if check and t._d.ndim > 1 and t._d.size > t._d.shape[-1] and level_of(t) is None:
             check_rows(f, t, args, kwargs)
-        recorded = is_recording()
         previous = set_recording(True)
         try:
             with Laplace(t._d.shape[-1]) as level:
@@ -57,7 +55,7 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
             restore_recording(previous)
         if found is None:
             found = wrap(np.zeros(value._d.shape, value._d.dtype))
-        return converted(found if recorded else alias.detached(found), kind_of(x))
+        return converted(found, kind_of(x))
 
     return result
 

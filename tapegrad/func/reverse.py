@@ -20,8 +20,6 @@ from ..core.level import LEVEL, layer_of, level_of, relabelled
 from ..core.record import Box, wrap
 from ..core.rules import arrays
 from ..core.scalar import Payload, scalar
-from ..core.state import TRANSFORMING, restore_recording, set_recording
-from ..core.tape import next_slot
 from ..ops import create
 from . import tree
 
@@ -112,24 +110,18 @@ def kind_of(x: Any) -> type | None:
 
 
 def converted(t: Any, kind: type | None) -> Any:
-    """An untracked tensor as an ndarray, a NumPy scalar or a Python number; others as they are."""
+    """An untracked tensor as an ndarray, a NumPy scalar or a Python number; others as they are.
+
+    Where recording is off outside, what a transform recorded on its own account becomes untracked first.
+    """
+    if isinstance(t, Box) and t._s > 0 and level_of(t) is None and not is_recording():
+        t = relabelled(t, 0)
     if kind is None or not isinstance(t, Box) or t._s or level_of(t) is not None:
         return t
     if kind is float and not t._d.ndim:
         return t._d.item()
     array = np.array(t._d)
     return array if kind is np.ndarray else array[()]
-
-
-def run(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function with recording on and backward passes inside it recorded."""
-    previous, outer = set_recording(True), TRANSFORMING.get()
-    TRANSFORMING.set(True)
-    try:
-        return function(*args, **kwargs)
-    finally:
-        TRANSFORMING.set(outer)
-        restore_recording(previous)
 
 
 def split_aux(result: Any, has_aux: bool, api: str) -> tuple[Any, Any]:
@@ -182,7 +174,7 @@ def differentiate(
     parts, positions = parts_of(argnums, args)
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
     given = replaced(args, positions, regrouped(parts, inputs.tensors))
-    y, aux = split_aux(run(f, given, kwargs), has_aux, GRAD)
+    y, aux = split_aux(inputs.call(f, given, kwargs), has_aux, GRAD)
     del given
     value = inputs.output(scalar_output(y)) if with_value else None
     aux = tree.mapped(inputs.surfaced, aux) if has_aux else None
@@ -216,7 +208,9 @@ def regrouped(parts: list[tuple[list[Any], tree.Spec]], leaves: list[Any]) -> li
 
 
 @overload
-def grad(func: Callable[Concatenate[T, P], object], *, has_aux: Literal[False] = False) -> Callable[Concatenate[T, P], T]: ...
+def grad(
+    func: Callable[Concatenate[T, P], object], *, has_aux: Literal[False] = False
+) -> Callable[Concatenate[T, P], T]: ...
 @overload
 def grad(
     func: Callable[Concatenate[T, P], tuple[object, A]], *, has_aux: Literal[True]
@@ -235,7 +229,7 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
         has_aux: func returns (output, aux); the result is then (gradient, aux).
 
     Returns:
-        A function of func's arguments: the gradient in the structure of the argument, a tuple of them for a tuple of argnums.
+        A function of func's arguments: the gradient in the structure of the argument, or a tuple for a tuple of argnums.
 
     Raises:
         RuntimeError: if func does not return a real tensor of one number, or for argnums out of range.
@@ -260,7 +254,9 @@ def grad_and_value(
 ) -> Callable[Concatenate[T, P], tuple[T, tuple[R, A]]]: ...
 @overload
 def grad_and_value(func: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
-def grad_and_value(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """Like `grad`, for (gradient, value); with has_aux (gradient, (value, aux))."""
 
     @functools.wraps(func, updated=())
@@ -281,7 +277,9 @@ def value_and_grad(
 ) -> Callable[Concatenate[T, P], tuple[tuple[R, A], T]]: ...
 @overload
 def value_and_grad(func: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
-def value_and_grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """Like `grad`, for (value, gradient); with has_aux ((value, aux), gradient)."""
 
     @functools.wraps(func, updated=())
@@ -293,7 +291,9 @@ def value_and_grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0,
 
 
 @overload
-def vjp(func: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[[R], tuple[Any, ...]]]: ...
+def vjp(
+    func: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[R], tuple[Any, ...]]]: ...
 @overload
 def vjp(
     func: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
@@ -316,8 +316,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     """
     parts = [tree.flatten(p) for p in primals]
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
-    result, aux = split_aux(run(func, regrouped(parts, inputs.tensors), {}), has_aux, VJP)
-    inputs.ceiling = next_slot()
+    result, aux = split_aux(inputs.call(func, regrouped(parts, inputs.tensors), {}), has_aux, VJP)
     outputs, spec = checked_outputs(result)
     value = tree.unflatten(spec, [inputs.output(y) for y in outputs])
     outputs = [relabelled(y, y._s) for y in outputs]  # later writes do not change what was differentiated

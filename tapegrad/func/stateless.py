@@ -84,7 +84,7 @@ def untied(given: Mapping[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 
 def check_names(values: dict[str, Any], named: dict[str, Any], module: Any) -> None:
     texts = {"Unexpected": [n for n in values if n not in named], "Missing": [n for n in named if n not in values]}
-    lines = [f"{kind} key(s): {', '.join(map(repr, names))}." for kind, names in texts.items() if names]
+    lines = [f"{kind} key(s): {', '.join(map(repr, sorted(names)))}." for kind, names in texts.items() if names]
     if lines:
         raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(lines))
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..core import alias
 from ..core.record import Box, wrap
 from ..core.rules import arrays
+from ..core.state import restore_recording, set_recording
 from ..core.taylor import Taylor, is_plain, number
 from . import tree
 from .reverse import converted, operand_of, parts_of, plain_kind, replaced, source_of
@@ -81,18 +82,21 @@ def along(
     fun: Callable[..., Any], spec: tree.Spec, curves: list[list[Any]], order: int
 ) -> tuple[list[Any], list[list[Any]], tree.Spec]:
     """Values and Taylor coefficients of the outputs from those of the arguments' leaves, and the outputs' structure."""
-    with Taylor(order) as level:
-        args = tree.unflatten(spec, [level.lifted(c) for c in curves])
-        result = fun(*args)
-        del args
-        outputs, out_spec = tree.flatten(result)
-        for y in outputs:
-            if not isinstance(y, Box):
-                raise RuntimeError(f"{JET}: Expected f to return Tensors, got unsupported type {type(y)}")
-        values = [level.coefficient(y, 0) for y in outputs]
-        terms = [[level.coefficient(y, k) for k in range(1, order + 1)] for y in outputs]
-        del result, outputs
-        level.check_written()
+    previous = set_recording(True)  # so that no_grad inside is told from no_grad outside
+    try:
+        with Taylor(order) as level:
+            args = tree.unflatten(spec, [level.lifted(c) for c in curves])
+            result = fun(*args)
+            del args
+            outputs, out_spec = tree.flatten(result)
+            if bad := [type(y) for y in outputs if not isinstance(y, Box)]:
+                raise RuntimeError(f"{JET}: Expected f to return Tensors, got unsupported type {bad[0]}")
+            values = [level.coefficient(y, 0) for y in outputs]
+            terms = [[level.coefficient(y, k) for k in range(1, order + 1)] for y in outputs]
+            del result, outputs
+            level.check_written()
+    finally:
+        restore_recording(previous)
     zeros = [
         [wrap(arrays.zeros(y._d.shape, y._d.dtype)) if c is None else c for c in t]
         for y, t in zip(values, terms, strict=True)

@@ -15,7 +15,7 @@ from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, wrap
-from . import batching
+from . import batching, lookup
 from .define import binary, define, unary
 from .operands import SCALARS, Refusal, common_dtype, each, no_kernel, operand, promoted, refused_any, refused_as, tensor
 from .samples import (
@@ -967,6 +967,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if isinstance(input, Box) and isinstance(other, Box) and c._d.dtype.kind == "b" and input._d.dtype is other._d.dtype:
         return _where(c, input, other)
     if input is None and other is None:
+        if lookup.is_batched(c):
+            return tuple(lookup.true_indices(c != 0))
         return tuple(tensor(i) for i in np.nonzero(c._d))
     if c._d.dtype.kind != "b":
         c = _cast_to(c, np.dtype(bool))

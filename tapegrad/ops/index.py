@@ -1031,10 +1031,11 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Coordinates, one tensor a dimension, of places in the flattened tensor of a shape."""
-    i, full = _raw(indices), sizes((shape,)) if not hasattr(shape, "__index__") else (operator.index(shape),)
-    if i.dtype.kind not in "iu":
-        raise TypeError(f"expected 'indices' to be integer dtype, but got {dtypes.of(i.dtype)}")
+    i, full = tensor(indices), sizes((shape,)) if not hasattr(shape, "__index__") else (operator.index(shape),)
+    if i._d.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {dtypes.of(i._d.dtype)}")
     if any(n < 0 for n in full):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(full)}")
     steps = [math.prod(full[k + 1 :]) for k in range(len(full))]
-    return tuple([wrap(np.asarray(i.astype(np.int64) // step % n)) for step, n in zip(steps, full, strict=True)])
+    places = to_dtype(i, np.dtype(np.int64))
+    return tuple([places // step % n for step, n in zip(steps, full, strict=True)])

@@ -118,10 +118,11 @@ def is_batched(t: Any) -> bool:
 
 def true_places(mask: Any) -> Any:
     """Places of the true elements of a flattened mask; the samples run in a loop unless all have the same number."""
-    counts = bottom(mask).reshape(-1, mask._d.size).sum(1)
+    values = bottom(mask)
+    counts = values.sum(tuple(range(values.ndim - mask._d.ndim, values.ndim)))
     if counts.min() != counts.max():
         raise mask._d.level.need_loop()
-    return TABLE["true_places"].call(mask, 0, int(counts[0]))
+    return TABLE["true_places"].call(mask, 0, int(counts.flat[0]))
 
 
 def true_indices(mask: Any) -> list[Any]:
