@@ -50,6 +50,9 @@ HINTS = {
     "saves_sufficient": "the derivative reads an array that it does not take as an argument",
     "recorded": "the derivative computes something else on tensors than on arrays",
     "strong_zero": "a cotangent of 0 does not stay 0",
+    "jvp": "the forward derivative does not agree with finite differences of the forward",
+    "vmap": "the batch rule does not give what a loop over the samples gives",
+    "taylor": "a derivative uses more than functions of xp and arithmetic operators, such as methods of tensors or indexing",
     "broadcasting": "the forward does not broadcast its arguments as NumPy does",
 }
 
@@ -103,7 +106,8 @@ def linear(
         forward: forward(x, *params) on ndarrays.
         transpose: transpose(g, *params) on ndarrays, for example `lambda g: A.T @ g` (for complex numbers the adjoint); or
             transpose(xp, g, ans, x, *params) in terms of xp, which may read x.shape.
-        batch: batch(op, n, args, batched, params), see `tapegrad.core.op`; without it vmap runs sample by sample.
+        batch: batch(op, n, args, batched, params) of the forward, see `tapegrad.core.op`; without it vmap runs sample by
+            sample.
         name, doc, samples, check: as for `elementwise`; the laws need samples.
 
     Returns:
@@ -122,7 +126,7 @@ def linear(
         def again(xp: Any, g: Any, ans: Any, x: Any, *params: Any) -> Any:
             return getattr(xp, key)(g, *params)
 
-        record.make(Op(back, "linear", _fitted(transpose, 1), (again,), wide=True, batch=batch))
+        record.make(Op(back, "linear", _fitted(transpose, 1), (again,), wide=True))
     return _define(name, "linear", forward, (rule,), 1, doc, samples, check, {"batch": batch}, key)
 
 

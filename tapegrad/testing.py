@@ -27,6 +27,7 @@ from . import func
 from .arrays import dtypes as tapegrad_dtypes
 from .core import kinds, rules
 from .core.gradient import grad
+from .core.laplace import Laplace
 from .core.op import TABLE, Op
 from .core.record import services, wrap
 from .core.state import current_tape
@@ -43,6 +44,8 @@ LAWS: dict[str, Law] = {}
 
 ROUNDING = 1e-12  # of exact differences, relative to the sum of the terms' sizes
 DIFFERENCES = 1e-7  # of extrapolated differences: what remains of 16 digits after dividing by the step
+ADJOINT = MIXED = 1e-10  # of derivatives of two modes, relative to the sum of the terms' sizes
+SERIES = 1e-9  # of derivatives of two modes, relative to the largest element
 
 
 class LawError(AssertionError):
@@ -98,7 +101,7 @@ def check(op: Op | str, laws: Iterable[str] | None = None) -> None:
         saves_necessary(op)
 
 
-DIFFERENTIATING = ("vjp", "second_order", "third_order")
+DIFFERENTIATING = ("vjp", "second_order", "third_order", "jvp", "mixed_orders", "taylor", "laplacian")
 
 
 def applicable(law: str, samples: Sequence[Sample]) -> Iterator[Sample]:
@@ -759,6 +762,246 @@ def _smaller(a: Array) -> Iterator[Array]:
     yield np.array(a.reshape(-1)[0])
 
 
+# ------------------------------------------------------------------------------------------------ laws of the transforms
+
+
+def widened(op: Op, arrays: Sequence[Any], params: Sequence[Any]) -> tuple[Function, list[Array]]:
+    """The record as a function of its differentiable arguments, and these in double precision."""
+    indices = differentiable(op, arrays)
+    wide = [_narrow(a, 64) for a in arrays]
+    return as_function(op, wide, params, indices), [wide[i] for i in indices]
+
+
+def agree(got: Any, want: Any, tight: float) -> bool:
+    """Whether arrays agree, relative to the largest finite element, shape and dtype included."""
+    if (got.shape, got.dtype) != (want.shape, want.dtype):
+        return False
+    finite = np.abs(want[np.isfinite(want)])
+    allowed = tight * max(1.0, float(finite.max(initial=0.0)))
+    return bool(np.allclose(got, want, 0.0, allowed, equal_nan=is_inexact(want)))
+
+
+@law
+def jvp(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The tangents of forward mode against finite differences of the forward."""
+    f, xs = widened(op, arrays, params)
+    if xs:
+        exact = op.kind in ("linear", "bilinear")
+        check_direction(f, xs, generator(op, arrays), exact, "derivative in forward mode", "fwd")
+
+
+@law
+def adjoint(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """Forward and reverse mode are each other's transposes: <J v, w> = <v, J' w>, for each argument alone.
+
+    Tangents have their output's shape and dtype, in every precision, and are made without a warning.
+    """
+    for bits in (32, 64):
+        cast = [_narrow(a, bits) for a in arrays]
+        rng = generator(op, arrays)
+        ws = cotangents_for(op, cast, params, rng)
+        for i in differentiable(op, cast):
+            v = random_like(rng, cast[i])
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                ys, ts = func.jvp(as_function(op, cast, params, [i]), (leaf(cast[i], False),), (wrap_copy(v),))
+            for y, t in zip(ys, ts, strict=True):
+                if (y._d.shape, y._d.dtype) != (t._d.shape, t._d.dtype):
+                    text = f"tangent of an output by argument {i}"
+                    raise _Broken(text, f"{t._d.dtype}{list(t._d.shape)}", f"{y._d.dtype}{list(y._d.shape)}")
+            with np.errstate(all="ignore"):
+                left, size = inner([t._d for t in ts], ws)
+                right, other = inner(pull(op, cast, params, ws, wanted=[i]), [v])
+            singular = not math.isfinite(left) and not math.isfinite(right)
+            if bits == 64 and not singular and not abs(left - right) <= ADJOINT * max(size, other, 1.0):
+                raise _Broken(f"<J v, w> for argument {i}", left, f"{right} (<v, J' w>)")
+
+
+@law
+def mixed_orders(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The second derivative in two directions is the same in all four nestings of forward and reverse mode."""
+    f, xs = widened(op, arrays, params)
+    if not xs:
+        return
+    rng = generator(op, arrays)
+    us, vs = ([random_like(rng, x) for x in xs] for _ in "uv")
+    ws = [random_like(rng, y._d) for y in f(*map(wrap_copy, xs))]
+    ps, ts, gs = (tuple(map(wrap_copy, values)) for values in (xs, vs, ws))
+
+    def pulled(*ps: Any) -> Any:
+        return func.vjp(f, *ps)[1](gs)
+
+    def pushed(*ps: Any) -> Any:
+        return func.jvp(f, ps, ts)[1]
+
+    results = {
+        "reverse over reverse": (us, func.vjp(pulled, *ps)[1](ts)),
+        "forward over reverse": (us, func.jvp(pulled, ps, ts)[1]),
+        "reverse over forward": (us, func.vjp(pushed, *ps)[1](gs)),
+        "forward over forward": (ws, func.jvp(pushed, ps, tuple(map(wrap_copy, us)))[1]),
+    }
+    first = None
+    for nesting, (a, b) in results.items():
+        value, size = inner(a, [t.detach()._d for t in b])
+        if first is None:
+            first = value
+        elif not abs(value - first) <= MIXED * max(size, abs(first), 1.0):
+            raise _Broken(f"second derivative, {nesting}", value, f"{first} (reverse over reverse)")
+
+
+ORDER = 4
+
+
+@law
+def taylor(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The derivatives of orders 1 to 4 along a curve x + t v + t**2 w in Taylor mode are those of nested forward mode."""
+    f, xs = widened(op, arrays, params)
+    if not xs:
+        return
+    rng = generator(op, arrays)
+    vs, ws = ([0.5 * random_like(rng, x) for x in xs] for _ in "vw")
+    nothing = [np.zeros_like(x) for x in xs]
+    series = [[wrap_copy(c) for c in (v, 2 * w, *[z] * (ORDER - 2))] for v, w, z in zip(vs, ws, nothing, strict=True)]
+    _, terms = func.jet(f, tuple(map(wrap_copy, xs)), series)
+
+    def along(t: Any) -> list[Any]:
+        return [f(*[wrap_copy(x) + t * wrap_copy(v) + t * t * wrap_copy(w) for x, v, w in zip(xs, vs, ws, strict=True)])]
+
+    derivatives: Callable[[Any], list[Any]] = along
+    for _ in range(ORDER):
+        derivatives = _with_next(derivatives)
+    nested = derivatives(wrap_copy(np.array(0.0)))
+    for i, columns in enumerate(terms):
+        for k, c in enumerate(columns, 1):
+            got, want = c.detach()._d, nested[k][i].detach()._d
+            if not agree(got, want, SERIES):
+                raise _Broken(f"derivative of order {k} of output {i} along a curve", show(got), show(want))
+
+
+def _with_next(derivatives: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    """A function that gives a list of derivatives, and one order more."""
+
+    def further(t: Any) -> list[Any]:
+        values, tangents = func.jvp(derivatives, (t,), (wrap_copy(np.array(1.0)),))
+        return [*values, tangents[-1]]
+
+    return further
+
+
+DIRECTIONS = 3
+
+
+@law
+def laplacian(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """The forward Laplacian by the coordinates of x + sum_i p_i v_i is the sum of the second derivatives along the v_i."""
+    f, xs = widened(op, arrays, params)
+    if not xs:
+        return
+    rng = generator(op, arrays)
+    vs = [[random_like(rng, x) for x in xs] for _ in range(DIRECTIONS)]
+    ps = tuple(map(wrap_copy, xs))
+    with Laplace(DIRECTIONS) as level:
+        point = level.point(wrap_copy(np.zeros(DIRECTIONS)))
+        moved = [x + sum([point[i] * wrap_copy(v[k]) for i, v in enumerate(vs)]) for k, x in enumerate(ps)]
+        got = [level.laplacian(y) for y in f(*moved)]
+    seconds = [func.jet(f, ps, [[wrap_copy(v), wrap_copy(np.zeros_like(v))] for v in along])[1] for along in vs]
+    for i, (value, found) in enumerate(got):
+        want = sum(s[i][1].detach()._d for s in seconds)
+        result = np.zeros_like(value._d) if found is None else found._d
+        if not agree(result, np.asarray(want, value._d.dtype), SERIES):
+            raise _Broken(f"Laplacian of output {i}", show(result), show(want))
+
+
+SAMPLES = 2
+
+
+@law
+def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """vmap over any subset of the arguments is a loop; so is vmap of the gradient, and forward mode over and under it."""
+    places = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)]
+    for chosen in _subsets(places):
+        batch = [_copies(a) if i in chosen else a for i, a in enumerate(arrays)]
+        rows = [[a[k] if i in chosen else a for i, a in enumerate(batch)] for k in range(SAMPLES)]
+        rows = [[np.asarray(a) if isinstance(a, np.generic) else a for a in row] for row in rows]
+        _same_as_loop(op, batch, rows, chosen, params)
+
+
+def _subsets(places: Sequence[int]) -> list[tuple[int, ...]]:
+    """Sets of arguments to map over: all of up to three; of more, the whole, each alone, and all but each one."""
+    whole = tuple(places)
+    alone = [(p,) for p in places]
+    but_one = [tuple([q for q in places if q != p]) for p in places] if len(places) > 2 else []
+    return [s for s in dict.fromkeys([whole, *alone, *but_one]) if s]
+
+
+def _copies(a: Array) -> Array:
+    """Arrays like a, in front: scaled, or shuffled where they hold whole numbers or booleans."""
+    rows = [a * (1 - i / 16) if is_inexact(a) else np.roll(a, i, -1) if a.ndim else a for i in range(SAMPLES)]
+    return np.stack(rows).astype(a.dtype)
+
+
+def _same_as_loop(
+    op: Op, text: str, f: Callable[..., Any], mapped: Callable[..., Any], args: Any, chosen: tuple[int, ...] = ()
+) -> None:
+    """f on each sample gives what `mapped` gives on all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = tree.flatten(mapped(*args))[0]
+        rows = [tree.flatten(f(*tree.mapped(lambda t: t[k], args)))[0] for k in range(SAMPLES)]  # noqa: B023
+    for i, (y, *parts) in enumerate(zip(got, *rows, strict=True)):
+        want = np.stack([t.detach()._d for t in parts])
+        if not agree(y.detach()._d, want, SERIES):
+            where = f" over arguments {chosen}" if chosen else ""
+            raise _Broken(f"{text}{where}, output {i}", show(y.detach()._d), f"{show(want)} (a loop)")
+
+
+@law
+def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
+    """vmap over any of the arguments is a loop; so are vmap of reverse and forward mode, and forward mode of vmap."""
+    places = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)]
+
+    def run(xs: Sequence[Any], at: Sequence[int], start: Sequence[Any] = arrays) -> tuple[Any, ...]:
+        given = [leaf(a, False) for a in start]
+        for i, x in zip(at, xs, strict=True):
+            given[i] = x
+        return call(op, given, params)
+
+    for chosen in _subsets(places):
+
+        def value(*xs: Any, chosen: tuple[int, ...] = chosen) -> tuple[Any, ...]:
+            return run(xs, chosen)
+
+        _same_as_loop(op, "vmap", value, func.vmap(value), tuple([leaf(_copies(arrays[i]), False) for i in chosen]), chosen)
+    moving = differentiable(op, arrays)
+    if not moving:
+        return
+    fixed = [leaf(_copies(arrays[i]), False) for i in places]
+    xs = tuple([fixed[places.index(i)] for i in moving])
+
+    def smooth(fixed: Sequence[Any], *xs: Any) -> tuple[Any, ...]:
+        full: list[Any] = list(arrays)
+        for i, t in zip((*places, *moving), (*fixed, *xs), strict=True):
+            full[i] = t
+        return tuple([y for y in call(op, full, params)[: op.differentiable] if is_inexact(y._d)])
+
+    def pulled(fixed: Any, xs: Any, gs: Any) -> Any:
+        return func.vjp(lambda *ts: smooth(fixed, *ts), *xs)[1](gs)
+
+    def pushed(fixed: Any, xs: Any, ts: Any) -> Any:
+        return func.jvp(lambda *ts: smooth(fixed, *ts), xs, ts)[1]
+
+    rng = generator(op, arrays)
+    ts = tuple([wrap_copy(random_like(rng, x._d)) for x in xs])
+    ys = smooth([x[0] for x in fixed], *[x[0] for x in xs])
+    gs = tuple([wrap_copy(np.stack([random_like(rng, y._d) for _ in range(SAMPLES)])) for y in ys])
+    _same_as_loop(op, "vmap of reverse mode", pulled, func.vmap(pulled), (fixed, xs, gs))
+    _same_as_loop(op, "vmap of forward mode", pushed, func.vmap(pushed), (fixed, xs, ts))
+    _same_as_loop(
+        op, "forward mode of vmap", pushed,
+        lambda fixed, xs, ts: func.jvp(lambda *ts: func.vmap(smooth)(fixed, *ts), xs, ts)[1], (fixed, xs, ts),
+    )  # fmt: skip
+
+
 def saves_necessary(op: Op | str) -> None:
     """Everything that a record saves changes its derivative on some sample: nothing is kept in vain.
 
@@ -788,12 +1031,13 @@ def _needs(
 ) -> bool:
     """Whether the derivative changes when one saved array is overwritten (integers and masks are needed by nature)."""
     values = forward(op, arrays, params)
-    target = values[-1] if what == "ans" else arrays[what]  # type: ignore[index]
+    last = max(op.keeps)
+    target = values[last] if what == "ans" else arrays[what]  # type: ignore[index]
     if not is_inexact(target):
         return True
 
     def spoil(xs: list[Any], ys: tuple[Any, ...]) -> None:
-        poison(ys[-1]._d if what == "ans" else xs[what]._d, ())  # type: ignore[index]
+        poison(ys[last]._d if what == "ans" else xs[what]._d, ())  # type: ignore[index]
 
     before = pull(op, arrays, params, gs, wanted=wanted)
     after = pull(op, arrays, params, gs, wanted=wanted, before=spoil)

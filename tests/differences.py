@@ -157,6 +157,34 @@ ROWS = [
      "print(L.arange(3.).gather(0, L.tensor([-1])).tolist())", "[2.0]", "RuntimeError: index -1 is out of bounds for dimension 0"),
     ("asking for a device that is not there is a RuntimeError",
      "L.ones(1).cuda()", "RuntimeError: no cuda device is available", "AssertionError: Torch not compiled with CUDA enabled"),
+    ("what an autograd.Function returns may be written into, an input too",
+     "class F(L.autograd.Function):\n"
+     "    @staticmethod\n"
+     "    def forward(ctx, x): return x\n"
+     "    @staticmethod\n"
+     "    def backward(ctx, g): return -g\n"
+     "x = L.ones(1, requires_grad=True); y = F.apply(x * 1); y.mul_(5); y.sum().backward(); print(x.grad.tolist())",
+     "[-5.0]", "RuntimeError: Output 0 of F is a view and is being modified inplace"),
+    ("once_differentiable is an error wherever it is differentiated through",
+     "class F(L.autograd.Function):\n"
+     "    @staticmethod\n"
+     "    def forward(ctx, x): ctx.save_for_backward(x); return x ** 2\n"
+     "    @staticmethod\n"
+     "    @L.autograd.function.once_differentiable\n"
+     "    def backward(ctx, g): return 2 * g * ctx.saved_tensors[0]\n"
+     "x = L.ones(1, requires_grad=True); g, = L.autograd.grad(F.apply(x), x, create_graph=True)\n"
+     "print(L.autograd.grad(g + x, x)[0].tolist())",
+     "RuntimeError: trying to differentiate twice", "[1.0]"),
+    ("an autograd.Function without jvp has a forward derivative",
+     "class F(L.autograd.Function):\n"
+     "    @staticmethod\n"
+     "    def forward(x): return x * 3\n"
+     "    @staticmethod\n"
+     "    def setup_context(ctx, inputs, output): pass\n"
+     "    @staticmethod\n"
+     "    def backward(ctx, g): return g * 3\n"
+     "print(L.func.jvp(F.apply, (L.ones(1),), (L.ones(1),))[1].tolist())",
+     "[3.0]", "NotImplementedError: You must implement the jvp function"),
 ]  # fmt: skip
 
 

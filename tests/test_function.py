@@ -1066,6 +1066,18 @@ def test_jvp_staticmethod_errors():
     assert make(lambda t: None)().tolist() == [0.0, 0.0]
 
 
+def test_taylor_mode_says_what_to_do():
+    x = tg.tensor([0.5], dtype=tg.float64)
+    with pytest.raises(NotImplementedError, match="laplacian do not go through an autograd.Function, here Sine"):
+        func.laplacian(lambda x: Sine.apply(x, 1.0).sum(-1))(x[None])
+
+
+def test_second_order_transforms():
+    x = tg.tensor([0.3, 0.5], dtype=tg.float64)
+    close(func.hessian(lambda x: Exp.apply(x).sum())(x), np.diag(np.exp(x.numpy())))
+    close(func.jacrev(func.jacfwd(Exp.apply))(x)[1, 1], [0.0, math.exp(0.5)])
+
+
 def test_forward_mode_without_any_derivative():
     class Nothing(Function):
         @staticmethod

@@ -27,7 +27,6 @@ grad = T.autograd.grad
 
 # Cases of functions that are not there yet, with what they lack.
 LACKING = {
-    "second derivative through solve": (T.func, "jvp"),
     "backward hook capturing gradients under create_graph": (nn.Linear, "register_full_backward_hook"),
 }
 

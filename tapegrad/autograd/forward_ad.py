@@ -63,19 +63,52 @@ class DualLevel(Dual):
     def close(self) -> None:
         """End the level: what it wrote keeps the value, and loses the tangent."""
         self.closed = True
-        leaves = {id(t): slot for ref, (_, slot, _), _ in self.written if (t := ref()) is not None and slot < 0}
-        living = [t for ref in list(self.born.values()) if (t := ref()) is not None]
-        living += [t for ref, _, _ in self.written if (t := ref()) is not None]
-        for t in living:
-            st = t._st
-            if type(st) is Lift and st.level is self:
-                lower = relabelled(synced(st.lower), leaves.get(id(t), st.lower._s))
-                t._d, t._s, t._st = lower._d, lower._s, lower._st
-                if t._st is None and st.cells is not None:
-                    t._st = Extra(st.cells)
-                if getattr(t, "_retains", 0):
-                    services.retain(t)
+        for block in self.blocks:
+            if (store := block()) is not None:
+                self.settle(store)
+        for ref, before, write in self.written:
+            t = ref()
+            if t is None:
+                continue
+            if type(before[2]) is alias.Alias:
+                t._d, t._s, t._st = before
+                continue
+            self.lose(t, before[1] if before[1] < 0 else None)
+            if (around := level_of(t)) is not None:
+                around.written.append((ref, before, write))
+        for ref in list(self.born.values()):
+            if (t := ref()) is not None:
+                self.lose(t, None)
         self.born.clear()
+
+    def lose(self, t: Any, slot: int | None) -> None:
+        """Make a tensor of the level what it is below; under a slot of its own if one is given."""
+        st = t._st
+        if type(st) is not Lift or st.level is not self:
+            return
+        lower = relabelled(synced(st.lower), st.lower._s if slot is None else slot)
+        t._d, t._s, t._st = lower._d, lower._s, lower._st
+        if st.cells is not None:
+            t._st = t._st or Extra(None)
+            t._st.cells = alias.union(t._st.cells, st.cells)
+        if getattr(t, "_retains", 0):
+            services.retain(t)
+
+    def settle(self, store: Any) -> None:
+        """Give a memory block the values that were written into it."""
+        root, hist = store.raised
+        lower = root._st.lower
+        store.raised = None
+        if (around := level_of(lower)) is not None:
+            store.raised = lower, hist
+            around.blocks.append(weakref.ref(store))
+            return
+        store.unshare()
+        store.root[...] = lower._d
+        if hist.slot >= 0:
+            hist.slot = lower._s
+            hist.cells = alias.union(hist.cells, root._st.cells)
+        hist.ver += 1
 
 
 def innermost() -> DualLevel | None:

@@ -181,7 +181,7 @@ def make_backward(mode: Mode, number: int) -> Backward:
     op = BY_ID[number]
     if number >= op.id + PACKED:
         return backward_packed(mode.backward_of(number - PACKED))
-    if op.raw_backward is not None and (op.arity < 0 or op.outputs > 1) and not mode.record:
+    if op.raw_backward is not None and number == op.general and (op.arity < 0 or op.outputs > 1) and not mode.record:
         return op.raw_backward
     if number == op.scalar:
         return backward_scalar(mode, op)

@@ -72,6 +72,11 @@ class Series:
     def __neg__(self) -> Any:
         return self.bind.run(TABLE["neg"], [self], ())
 
+    def __pow__(self, exponent: Any) -> Any:
+        if isinstance(exponent, int | float):
+            return self.bind.run(TABLE["pow_scalar"], [self], (exponent,))
+        return self.bind.run(TABLE["pow"], [self, exponent], ())
+
 
 def _operator(name: str, swapped: bool) -> Callable[[Series, Any], Any]:
     def run(self: Series, other: Any) -> Any:
@@ -80,7 +85,7 @@ def _operator(name: str, swapped: bool) -> Callable[[Series, Any], Any]:
     return run
 
 
-for _symbol, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
+for _symbol, _name in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("matmul", "matmul")):
     setattr(Series, f"__{_symbol}__", _operator(_name, False))
     setattr(Series, f"__r{_symbol}__", _operator(_name, True))
 for _name in ("lt", "gt", "le", "ge", "eq", "ne"):
@@ -361,7 +366,9 @@ class Taylor(Level):
                     s.gen = s.bind = None
         bind.memo.clear()  # its operands die now, not when the garbage collector finds the cycle through bind
         return [
-            (tensor_of(r.c[0]), r if any(c is not None for c in r.c[1:]) else None) if type(r) is Series else (tensor_of(r), None)
+            (tensor_of(r.c[0]), r if any(c is not None for c in r.c[1:]) else None)
+            if type(r) is Series
+            else (tensor_of(r), None)
             for r in outs
         ]
 

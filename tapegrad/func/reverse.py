@@ -20,6 +20,7 @@ from ..core.level import LEVEL, layer_of, level_of, relabelled
 from ..core.record import Box, wrap
 from ..core.rules import arrays
 from ..core.scalar import Payload, scalar
+from ..core.state import is_recording
 from ..ops import create
 from . import tree
 

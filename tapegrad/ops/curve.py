@@ -19,14 +19,31 @@ from .samples import cases
 REST, LAST = (slice(0, -1), Ellipsis), (-1, Ellipsis)
 
 
-def _squares(stack: Any) -> Any:
+def _across(x: Any, y: Any) -> Any:
+    return np.einsum("i...,i...->...", *np.broadcast_arrays(x, y))
+
+
+def _across_batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    x, y = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    return TABLE["sum"].call(x * y, (1,), False)
+
+
+# Sum over the rows of the products of two stacks.
+define(
+    "across", "bilinear", _across, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x), arity=2, wide=True,
+    batch=_across_batch, samples=cases(((4, 2, 3), (4, 2, 3), ()), ((3, 1, 2), (3, 4, 2), ())),
+)  # fmt: skip
+
+
+def _squares(xp: Any, stack: Any) -> Any:
     """Sum over the directions of J_i J_i."""
-    return np.einsum("i...,i...->...", stack[:-1], stack[:-1])
+    j = xp.index(stack, REST)
+    return xp.across(j, j)
 
 
 def _chained(d1: Any, d2: Any, stack: Any) -> Any:
     out = d1 * stack
-    q = _squares(stack) * d2
+    q = _squares(RAW_XP, stack) * d2
     out[-1] += q
     return out
 
@@ -48,15 +65,10 @@ def _by_stack_raw(g: Any, d1: Any, d2: Any, stack: Any) -> Any:
     return out
 
 
-def _squared(xp: Any, stack: Any) -> Any:
-    j = xp.index(stack, REST)
-    return xp.sum(j * j, (0,), False)
-
-
 def _d_chain(xp: Any, g: Any, ans: Any, args: list[Any], wanted: list[bool]) -> list[Any]:
     d1, d2, stack = args
-    by_d1 = xp.sum(g * stack, (0,), False) if wanted[0] else None
-    by_d2 = xp.index(g, LAST) * _squared(xp, stack) if wanted[1] else None
+    by_d1 = xp.across(g, stack) if wanted[0] else None
+    by_d2 = xp.index(g, LAST) * _squares(xp, stack) if wanted[1] else None
     return [by_d1, by_d2, _by_stack(xp, g, d1, d2, stack) if wanted[2] else None]
 
 
@@ -109,8 +121,9 @@ def _closed(name: str, two: Two, third: Third) -> None:
         d1, d2 = two(xp, x, ans[0])
         if g[1] is None:
             return g[0] * d1
-        t = d2 * xp.sum(g[1] * stack, (0,), False) + third(ans[0], d1, d2) * xp.index(g[1], LAST) * _squared(xp, stack)
-        return t if g[0] is None else g[0] * d1 + t
+        t = xp.across(g[1], stack) * d2
+        t = t if g[0] is None else g[0] * d1 + t
+        return t + _squares(xp, stack) * third(ans[0], d1, d2) * xp.index(g[1], LAST)
 
     def by_stack(xp: Any, g: Any, ans: Any, x: Any, stack: Any) -> Any:
         return None if g[1] is None else _by_stack(xp, g[1], *two(xp, x, ans[0]), stack)
@@ -122,12 +135,11 @@ def _closed(name: str, two: Two, third: Third) -> None:
         if sx and (need is None or sx in need):
             t = g[0] * d1 if 0 in g else np.zeros_like(a)
             if gs is not None:
-                across = np.einsum("i...,i...->...", gs, np.broadcast_to(stack, gs.shape))
-                across *= d2
-                t += across
-                across = _squares(stack) * third(a, d1, d2)
-                across *= gs[-1]
-                t += across
+                more = _across(gs, stack) * d2
+                t += more
+                more = _squares(RAW_XP, stack) * third(a, d1, d2)
+                more *= gs[-1]
+                t += more
             add(cot, sx, t, owned)
         if st and gs is not None and (need is None or st in need):
             t = _by_stack_raw(gs, d1, d2, np.broadcast_to(stack, gs.shape))

@@ -1038,4 +1038,4 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(full)}")
     steps = [math.prod(full[k + 1 :]) for k in range(len(full))]
     places = to_dtype(i, np.dtype(np.int64))
-    return tuple([places // step % n for step, n in zip(steps, full, strict=True)])
+    return tuple([places // max(step, 1) % max(n, 1) for step, n in zip(steps, full, strict=True)])

@@ -131,8 +131,8 @@ def true_indices(mask: Any) -> list[Any]:
         raise mask._d.level.need_loop()
     places, found = true_places(mask), []
     for n in reversed(mask._d.shape):
-        found.append(places % n)
-        places = places // n
+        found.append(places % max(n, 1))
+        places = places // max(n, 1)
     return found[::-1]
 
 
