@@ -90,54 +90,65 @@ define(
     samples=cases(((2, 3), (2, 3), (4, 2, 3), ()), ((3,), (3,), (3, 1), ())),
 )  # fmt: skip
 
-# Closed forms, for the activations that networks of this kind have: f' and f'' from x and f(x), and f''' from all of these.
-Two = Callable[[Any, Any, Any], tuple[Any, Any]]
-Third = Callable[[Any, Any, Any], Any]
+# Closed forms, for the activations that networks of this kind have: f' and f'' from f(x) or from x, the third from f'.
+Two = Callable[[Any, Any], tuple[Any, Any]]
+Third = Callable[[Any], Any]
 
 
-def _tanh(xp: Any, x: Any, a: Any) -> tuple[Any, Any]:
+def _tanh(xp: Any, a: Any) -> tuple[Any, Any]:
     d1 = 1.0 - a * a
     return d1, (a * d1) * -2.0
 
 
-def _sigmoid(xp: Any, x: Any, a: Any) -> tuple[Any, Any]:
+def _sigmoid(xp: Any, a: Any) -> tuple[Any, Any]:
     d1 = a * (1.0 - a)
     return d1, d1 * (1.0 - 2.0 * a)
 
 
-def _sin(xp: Any, x: Any, a: Any) -> tuple[Any, Any]:
-    return xp.cos(x), -a
+def _sin(xp: Any, x: Any) -> tuple[Any, Any]:
+    return xp.cos(x), -xp.sin(x)
 
 
-def _closed(name: str, two: Two, third: Third) -> None:
+def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
     """The record of one activation: (x, T) to (f(x), the stack of f(x))."""
     op = TABLE[name]
 
     def forward(x: Any, stack: Any) -> Any:
         a = op.forward(x)
-        return a, _chained(*two(RAW_XP, x, a), stack)
+        return a, _chained(*two(RAW_XP, a if of_answer else x), stack)
 
-    def by_x(xp: Any, g: Any, ans: Any, x: Any, stack: Any) -> Any:
-        d1, d2 = two(xp, x, ans[0])
+    def point(xp: Any, g: Any, ds: tuple[Any, Any], stack: Any) -> Any:
+        d1, d2 = ds
         if g[1] is None:
             return g[0] * d1
         t = xp.across(g[1], stack) * d2
         t = t if g[0] is None else g[0] * d1 + t
-        return t + _squares(xp, stack) * third(ans[0], d1, d2) * xp.index(g[1], LAST)
+        return t + _squares(xp, stack) * third(d1) * xp.index(g[1], LAST)
 
-    def by_stack(xp: Any, g: Any, ans: Any, x: Any, stack: Any) -> Any:
-        return None if g[1] is None else _by_stack(xp, g[1], *two(xp, x, ans[0]), stack)
+    def rest(xp: Any, g: Any, ds: tuple[Any, Any], stack: Any) -> Any:
+        return None if g[1] is None else _by_stack(xp, g[1], *ds, stack)
+
+    # A rule saves what its text names: the answer, or the argument.
+    rules: tuple[Any, Any] = (
+        lambda xp, g, ans, x, stack: point(xp, g, two(xp, x), stack),
+        lambda xp, g, ans, x, stack: rest(xp, g, two(xp, x), stack),
+    )
+    if of_answer:
+        rules = (
+            lambda xp, g, ans, x, stack: point(xp, g, two(xp, ans[0]), stack),
+            lambda xp, g, ans, x, stack: rest(xp, g, two(xp, ans[0]), stack),
+        )
 
     def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        (sx, st), (x, stack), a = e[1], e[4], e[5][0]
-        d1, d2 = two(RAW_XP, x, a)
+        (sx, st), (x, stack) = e[1], e[4]
+        d1, d2 = two(RAW_XP, e[5][0] if of_answer else x)
         gs = g.get(1)
         if sx and (need is None or sx in need):
-            t = g[0] * d1 if 0 in g else np.zeros_like(a)
+            t = g[0] * d1 if 0 in g else np.zeros_like(d1)
             if gs is not None:
                 more = _across(gs, stack) * d2
                 t += more
-                more = _squares(RAW_XP, stack) * third(a, d1, d2)
+                more = _squares(RAW_XP, stack) * third(d1)
                 more *= gs[-1]
                 t += more
             add(cot, sx, t, owned)
@@ -146,11 +157,11 @@ def _closed(name: str, two: Two, third: Third) -> None:
             add(cot, st, t if t.shape == stack.shape else arrays.unbroadcast(t, stack.shape), owned)
 
     define(
-        f"laplace_{name}", "general", forward, (by_x, by_stack), arity=2, outputs=2, differentiable=2, absent=True,
-        keeps=(0,), raw_backward=raw_backward, batch=_batch, samples=cases(((2, 3), (4, 2, 3), ()), ((2, 3), (3, 1, 3), ())),
+        f"laplace_{name}", "general", forward, rules, arity=2, outputs=2, differentiable=2, absent=True, keeps=(0,),
+        raw_backward=raw_backward, batch=_batch, samples=cases(((2, 3), (4, 2, 3), ()), ((2, 3), (3, 1, 3), ())),
     )  # fmt: skip
 
 
-_closed("tanh", _tanh, lambda a, d1, d2: d1 * (6.0 * (a * a) - 2.0))
-_closed("sigmoid", _sigmoid, lambda a, d1, d2: d1 * (1.0 - 6.0 * d1))
-_closed("sin", _sin, lambda a, d1, d2: -d1)
+_closed("tanh", _tanh, lambda d1: d1 * (4.0 - 6.0 * d1), True)
+_closed("sigmoid", _sigmoid, lambda d1: d1 * (1.0 - 6.0 * d1), True)
+_closed("sin", _sin, lambda d1: -d1, False)
