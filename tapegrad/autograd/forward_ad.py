@@ -50,7 +50,7 @@ class DualLevel(Dual):
     def __init__(self) -> None:
         super().__init__()
         around = innermost()
-        self.number = 0 if around is None else around.number + 1
+        self.number: int = 0 if around is None else around.number + 1
         self.born: dict[int, weakref.ref[Any]] = {}
 
     def adopt(self, t: Any) -> None:

@@ -107,6 +107,9 @@ class Level:
     def lower(self, t: Any) -> tuple[Any, Any]:
         """(tensor below, payload) of an operand; payload None: a constant at this level."""
         st = t._st if isinstance(t, Box) else None
+        if type(st) is alias.Alias and st.store.raised is not None:
+            raise_alias(t)
+            st = t._st
         return (st.lower, st.payload) if type(st) is Lift and st.level is self else (t, None)
 
     def constant(self, payload: Any) -> Any:
