@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -38,7 +39,7 @@ def parameters(d: int, hidden: int) -> tuple[list[Any], Any]:
     rng = np.random.default_rng(0)
     sizes = [d] + [64] * hidden + [1]
     p: list[Any] = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in itertools.pairwise(sizes):
         p += [(rng.normal(size=(a, b)) / np.sqrt(a)).astype(np.float32), (rng.normal(size=b) * 0.1).astype(np.float32)]
     return p, rng.normal(size=(POINTS, d)).astype(np.float32)
 
@@ -185,7 +186,7 @@ TASKS = {"torch": of_torch, "tapegrad": of_tapegrad, "jax": of_jax, "autograd": 
 
 
 def measured(library: str) -> dict[str, float]:
-    """Median seconds of a call of each task: a block of nine or more calls, after a pause in which idle threads go to sleep."""
+    """Median seconds of a call of each task: eleven blocks after a pause in which idle threads go to sleep."""
     found = {}
     for name, task in TASKS[library]().items():
         task()

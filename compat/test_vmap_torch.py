@@ -40,6 +40,7 @@ LOOPS = {
     "nn.functional.ctc_loss": "the recursion follows the lengths",
     "nn.functional.fractional_max_pool2d": "_random_samples say where the windows begin",
     **dict.fromkeys(("item", "allclose", "equal"), "the result is a Python value"),
+    **dict.fromkeys(("nonzero", "argwhere", "nonzero_static"), "of a number, " + SHAPE),
     **dict.fromkeys(("unique", "unique_consecutive", "bincount"), SHAPE),
     **dict.fromkeys(("histc", "histogram", "histogramdd"), "the edges follow from the values"),
     **dict.fromkeys(("linspace:tensor_overload", "logspace:tensor_overload"), "tensors say where the row begins and ends"),

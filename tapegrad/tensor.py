@@ -17,8 +17,8 @@ import numpy as np
 
 from . import errors, printing
 from .arrays import dtypes
-from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
 from .core import alias, gradient, leaves, modes, node, record, scalar
+from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
 from .core.op import TABLE
 from .core.record import Box
 from .core.state import TRANSFORMING, is_recording
@@ -939,8 +939,6 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + tensor_text(self)
-
-
 
 
 class Scalar(Tensor):

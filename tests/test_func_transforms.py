@@ -182,6 +182,41 @@ def test_randomness_inside():
     assert J[0, 0] == J[1, 1] != 0.0 and J[0, 1] == 0.0
 
 
+@EVERY
+def test_writes_and_backward_inside(jac):
+    def writes(x):
+        y = x.clone()
+        y[0] = y[1] * y[0]
+        return y.mul_(2.0)
+
+    expected = np.diag([2 * X[1], 2.0, 2.0]) + np.outer([1, 0, 0], [0, 2 * X[0], 0])
+    np.testing.assert_allclose(jac(writes)(tensor(X)), expected)
+
+    def backward(x):
+        w = tensor(2.0, requires_grad=True)
+        (w**2 * x.sum()).backward()
+        return w.grad * x  # 4 sum(x) x
+
+    np.testing.assert_allclose(jac(backward)(tensor(X)), 4 * (X.sum() * np.eye(3) + X[:, None]))
+
+
+def test_a_hook_that_asks_for_values():
+    def hooked(x):
+        y = x * x
+        y.register_hook(lambda g: g * 2 if g.sum() > 1.5 else g * 3)
+        return tg.stack([y[0], y.sum()])
+
+    with pytest.warns(UserWarning, match="asks for the value of a single sample"):
+        assert jacrev(hooked)(np.array([1.0, 2.0])).tolist() == [[6.0, 0.0], [4.0, 8.0]]
+
+
+@pytest.mark.parametrize("jac", [jacrev, jacfwd, jacobian])
+def test_nothing_to_differentiate(jac):
+    empty = np.ones(0)
+    assert jac(lambda x: x * 1)(empty).shape == (0, 0) and jac(lambda x: x.sum())(empty).shape == (0,)
+    assert jac(lambda x: x[:0])(X).shape == (0, 3) and jac(lambda x: tg.ones(2))(X).tolist() == [[0.0] * 3] * 2
+
+
 def test_elementwise_grad():
     np.testing.assert_allclose(elementwise_grad(tg.sin)(X), np.cos(X))
     np.testing.assert_allclose(elementwise_grad(elementwise_grad(np.sin))(X), -np.sin(X))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .fresh import Fresh, leaf_at
+from .fresh import Fresh
 from .kinds import is_inexact
 from .level import Level
 from .op import Op
@@ -75,8 +75,7 @@ def tangents_of(
         return [along(op, args, tangents, outs[0], params)]
     if op.kind == "linear":
         filled = [
-            a if rule is None else zeros_of(a) if t is None else t
-            for a, t, rule in zip(args, tangents, rules, strict=True)
+            a if rule is None else zeros_of(a) if t is None else t for a, t, rule in zip(args, tangents, rules, strict=True)
         ]
         out = op.call(filled, *params) if op.arity < 0 else op.call(*filled, *params)
         return list(out) if op.outputs > 1 else [out]

@@ -14,7 +14,7 @@ from . import alias, record, scalar
 from .leaves import leaf_of
 from .level import Level, Lift, boxed, layer_of, level_of, raised, relabelled
 from .op import TABLE
-from .record import Box, wrap
+from .record import wrap
 from .replay import Pass, reach
 from .rules import arrays
 from .state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
@@ -64,7 +64,7 @@ class Fresh:
         return boxed(t._d, slot, Lift(level, self._behind(t._st.lower), t._st.payload, t._st.cells))
 
     def is_outside(self, slot: int) -> bool:
-        """Whether a slot belongs to something older, to a leaf that is alive, or to a transform whose function is running."""
+        """Whether a slot belongs to something older, a leaf that is alive, or a transform whose function is running."""
         if slot > 0:
             return slot < self.floor
         return slot < 0 and slot not in self.slots and (slot in RUNNING or leaf_of(slot) is not None)
@@ -96,8 +96,8 @@ class Fresh:
     def pull(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
         """Cotangents of the tensors: arrays, or tensors if recorded or lifted; None where nothing depends on one.
 
-        Cotangents of the outputs are tensors, or None for 1. Without `retain` the list of outputs is emptied and entries that
-        nothing else refers to leave the tape.
+        Cotangents of the outputs are tensors, or None for 1. Without `retain` the list of outputs is emptied and entries
+        that nothing else refers to leave the tape.
         """
         if cotangents == [None] and not retain and type(outputs[0]) is record.Scalar and len(self.tensors) == 1:
             derivative = scalar.pull(outputs, self.tensors[0]._s, self.floor)

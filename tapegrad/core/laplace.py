@@ -88,7 +88,9 @@ class Laplace(Level):
             return [self.product(op, lowers, stacks, params)]
         return self.by_directions(op, lowers, stacks, (out,), params)
 
-    def on_stack(self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], params: tuple[Any, ...]) -> list[Any]:
+    def on_stack(
+        self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], params: tuple[Any, ...]
+    ) -> list[Any]:
         """An op that is linear in its active operands."""
         n = self.directions + 1
         rows = op.name == "matmul" and active == [0] and lowers[1]._d.ndim == 2
@@ -127,9 +129,7 @@ class Laplace(Level):
         stack = padded(stack, ans._d.ndim, True)
         return stack * d1 if d2 is None else TABLE["laplace_chain"].call([d1, d2, stack])
 
-    def by_directions(
-        self, op: Op, lowers: list[Any], stacks: list[Any], outs: Any, params: tuple[Any, ...]
-    ) -> list[Any]:
+    def by_directions(self, op: Op, lowers: list[Any], stacks: list[Any], outs: Any, params: tuple[Any, ...]) -> list[Any]:
         """Any op: twice the second Taylor coefficients along the directions, and the derivative along the Laplacians."""
         n = self.directions
         stacks = [None if t is None else whole(t, (n + 1, *x._d.shape)) for x, t in zip(lowers, stacks, strict=True)]
@@ -145,7 +145,7 @@ class Laplace(Level):
             ]
         ends = [None if t is None else TENSOR_XP.index(t, (n, Ellipsis)) for t in stacks]
         slopes = tangents_of(op, lowers, ends, outs, params, self.outer)
-        found = []
+        found: list[Any] = []
         for y, (first, second), slope in zip(outs, orders, slopes, strict=True):
             if first is None and second is None and slope is None:
                 found.append(None)

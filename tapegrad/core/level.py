@@ -23,7 +23,7 @@ from . import alias, record
 from .kinds import is_inexact
 from .op import TABLE, Op
 from .record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_place
-from .rules import TENSOR_XP, arrays
+from .rules import arrays
 from .state import TRANSFORMING
 from .tape import HEAVY, next_slot
 
@@ -38,7 +38,8 @@ class Lift(Extra):
     __slots__ = ("base", "level", "lower", "payload")
 
     def __init__(self, level: Level, lower: Any, payload: Any, cells: Any = None) -> None:
-        self.level, self.lower, self.payload, self.cells, self.base = level, lower, payload, cells, None
+        self.level, self.lower, self.payload, self.cells = level, lower, payload, cells
+        self.base: tuple[Any, Op, tuple[Any, ...], Any] | None = None
 
 
 class Level:

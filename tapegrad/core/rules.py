@@ -1,8 +1,8 @@
 """One entry's backward: the rules of the table as functions of an entry and a cotangent.
 
-A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their slots and runs the same
-rules on tensors. A lifted one runs them on tensors of which some are inside a forward transform, and records nothing in the
-layer of the replay: values keep no slot. A plain mode trusts its products; a guarded one tests each, for strong zero: a
+A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their slots and runs the
+same rules on tensors. A lifted one runs them on tensors of which some are inside a forward transform, and records nothing in
+the layer of the replay: values keep no slot. A plain mode trusts its products; a guarded one tests each, for strong zero: a
 cotangent that is exactly 0 stays 0 through a local derivative that is inf or nan.
 
 Each function here takes (entry, slot, cotangent, cotangents by slot, slots needed or None, slots whose buffers are ours).
@@ -77,15 +77,15 @@ class Namespace:
 RAW_XP = Namespace("forward")
 TENSOR_XP = Namespace("call")
 
-backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `scalar`
 Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
+backward_scalar: Callable[..., Backward]  # of an entry that saved floats; see `scalar`
 
 
 class Mode:
     """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward.
 
-    `record`: rules run on tensors; `lifted`: without slots. `multiply` forms products of cotangent and local derivative; None
-    where that is nothing but `g * d`.
+    `record`: rules run on tensors; `lifted`: without slots. `multiply` forms products of cotangent and local derivative;
+    None where that is nothing but `g * d`.
     """
 
     def __init__(self, record: bool, guarded: bool, large: bool = False, lifted: bool = False) -> None:

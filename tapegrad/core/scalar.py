@@ -139,7 +139,9 @@ def made(name: str, depth: int) -> Values | None:
     if key not in CALLS:
         function = FUNCTIONS.get(name)
         op = TABLE[name]
-        CALLS[key] = None if function is None else binary(op, function, depth) if op.arity == 2 else unary(op, function, depth)
+        CALLS[key] = (
+            None if function is None else binary(op, function, depth) if op.arity == 2 else unary(op, function, depth)
+        )
     return CALLS[key]
 
 
@@ -319,7 +321,7 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
     if cot or type(g) is not float or not math.isfinite(g):
         return None
     outputs.clear()
-    e = None
+    del e  # it refers to slots
     for s in visited:
         if getrefcount(s) <= HELD:
             tape.pop(s, None)
