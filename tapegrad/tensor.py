@@ -947,7 +947,7 @@ class Scalar(Tensor):
     __slots__ = ()
 
     @property
-    def _d(self) -> Any:  # type: ignore[override]
+    def _d(self) -> Any:
         return scalar.array_of(self)
 
     @_d.setter

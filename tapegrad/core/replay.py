@@ -133,8 +133,8 @@ class Pass:
     def run(self) -> dict[int, Any]:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here.
 
-        A lifted pass that is not recorded leaves recording on where there are lower layers, which go on recording: its values
-        are below its layer, where nothing of it can be recorded.
+        A lifted pass that is not recorded leaves recording on where there are lower layers, which go on recording: its
+        values are below its layer, where nothing of it can be recorded.
         """
         watched = self._watched()
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])

@@ -1,8 +1,8 @@
 """Python floats as payload: a double without dimensions behind a fresh slot, and what is computed from it.
 
-Arithmetic on Python floats takes a tenth of the time of that on 0-dim arrays. A `Scalar` is a tensor whose array does not exist
-yet: its `_d` holds the float, and the first look at the array makes an ordinary tensor of it. Operations between scalars and
-numbers run by `math`, are recorded with floats for arrays under the op's number `scalar`, and their rules run on floats;
+Arithmetic on Python floats takes a tenth of the time of that on 0-dim arrays. A `Scalar` is a tensor whose array does not
+exist yet: its `_d` holds the float, and the first look at the array makes an ordinary tensor of it. Operations between scalars
+and numbers run by `math`, are recorded with floats for arrays under the op's number `scalar`, and their rules run on floats;
 where `math` raises (log(0), exp(1000), 1/0) the same is done on arrays.
 """
 
@@ -80,7 +80,8 @@ def unary(op: Op, function: Values, depth: int) -> Values:
                 code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_place(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
-                    number, sa, 0, code, at, v if reads else None, None, r if keep_ans else None, record.F64, (), None, params, (),
+                    number, sa, 0, code, at, v if reads else None, None, r if keep_ans else None,
+                    record.F64, (), None, params, (),
                 )  # fmt: skip
                 if s > tape.limit:
                     tape.due(s)

@@ -134,7 +134,7 @@ class Bind:
         return tuple([number(x) for x in r]) if op.outputs > 1 else number(r)
 
     def run(self, op: Op, args: list[Any], params: tuple[Any, ...]) -> Any:
-        """The op on series and constants: a series, or a constant if no argument is a series; a tuple for several outputs."""
+        """The op on series and constants: a series, or a constant if no argument is one; a tuple for several outputs."""
         if op.name == "sgn" and type(args[0]) is Series and args[0].dtype.kind == "c":
             op = TABLE["sgn_complex"]
         try:
@@ -258,7 +258,7 @@ class Bind:
         tangents: list[Any] = []
 
         def first() -> None:
-            # Not before the first coefficient is asked for: building this asks for the arguments', which may be on their way.
+            # Not before the first coefficient is asked for: this asks for the arguments', which may be on their way.
             moving: list[Any] = [None] * len(args)
             for i, on in enumerate(active):
                 if on:
