@@ -169,8 +169,8 @@ def escaped(transform: str) -> RuntimeError:
 
 def vmap_loop() -> str:
     return (
-        "vmap: this line asks for the value of a single sample, so the function ran for one sample after the other, which is "
-        "slow. Where the value decides what is computed, tg.where(condition, a, b) keeps it batched."
+        "vmap: this line asks for the value of a single sample, so the function ran for one sample after the other, which "
+        "is slow. Where the value decides what is computed, tg.where(condition, a, b) keeps it batched."
     )
 
 

@@ -41,6 +41,7 @@ class Arrays:
 
     finite: Callable[[Any], bool]
     all_finite: Callable[[Iterable[Any]], bool]
+    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `scalar`
     relabelled: Callable[[Any, int], Any]  # a tensor inside a transform under another slot
     unbroadcast: Callable[[Any, tuple[int, ...]], Any]
     without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
@@ -78,7 +79,6 @@ RAW_XP = Namespace("forward")
 TENSOR_XP = Namespace("call")
 
 Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
-backward_scalar: Callable[..., Backward]  # of an entry that saved floats; see `scalar`
 
 
 class Mode:
@@ -184,7 +184,7 @@ def make_backward(mode: Mode, number: int) -> Backward:
     if op.raw_backward is not None and number == op.general and (op.arity < 0 or op.outputs > 1) and not mode.record:
         return op.raw_backward
     if number == op.scalar:
-        return backward_scalar(mode, op)
+        return arrays.backward_scalar(mode, op)
     if number != op.id:
         return backward_general(mode, op, half=number == op.half)
     if op.raw_backward is not None and not mode.record:

@@ -1,8 +1,8 @@
 """Python floats as payload: a double without dimensions behind a fresh slot, and what is computed from it.
 
 Arithmetic on Python floats takes a tenth of the time of that on 0-dim arrays. A `Scalar` is a tensor whose array does not
-exist yet: its `_d` holds the float, and the first look at the array makes an ordinary tensor of it. Operations between scalars
-and numbers run by `math`, are recorded with floats for arrays under the op's number `scalar`, and their rules run on floats;
+exist yet: its `_d` holds the float, and the first look at the array makes an ordinary tensor of it. Operations between
+scalars and numbers run by `math`, are recorded with floats for arrays under the op's number `scalar`, and their rules run on floats;
 where `math` raises (log(0), exp(1000), 1/0) the same is done on arrays.
 """
 
@@ -281,7 +281,7 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
     return recorded if mode.record else raw_binary if op.arity == 2 else raw_unary
 
 
-rules.backward_scalar = backward_scalar
+arrays.backward_scalar = backward_scalar
 
 
 def behind(t: Any, recorded: bool) -> Any:
