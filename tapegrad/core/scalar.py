@@ -134,19 +134,16 @@ def binary(op: Op, function: Values, depth: int) -> Values:
     return call
 
 
-def made(name: str, depth: int) -> Values | None:
-    """The op of that name on scalars, made on first use; None if it is done on arrays."""
-    key = name, depth
-    if key not in CALLS:
-        function = FUNCTIONS.get(name)
-        op = TABLE[name]
-        CALLS[key] = (
-            None if function is None else binary(op, function, depth) if op.arity == 2 else unary(op, function, depth)
-        )
-    return CALLS[key]
+CALLS: dict[str, Values | None] = {}
 
 
-CALLS: dict[tuple[str, int], Values | None] = {}
+def made(name: str) -> Values | None:
+    """The op of that name on scalars, for `Payload.run`; None if it is done on arrays."""
+    function = FUNCTIONS.get(name)
+    op = TABLE[name]
+    call = None if function is None else (binary if op.arity == 2 else unary)(op, function, 3)
+    CALLS[name] = call
+    return call
 
 
 class Payload(Extra):
@@ -156,7 +153,8 @@ class Payload(Extra):
 
     @staticmethod
     def run(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
-        call = made(op.name, 3)
+        name = op.name
+        call = CALLS[name] if name in CALLS else made(name)
         if call is not None:
             r = call(*operands, *params)
             if r is not None:
@@ -169,8 +167,7 @@ class Payload(Extra):
 def method(name: str, swapped: bool) -> Values:
     """A scalar's operator: the op on floats, or what a tensor's operator does."""
     op = TABLE[name]
-    call = made(name, 2)
-    assert call is not None
+    call = binary(op, FUNCTIONS[name], 2)
 
     def run(self: Any, other: Any) -> Any:
         x, y = (other, self) if swapped else (self, other)
@@ -228,6 +225,7 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
     on_arrays = mode.backward_of(op.id)
     first: Any = op.rules[0]
     second: Any = op.rules[-1]
+    curved, curved_too = callable(first), callable(second)
 
     def as_arrays(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         saved = [v if v is None else arrays.as_array(v) for v in e[5:8]]
@@ -245,7 +243,7 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
 
     def raw_unary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         try:
-            t = g * (first(XP, e[7], e[5], *e[11]) if callable(first) else first)
+            t = g * (first(XP, e[7], e[5], *e[11]) if curved else first)
         except ERRORS:
             t = None
         if type(t) is not float:
@@ -263,9 +261,9 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
             sb = 0
         try:
             if sa:
-                ta = g * (first(XP, ans, x, y) if callable(first) else first)
+                ta = g * (first(XP, ans, x, y) if curved else first)
             if sb:
-                tb = g * (second(XP, ans, x, y) if callable(second) else second)
+                tb = g * (second(XP, ans, x, y) if curved_too else second)
         except ERRORS:
             ta = None  # type: ignore[assignment]
         if type(ta) is not float or type(tb) is not float:
@@ -286,9 +284,7 @@ arrays.backward_scalar = backward_scalar
 
 def behind(t: Any, recorded: bool) -> Any:
     """A scalar behind a fresh slot: of its own, or on the tape if it is tracked."""
-    multiply = made("mul", 2)
-    assert multiply is not None
-    return multiply(t, 1.0) if t._s and recorded else scalar(FLOAT(t), -next_slot())
+    return t * 1.0 if t._s and recorded else scalar(FLOAT(t), -next_slot())
 
 
 def pull(outputs: list[Any], target: int, floor: int) -> float | None:
@@ -303,6 +299,9 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
     cot: dict[int, Any] = {root: 1.0}
     table = rules.PLAIN.table
     visited = []
+    e = None
+    owned: set[int] = set()
+    backward_of = rules.PLAIN.backward_of
     try:
         for s in reversed(tape):
             if s <= floor:
@@ -314,7 +313,7 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
             number = e[0]
             if number % LAYOUTS != LAYOUT:
                 return None
-            (table.get(number) or rules.PLAIN.backward_of(number))(e, s, g, cot, None, set())
+            (table.get(number) or backward_of(number))(e, s, g, cot, None, owned)
             visited.append(s)
     except RuntimeError:  # another thread records on the same tape
         return None

@@ -172,6 +172,8 @@ def differentiate(
     f: Callable[..., Any], argnums: Any, has_aux: bool, args: Any, kwargs: Any, with_value: bool
 ) -> tuple[Any, Any, Any]:
     """(gradient, value, aux) of a scalar function; the value is None unless asked for."""
+    if argnums == 0 and len(args) == 1 and type(args[0]) is float and not (has_aux or with_value or kwargs):
+        return of_float(f, args[0]), None, None
     parts, positions = parts_of(argnums, args)
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
     given = replaced(args, positions, regrouped(parts, inputs.tensors))
@@ -183,6 +185,13 @@ def differentiate(
     del y
     gradients = regrouped(parts, inputs.gradients(outputs, [None], False))
     return (tuple(gradients) if isinstance(argnums, tuple) else gradients[0]), value, aux
+
+
+def of_float(f: Callable[..., Any], x: float) -> Any:
+    """The derivative of a function of one Python number."""
+    inputs = Inputs([x])
+    outputs = [scalar_output(inputs.call(f, inputs.tensors, {}))]
+    return inputs.gradients(outputs, [None], False)[0]
 
 
 def parts_of(argnums: Any, args: Any) -> tuple[list[tuple[list[Any], tree.Spec]], tuple[int, ...]]:
