@@ -12,6 +12,7 @@ their rules run on tensors and are recorded in the layers below. Order: base lay
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
@@ -149,23 +150,45 @@ def remember(key: Any, undo: Callable[[], None]) -> None:
 
 
 def remember_value(t: Any) -> None:
-    """Note a tensor's value before it is written in place."""
-    if LEVEL.get() is None or type(t._st) is Lift:
+    """Note a tensor's value, and the memory and history that it shares, before it is written in place."""
+    level, state = LEVEL.get(), t._st
+    if level is None or type(state) is Lift:
         return
-    array, slot, state, ref = t._d, t._s, t._st, weakref.ref(t)
-    values = array.copy() if type(state) is alias.Alias else None
-    if values is not None:
-        state = weakref.ref(state)  # so that the memory block is seen to die
+    if type(state) is alias.Alias:
+        key = weakref.ref(state.store)
+        if key not in level.undo:
+            remember(key, Block(key, state.store.root))
+        hist = state.hist
+        if hist not in level.undo:
+            remember(hist, functools.partial(restore_history, hist, hist.slot))
+    elif id(t) not in level.undo:
+        remember(id(t), functools.partial(restore, weakref.ref(t), t._d, t._s, state))
 
-    def undo() -> None:
-        t = ref()
-        if t is None:
-            return
-        t._d, t._s, t._st = array, slot, state if values is None else state()
-        if values is not None:
-            alias.target(t)[...] = values
 
-    remember(id(t), undo)
+def restore(ref: weakref.ref[Any], array: Any, slot: int, state: Any) -> None:
+    t = ref()
+    if t is not None:
+        t._d, t._s, t._st = array, slot, state
+
+
+def restore_history(hist: alias.Hist, slot: int) -> None:
+    hist.slot = slot
+    hist.ver += 1
+
+
+class Block:
+    """What a memory block held; called, it does so again. The memory is held, not the store: whether that dies matters."""
+
+    def __init__(self, store: weakref.ref[Any], root: Any) -> None:
+        self.store, self.root, self.values = store, root, root.copy(order="K")
+
+    def __call__(self) -> None:
+        if self.root.flags.writeable:
+            self.root[...] = self.values
+        store = self.store()
+        if store is not None and store.root is not self.root:  # the old memory was left to the tape
+            store.root = self.values
+            store.ver += 1
 
 
 def boxed(array: Any, slot: int, state: Any) -> Any:

@@ -297,11 +297,9 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
     if tape is None or root <= floor or tape.packs or tape.cells or WATCHED_LEAVES or ANOMALY.get()[0]:
         return None
     cot: dict[int, Any] = {root: 1.0}
-    table = rules.PLAIN.table
     visited = []
     e = None
     owned: set[int] = set()
-    backward_of = rules.PLAIN.backward_of
     try:
         for s in reversed(tape):
             if s <= floor:
@@ -311,9 +309,12 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
                 continue
             e = tape[s]
             number = e[0]
-            if number % LAYOUTS != LAYOUT:
-                return None
-            (table.get(number) or backward_of(number))(e, s, g, cot, None, owned)
+            backward = BACKWARD.get(number)
+            if backward is None:
+                if number % LAYOUTS != LAYOUT:
+                    return None
+                backward = BACKWARD[number] = rules.PLAIN.backward_of(number)
+            backward(e, s, g, cot, None, owned)
             visited.append(s)
     except RuntimeError:  # another thread records on the same tape
         return None
@@ -330,3 +331,4 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
 
 
 LAYOUTS, LAYOUT = 2 * PACKED, 3
+BACKWARD: dict[int, Any] = {}  # of the numbers of this layout

@@ -81,7 +81,8 @@ def set_recording(on: bool) -> Any:
     """Switch recording; returns the previous value, to be handed to `restore_recording`."""
     previous = RECORDING.get()
     if on:
-        RECORDING.set(recorder())
+        if previous is None:
+            RECORDING.set(recorder())
     else:
         RECORDING.set(None)
         tape = TAPE.get()
@@ -92,4 +93,7 @@ def set_recording(on: bool) -> Any:
 
 def restore_recording(previous: Any) -> None:
     """Back to what `set_recording` found; on another thread, to that thread's own tape."""
-    RECORDING.set(None if previous is None else recorder())
+    if previous is None:
+        RECORDING.set(None)
+    elif RECORDING.get() is None:
+        RECORDING.set(recorder())

@@ -273,33 +273,43 @@ def _j_standardize_back(
 ) -> list[Any]:  # fmt: skip
     tg, tc, tr, tw = ts
     weight = bias = out = None
-    if tg is not None:
-        parts = xp.standardize_back(tg, centred, r, w, dims, moves, of_weight, of_bias)
-        weight, bias, out = (
-            p if on else None for p, on in zip(parts, (of_weight is not None, of_bias is not None, moves), strict=True)
-        )
+    if tg is not None and of_bias is not None:
+        bias = xp.sum_to(tg, of_bias)
     if of_weight is not None:
-        for moved in (None if tc is None else tc * r, None if tr is None else centred * tr):
-            weight = weight if moved is None else _plus(weight, xp.sum_to(g * moved, of_weight))
+        for moved in (
+            None if tg is None else tg * centred * r,
+            None if tc is None else g * tc * r,
+            None if tr is None else g * centred * tr,
+        ):
+            weight = weight if moved is None else _plus(weight, xp.sum_to(moved, of_weight))
     if not moves:
         return [weight, bias, None]
-    gw, over_n = g * w, -1.0 / max(_count(centred.shape, dims), 1)
+    # the answer is r * (gw - mean(gw)) - r**3 * centred * mean(gw * centred), and linear in gw
+    gw, cube = g * w, r * r * r
+
+    def centre(u: Any) -> Any:
+        return u - xp.mean(u, dims, True)
+
+    def mean(u: Any, v: Any) -> Any:
+        return xp.mean(u * v, dims, True)
+
+    tgw = None if tg is None else tg * w
+    tgw = tgw if tw is None else _plus(tgw, g * tw)
+    if tgw is not None:
+        out = r * centre(tgw) - cube * centred * mean(tgw, centred)
     if tc is not None:
-        cube = r * r * r * over_n
-        out = _plus(out, tc * xp.product_sum(gw, centred, cube) + centred * xp.product_sum(gw, tc, cube))
+        out = _plus(out, -(cube * (tc * mean(gw, centred) + centred * mean(gw, tc))))
     if tr is not None:
-        tilt = centred * xp.product_sum(gw, centred, r * r * tr * (3.0 * over_n))
-        out = _plus(out, tr * (gw - xp.mean(gw, dims, True)) + tilt)
-    if tw is not None:
-        out = _plus(out, xp.standardize_back(g * tw, centred, r, 1.0, dims, True, None, None)[2])
+        out = _plus(out, tr * (centre(gw) - centred * (3.0 * (r * r) * mean(gw, centred))))
     return [weight, bias, out]
 
 
-def _j_product_sum(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
-    total = None
-    for i, t in enumerate(ts):
-        total = total if t is None else _plus(total, xp.product_sum(*args[:i], t, *args[i + 1 :]))
-    return total
+def _j_product_sum(xp: Any, ts: Any, ans: Any, x: Any, y: Any, r: Any) -> Any:
+    tx, ty, tr = ts  # in products of two: of three, a series would split ever further
+    moved = None if tx is None else tx * y
+    moved = moved if ty is None else _plus(moved, x * ty)
+    total = None if moved is None else xp.sum_to(moved, r.shape) * r
+    return total if tr is None else _plus(total, xp.sum_to(x * y, r.shape) * tr)
 
 
 def _several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
