@@ -152,7 +152,17 @@ def transforms(rounds: int = 5) -> None:
         print(f"{name:32s} tapegrad {ours * 1e3:9.3f} ms   {'   '.join(texts)}")
 
 
-ALL = {f.__name__: f for f in (tiny, mlp, eikonal, memory, scaling, startup, kernels, kernel_memory, transforms)}
+def transform_memory() -> None:
+    """Peak memory of a PINN step: all of tapegrad's arrays against what PyTorch's graph saved."""
+    ours, theirs = (child(library, "transform_memory") for library in ("tapegrad", "torch"))
+    for name, size in ours.items():
+        print(f"{name:32s} tapegrad {size:6.1f} MB   torch {theirs[name]:6.1f} MB   ratio {size / theirs[name]:.2f}")
+
+
+ALL = {
+    f.__name__: f
+    for f in (tiny, mlp, eikonal, memory, scaling, startup, kernels, kernel_memory, transforms, transform_memory)
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

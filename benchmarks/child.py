@@ -158,6 +158,10 @@ def transforms(L: Any) -> dict[str, float]:
     return functional.measured(L.__name__)
 
 
+def transform_memory(L: Any) -> dict[str, float]:
+    return functional.peak(L.__name__)
+
+
 if __name__ == "__main__":
     library, what, *args = sys.argv[1:]
     print(json.dumps(globals()[what](importlib.import_module(library), *args)))

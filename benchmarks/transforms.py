@@ -6,6 +6,7 @@ import importlib
 import itertools
 import statistics
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -183,6 +184,47 @@ def of_autograd() -> dict[str, Task]:
 
 
 TASKS = {"torch": of_torch, "tapegrad": of_tapegrad, "jax": of_jax, "autograd": of_autograd}
+
+
+def peak(library: str) -> dict[str, float]:
+    """MB at the peak of a PINN step: all arrays (tapegrad), or the storages that the graph saved (PyTorch)."""
+    steps = {name: task for name, task in TASKS[library]().items() if name.startswith("pinn")}
+    return {name: (saved_storages if library == "torch" else traced)(task) / 2**20 for name, task in steps.items()}
+
+
+def traced(step: Task) -> float:
+    step()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    step()
+    _, highest = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return highest - before
+
+
+def saved_storages(step: Task) -> float:
+    import torch
+
+    sizes: dict[int, list[int]] = {}  # address of a storage: bytes, number of saved tensors on it
+    highest = 0
+
+    class Kept:
+        def __init__(self, t: Any) -> None:
+            nonlocal highest
+            self.tensor, storage = t, t.untyped_storage()
+            self.address = storage.data_ptr()
+            sizes.setdefault(self.address, [storage.nbytes(), 0])[1] += 1
+            highest = max(highest, sum(n for n, _ in sizes.values()))
+
+        def __del__(self) -> None:
+            entry = sizes[self.address]
+            entry[1] -= 1
+            if not entry[1]:
+                del sizes[self.address]
+
+    with torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor):
+        step()
+    return highest
 
 
 def measured(library: str) -> dict[str, float]:

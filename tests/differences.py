@@ -185,6 +185,22 @@ ROWS = [
      "    def backward(ctx, g): return g * 3\n"
      "print(L.func.jvp(F.apply, (L.ones(1),), (L.ones(1),))[1].tolist())",
      "[3.0]", "NotImplementedError: You must implement the jvp function"),
+    ("levels of dual tensors nest",
+     "w = L.autograd.forward_ad; one = L.tensor(1.)\n"
+     "with w.dual_level():\n"
+     "    a = w.make_dual(L.tensor(2.), one)\n"
+     "    with w.dual_level(): b = w.unpack_dual(w.make_dual(a, one) ** 3).tangent\n"
+     "    print(w.unpack_dual(b).tangent.item())",
+     "12.0", "RuntimeError: Nested forward mode AD is not supported at the moment"),
+    ("a write into a tensor does not show in a dual made of it before",
+     "w = L.autograd.forward_ad; x = L.ones(1)\n"
+     "with w.dual_level(): d = w.make_dual(x, L.ones(1)); x.add_(1); print(d.tolist())",
+     "[1.0]", "[2.0]"),
+    ("a dual of a leaf may be written in place",
+     "w = L.autograd.forward_ad; x = L.ones(1, requires_grad=True)\n"
+     "with w.dual_level():\n"
+     "    d = w.make_dual(x, L.ones(1)); d.mul_(3); w.unpack_dual(d * d).tangent.backward(); print(x.grad.tolist())",
+     "[18.0]", "RuntimeError: a view of a leaf Variable that requires grad is being used in an in-place operation."),
 ]  # fmt: skip
 
 

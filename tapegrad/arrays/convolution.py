@@ -170,7 +170,7 @@ def conv_weight(x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes
     columns, packed = a.columns(x), a.packed(y).swapaxes(2, 3)
     group, rows, count, places = columns.shape
     if a.channels >= MANY_CHANNELS and count * places * a.filters < THREADED:  # tap by tap
-        columns = columns.reshape(group, rows, -1, a.channels, places)
+        columns = columns.reshape(group, rows, count // a.channels, a.channels, places)
         packed = packed[:, :, None]
     total = np.zeros((group, *columns.shape[2:-1], a.filters), x.dtype)
     step = max(1, PRODUCTS // max(1, total.size))

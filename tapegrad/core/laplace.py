@@ -82,7 +82,8 @@ class Laplace(Level):
         if all([is_linear(op, i, active) for i in active]):
             slopes = [(i, slope(op, i, out, lowers, params)) for i in active]
             return [total([padded(stacks[i], out._d.ndim, True) * d for i, d in slopes])]
-        if len(active) == 1:
+        holomorphic = out._d.dtype.kind == "c" or all([lowers[i]._d.dtype.kind != "c" for i in active])  # unlike abs
+        if len(active) == 1 and holomorphic:
             return [self.composed(op, lowers, active[0], out, stacks[active[0]], params)]
         if op.name == "mul":
             return [self.product(op, lowers, stacks, params)]

@@ -19,12 +19,13 @@ from .kinds import is_inexact
 from .level import Level
 from .op import TABLE, Op
 from .record import Box, services, wrap
-from .rules import TENSOR_XP, arrays
+from .rules import RAW_XP, TENSOR_XP, arrays
 from .scalar import ERRORS, FUNCTIONS
 from .state import is_recording
 
 Coefficient = Any
 Gen = Callable[[int], Coefficient]
+COEFFICIENTS: dict[str, Callable[..., Coefficient]] = {}  # by an op's name: of(xp, k, series, *params), better than a text
 
 
 class Series:
@@ -244,6 +245,10 @@ class Bind:
         """y' = jvp(x, x'; y), in series arithmetic where the record has a text for it."""
         outs = out if op.outputs > 1 else (out,)
         results = [Series(self, [o]) for o in outs]
+        if (own := COEFFICIENTS.get(op.name)) is not None:
+            xp = RAW_XP if self.raw else TENSOR_XP
+            results[0].gen = lambda k: own(xp, k, *args, *params)
+            return results[0]
         if op.jvp is not None:
             gens = self.by_text(op, args, active, results, params)
         else:

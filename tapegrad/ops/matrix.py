@@ -15,6 +15,7 @@ from ..core.kinds import HALF
 from ..core.level import bottom
 from ..core.op import TABLE, Op
 from ..core.record import Box, wrap
+from ..core.taylor import COEFFICIENTS
 from . import batching, reduce
 from .create import randn
 from .decompose import (
@@ -159,6 +160,39 @@ def _j_pinv(xp: Any, ts: Any, ans: Any, a: Any, atol: Any, rtol: Any, hermitian:
     return r + right - xp.matmul(p, xp.matmul(a, right))
 
 
+MANY = 4  # orders of a series up to which directions may multiply
+
+
+def _of_series(xp: Any) -> bool:
+    """Whether a text runs on series of many terms."""
+    return vars(xp).get("order", 0) > MANY  # type: ignore[no-any-return]
+
+
+def _j_det(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
+    if _of_series(xp):  # not at a singular matrix: there the work doubles with each term
+        return ans * _trace_product(xp, xp.mT(xp.inverse(a)), ts[0])
+    return _trace_product(xp, xp.cofactor([a]), ts[0])
+
+
+def _j_cofactor(xp: Any, ts: Any, ans: Any, xs: Any) -> Any:
+    if len(xs) > 1 or not _of_series(xp):
+        return _along_directions("cofactor")(xp, ts, ans, xs)
+    h = xp.mT(xp.inverse(xs[0]))
+    return _column(xp, _trace_product(xp, h, ts[0])) * ans - xp.matmul(xp.matmul(ans, xp.mT(ts[0])), h)
+
+
+def _exp_coefficient(xp: Any, k: int, a: Any) -> Any:
+    """Coefficient k of the exponential of a series: a block of that of the block Toeplitz matrix of its coefficients."""
+    n, rank = a.shape[-1], a.ndim
+    nothing = a.c[0] * 0.0
+    row = [nothing if (c := a.get(j)) is None else c for j in range(k + 1)]
+    whole = xp.cat([xp.cat([*[nothing] * i, *row[: k + 1 - i]], rank - 1) for i in range(k + 1)], rank - 2)
+    return xp.index(xp.matrix_exp(whole), (Ellipsis, slice(0, n), slice(k * n, None)))
+
+
+COEFFICIENTS["matrix_exp"] = _exp_coefficient
+
+
 def _along_directions(name: str) -> Any:
     """Of a record that takes a matrix and directions: linear in each of these, and one more for the matrix."""
 
@@ -237,12 +271,12 @@ define(
 _det = define(
     "det", "general", np.linalg.det, (lambda xp, g, ans, a: _column(xp, g) * xp.conj(xp.cofactor([a])),), singular=True,
     display="LinalgDet", batch=batching.leading,
-    jvp=lambda xp, ts, ans, a: _trace_product(xp, xp.cofactor([a]), ts[0]),
+    jvp=_j_det,
     samples=joined(regular(), *SINGULAR),
 )  # fmt: skip
 define(
     "cofactor", "general", lapack.cofactor, (_d_cofactor,), arity=-1, batch=batching.last,
-    jvp=_along_directions("cofactor"), samples=_cofactors,
+    jvp=_j_cofactor, samples=_cofactors,
 )  # fmt: skip
 _slogdet_op = define(
     "slogdet", "general", _slogdet, (_d_slogdet,), outputs=2, differentiable=2, absent=True,
