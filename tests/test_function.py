@@ -1066,10 +1066,13 @@ def test_jvp_staticmethod_errors():
     assert make(lambda t: None)().tolist() == [0.0, 0.0]
 
 
-def test_taylor_mode_says_what_to_do():
-    x = tg.tensor([0.5], dtype=tg.float64)
-    with pytest.raises(NotImplementedError, match="laplacian do not go through an autograd.Function, here Sine"):
-        func.laplacian(lambda x: Sine.apply(x, 1.0).sum(-1))(x[None])
+@pytest.mark.parametrize("cls", [Sine, SineSetup, SineTransposed])
+def test_taylor_mode_and_laplacian(cls):
+    x = tg.tensor([[0.5, 0.2], [0.1, -0.4], [0.3, 0.9]], dtype=tg.float64)
+    close(func.laplacian(lambda x: cls.apply(x * x, 2.0).sum(-1))(x), func.laplacian(lambda x: (2 * x * x).sin().sum(-1))(x))
+    for n in range(1, 5):
+        wanted = 2.0**n * math.sin(0.6 + n * math.pi / 2)
+        close(func.nth_derivative(lambda x: cls.apply(x, 2.0), n)(tg.tensor(0.3, dtype=tg.float64)), wanted)
 
 
 def test_second_order_transforms():

@@ -11,7 +11,6 @@ from tapegrad.core.op import TABLE
 
 NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "igamma", "igammac"}  # test_special proves it
 RECORDS = sorted(TABLE if find_spec("scipy") else set(TABLE) - NEED_SCIPY)
-TENSORS_ONLY = {("function", "taylor"), ("function", "laplacian")}  # a user's methods take tensors, not series
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -26,10 +25,6 @@ def test_record_has_samples(name):
 @pytest.mark.parametrize("law", testing.LAWS)
 @pytest.mark.parametrize("name", RECORDS)
 def test_law(name, law):
-    if (name, law) in TENSORS_ONLY:
-        with pytest.raises(testing.LawError, match="do not go through an autograd.Function"):
-            testing.check(name, [law])
-        return
     testing.check(name, [law])
 
 

@@ -500,6 +500,47 @@ def test_writes_and_views(f, scale):
     assert not wrong((1, 2), f, square(scale))
 
 
+def test_aliases_that_were_not_used_inside():
+    """All tensors of a memory block follow a write into one of them; gradients flow through those made inside."""
+
+    def f(z):
+        b = tg.zeros(2, 2, dtype=tg.float64)
+        first, second = b[0], b[:, 1]
+        first[1:].copy_(z.reshape(1))
+        return (second * z).sum() + (b.T[1] * z).sum() + (first[1] * z) + b.flatten()[1] * z
+
+    assert not wrong((1, 2), f, square(4))
+
+
+def test_detached_aliases_are_refused():
+    """Their values would change, and their history not."""
+
+    def f(z):
+        b = tg.zeros(2, dtype=tg.float64)
+        cut = b.detach()
+        b.copy_(z.expand(2))
+        return (cut * z).sum()
+
+    with pytest.raises(RuntimeError, match="jvp: a tensor from outside the function was written in place"):
+        transformed("d", f)(number(2.0))
+
+
+def test_captured_views_are_as_before_after_an_error():
+    captured = number([[1.0, 2.0], [3.0, 4.0]], requires_grad=True) * 1
+    row = captured[0]
+
+    def f(z):
+        row.mul_(z)
+        return captured.sum()  # follows the row
+
+    for letter in "djl":
+        with pytest.raises(RuntimeError, match="a tensor from outside the function was written in place"):
+            transformed(letter, f)(number(2.0))
+        assert captured.tolist() == [[1.0, 2.0], [3.0, 4.0]] and row.tolist() == [1.0, 2.0]
+    row.mul_(5)
+    assert captured.tolist() == [[5.0, 10.0], [3.0, 4.0]] and captured.requires_grad
+
+
 def test_writes_by_the_values_of_a_sample():
     """A mask of a batched tensor makes vmap loop."""
     with warnings.catch_warnings():

@@ -626,11 +626,6 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: 
 def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) -> list[Any]:
     """The record's forward derivative: tangents of the outputs, by `jvp` or by transposing `backward`; None for zero."""
     ctx, cls = call.ctx, call.cls
-    if not all([isinstance(t, Box) for t in args]):  # a Taylor series
-        raise NotImplementedError(
-            f"jet, nth_derivative and laplacian do not go through an autograd.Function, here {cls.__name__}, whose methods "
-            "take tensors: nest func.jvp or func.grad instead, or define the operation with tapegrad.custom"
-        )
     if cls.jvp is Function.jvp:
         if backward_of(cls) is Function.backward:
             Function.jvp(ctx)
@@ -727,7 +722,7 @@ def samples() -> Iterator[Sample]:
 
 FUNCTION = Op(
     "function", "general", raw_forward, (pulled,), arity=-1, outputs=2, differentiable=2, absent=True, params=("call",),
-    raw_backward=raw_backward, batch=batched, jvp=pushed, samples=samples,
+    raw_backward=raw_backward, batch=batched, jvp=pushed, on_series=False, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run
 FREE = copy.copy(FUNCTION)  # of entries that saved nothing: as others of that kind they outlive a backward pass

@@ -99,6 +99,7 @@ class Op:
             the table, so that it is recorded. Elementwise ops need none; without one, others are called n times.
         jvp: forward derivative of a general op: jvp(xp, tangents, ans, *args, *params), one tangent an argument, None for
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
+        on_series: whether the text of `jvp` runs on power series, too; else it is given tensors of a lower order.
         samples: yields (arrays, params) on which the laws run.
     """
 
@@ -121,6 +122,7 @@ class Op:
         "kind",
         "matrices",
         "name",
+        "on_series",
         "outputs",
         "params",
         "raw_backward",
@@ -161,6 +163,7 @@ class Op:
         refuses: Callable[[str, Any, list[Any]], None] | None = None,
         batch: Callable[..., Any] | None = None,
         jvp: Callable[..., Any] | None = None,
+        on_series: bool = True,
         samples: Callable[[], Any] | None = None,
     ) -> None:
         if kind not in KINDS:
@@ -173,7 +176,7 @@ class Op:
         self.keeps = frozenset(range(outputs) if keeps is None else keeps)
         self.raw_backward, self.refuses = raw_backward, refuses
         self.into, self.row, self.integers, self.samples = into, row, integers, samples
-        self.matrices, self.batch, self.jvp = matrices, batch, jvp
+        self.matrices, self.batch, self.jvp, self.on_series = matrices, batch, jvp, on_series
         self.wide = kind != "linear" if wide is None else wide
         self.display = display or "".join(part.capitalize() for part in name.split("_"))
         reads = [self._reads(rule) for rule in self.rules]

@@ -249,7 +249,7 @@ class Bind:
             xp = RAW_XP if self.raw else TENSOR_XP
             results[0].gen = lambda k: own(xp, k, *args, *params)
             return results[0]
-        if op.jvp is not None:
+        if op.jvp is not None and op.on_series:
             gens = self.by_text(op, args, active, results, params)
         else:
             gens = self.by_transposing(op, args, active, results, params)
