@@ -896,7 +896,8 @@ def taylor(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
 
 
 def _check_adjoint(text: str, f: Function, xs: Sequence[Array], rng: np.random.Generator) -> None:
-    """Forward and reverse mode of a function of tensors agree."""
+    """Reverse mode of a function of tensors agrees with finite differences, and forward mode with it."""
+    check_direction(f, list(xs), rng, False, f"derivative of the {text}")
     ps = tuple(map(wrap_copy, xs))
     vs = [random_like(rng, x) for x in xs]
     ys, ts = func.jvp(f, ps, tuple(map(wrap_copy, vs)))
@@ -949,17 +950,6 @@ def laplacian(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
 SAMPLES = 2
 
 
-@law
-def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
-    """vmap over any subset of the arguments is a loop; so is vmap of the gradient, and forward mode over and under it."""
-    places = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)]
-    for chosen in _subsets(places):
-        batch = [_copies(a) if i in chosen else a for i, a in enumerate(arrays)]
-        rows = [[a[k] if i in chosen else a for i, a in enumerate(batch)] for k in range(SAMPLES)]
-        rows = [[np.asarray(a) if isinstance(a, np.generic) else a for a in row] for row in rows]
-        _same_as_loop(op, batch, rows, chosen, params)
-
-
 def _subsets(places: Sequence[int]) -> list[tuple[int, ...]]:
     """Sets of arguments to map over: all of up to three; of more, the whole, each alone, and all but each one."""
     whole = tuple(places)
@@ -975,7 +965,7 @@ def _copies(a: Array) -> Array:
 
 
 def _same_as_loop(
-    op: Op, text: str, f: Callable[..., Any], mapped: Callable[..., Any], args: Any, chosen: tuple[int, ...] = ()
+    text: str, f: Callable[..., Any], mapped: Callable[..., Any], args: Any, chosen: tuple[int, ...] = ()
 ) -> None:
     """f on each sample gives what `mapped` gives on all."""
     with warnings.catch_warnings():
@@ -994,18 +984,15 @@ def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     """vmap over any of the arguments is a loop; so are vmap of reverse and forward mode, and forward mode of vmap."""
     places = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray)]
 
-    def run(xs: Sequence[Any], at: Sequence[int], start: Sequence[Any] = arrays) -> tuple[Any, ...]:
-        given = [leaf(a, False) for a in start]
-        for i, x in zip(at, xs, strict=True):
-            given[i] = x
-        return call(op, given, params)
-
     for chosen in _subsets(places):
 
         def value(*xs: Any, chosen: tuple[int, ...] = chosen) -> tuple[Any, ...]:
-            return run(xs, chosen)
+            given = [leaf(a, False) for a in arrays]
+            for i, x in zip(chosen, xs, strict=True):
+                given[i] = x
+            return call(op, given, params)
 
-        _same_as_loop(op, "vmap", value, func.vmap(value), tuple([leaf(_copies(arrays[i]), False) for i in chosen]), chosen)
+        _same_as_loop("vmap", value, func.vmap(value), tuple([leaf(_copies(arrays[i]), False) for i in chosen]), chosen)
     moving = differentiable(op, arrays)
     if not moving:
         return
@@ -1028,10 +1015,10 @@ def vmap(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     ts = tuple([wrap_copy(random_like(rng, x._d)) for x in xs])
     ys = smooth([x[0] for x in fixed], *[x[0] for x in xs])
     gs = tuple([wrap_copy(np.stack([random_like(rng, y._d) for _ in range(SAMPLES)])) for y in ys])
-    _same_as_loop(op, "vmap of reverse mode", pulled, func.vmap(pulled), (fixed, xs, gs))
-    _same_as_loop(op, "vmap of forward mode", pushed, func.vmap(pushed), (fixed, xs, ts))
+    _same_as_loop("vmap of reverse mode", pulled, func.vmap(pulled), (fixed, xs, gs))
+    _same_as_loop("vmap of forward mode", pushed, func.vmap(pushed), (fixed, xs, ts))
     _same_as_loop(
-        op, "forward mode of vmap", pushed,
+        "forward mode of vmap", pushed,
         lambda fixed, xs, ts: func.jvp(lambda *ts: func.vmap(smooth)(fixed, *ts), xs, ts)[1], (fixed, xs, ts),
     )  # fmt: skip
 

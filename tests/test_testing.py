@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import testing
+from tapegrad import func, testing
 from tapegrad.core import record
+from tapegrad.core.laplace import Laplace
 from tapegrad.core.op import TABLE, Op
+from tapegrad.func import tree
 from tapegrad.ops.samples import ANALYTIC, COMPARED, POSITIVE, Sample, cases, domain, pairs
 
 NAME = "deliberately_wrong"
@@ -140,6 +142,43 @@ WRONG = {
         "broadcasting", "elementwise", lambda x, y: x * y if x.shape == y.shape else x + y,
         (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x), {"arity": 2, "samples": cases(((2, 3), (2, 3), ()))},
     ),
+    "a scaled tangent": (
+        "jvp", "general", np.sin, (lambda xp, g, ans, x: g * xp.cos(x),),
+        {"jvp": lambda xp, ts, ans, x: 1.001 * (ts[0] * xp.cos(x)), "samples": ANALYTIC},
+    ),
+    "a tangent that is not conjugate to the cotangent": (
+        "adjoint", "general", np.sin, (lambda xp, g, ans, x: g * xp.cos(x),),
+        {"jvp": lambda xp, ts, ans, x: ts[0] * xp.cos(x), "samples": ANALYTIC},
+    ),
+    "a tangent in double precision": (
+        "adjoint", "general", np.sin, (lambda xp, g, ans, x: g * xp.cos(x),),
+        {"jvp": lambda xp, ts, ans, x: ts[0].to(tg.float64) * xp.cos(x), "samples": domain(-2.0, 2.0)},
+    ),
+    "an affine record that says it is linear": (
+        "adjoint", "linear", lambda x: 2 * x + 1, (lambda xp, g, ans, x: 2 * g,), {"samples": domain(-2.0, 2.0)},
+    ),
+    "a tangent with a constant in it": (
+        "mixed_orders", "general", np.sin, (lambda xp, g, ans, x: g * xp.cos(x),),
+        {"jvp": lambda xp, ts, ans, x: ts[0] * xp.cos(x).detach(), "samples": domain(-2.0, 2.0)},
+    ),
+    "a rule that is wrong for series": (
+        "taylor", "elementwise", np.sin,
+        (lambda xp, ans, x: xp.cos(x) if hasattr(x, "_d") or isinstance(x, np.ndarray) else xp.cos(x) + 1e-6,),
+        {"samples": domain(-2.0, 2.0)},
+    ),
+    "a batch rule along the wrong dimension": (
+        "vmap", "linear", lambda x, dim: np.cumsum(x, dim), (lambda xp, g, ans, x, dim: xp.cumsum(g, dim, True),),
+        {"params": ("dim",), "samples": ROWS, "batch": lambda op, n, args, batched, params: op.call(*args, *params)},
+    ),
+    "a batch rule that is not recorded": (
+        "vmap", "elementwise", np.sin, (lambda xp, ans, x: xp.cos(x),),
+        {"samples": domain(-2.0, 2.0), "batch": lambda op, n, args, batched, params: op.call(args[0].detach())},
+    ),
+    "a batch rule for the first argument alone": (
+        "vmap", "bilinear", np.matmul,
+        (lambda xp, g, ans, x, y: xp.matmul(g, xp.mT(y)), lambda xp, g, ans, x, y: xp.matmul(xp.mT(x), g)),
+        {"arity": 2, "samples": MATRICES, "batch": lambda op, n, args, batched, params: op.call(args[0], args[1][0])},
+    ),
     "a warning": ("value", "constant", noisy, (), {"samples": POSITIVE}),
     "an exception in the rule": (
         "vjp", "elementwise", np.sin, (lambda xp, ans, x: xp.no_such_op(x),), {"samples": ANALYTIC},
@@ -168,7 +207,7 @@ def test_wrong_record_is_caught(make, fault):
 
 def test_each_law_is_tested():
     untested = set(testing.LAWS) - {law for law, *_ in WRONG.values()}
-    assert untested == {"third_order", "strong_zero"}  # below
+    assert untested == {"third_order", "strong_zero", "laplacian"}  # below
 
 
 def half_sine(xp, x):
@@ -203,6 +242,34 @@ def test_strong_zero_alone(make):
     with pytest.raises(testing.LawError) as error:
         testing.check(op, ["strong_zero"])
     assert error.value.law == "strong_zero"
+
+
+def test_laplacian_alone(make):
+    """A closed form for the Laplacian of one record that leaves its second derivative out."""
+    op = make("elementwise", np.sin, (lambda xp, ans, x: xp.cos(x),), samples=domain(-2.0, 2.0))
+    testing.check(op, ["laplacian"])
+    closed = Op(
+        f"laplace_{NAME}", "general", lambda x, stack: (np.sin(x), np.cos(x) * stack),
+        (lambda xp, g, ans, x, stack: None, lambda xp, g, ans, x, stack: None), arity=2, outputs=2, differentiable=2,
+    )  # fmt: skip
+    record.make(closed)
+    try:
+        with pytest.raises(testing.LawError) as error:
+            testing.check(op, ["laplacian"])
+        assert error.value.law == "laplacian" and "Laplacian of output 0" in str(error.value)
+    finally:
+        TABLE.pop(f"laplace_{NAME}")
+
+
+@pytest.mark.parametrize("law", ["taylor", "laplacian"])
+def test_transforms_that_are_not_differentiable(law, monkeypatch):
+    """Right values without a history do not pass."""
+    wrong = {"taylor": (func, "jet"), "laplacian": (Laplace, "laplacian")}
+    owner, name = wrong[law]
+    right = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *args: tree.mapped(lambda t: t if t is None else t.detach(), right(*args)))
+    with pytest.raises(testing.LawError, match="derivative of the"):
+        testing.check("sin", [law])
 
 
 def unguarded(e, s, g, cot, need, owned):

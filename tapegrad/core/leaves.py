@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import errors
@@ -127,9 +127,10 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
 def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
     """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
     with ACCUMULATING:
+        for t, _ in leaves:
+            remember_gradient(t)
         parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
         for t, g, gradient, in_place in parts:
-            remember_gradient(t)
             t._g = gradient
             if in_place:
                 gradient._d += g
@@ -168,7 +169,7 @@ def run_leaf_hooks(finals: dict[int, Any], record: bool) -> dict[int, Any]:
     """The gradients as the hooks of their leaves return them."""
     if WATCHED_LEAVES.isdisjoint(finals):
         return finals
-    previous = set_recording(record)
+    previous = set_recording(record or is_lifted(finals.values()))
     try:
         return {
             s: run_hooks(getattr(leaf_of(s), "_hooks", {}), g, record) if s in WATCHED_LEAVES else g
@@ -178,8 +179,13 @@ def run_leaf_hooks(finals: dict[int, Any], record: bool) -> dict[int, Any]:
         restore_recording(previous)
 
 
+def is_lifted(gradients: Iterable[Any]) -> bool:
+    """Whether gradients are inside a forward transform, which may take what is made without recording for constant."""
+    return any([isinstance(g, Box) and level_of(g) is not None for g in gradients])
+
+
 def run_post_hooks(leaves: list[Any], record: bool) -> None:
-    previous = set_recording(record)
+    previous = set_recording(record or is_lifted([leaf._g for leaf in leaves]))
     try:
         for leaf in leaves:
             for hook in list(leaf._post_hooks.values()):
@@ -190,7 +196,7 @@ def run_post_hooks(leaves: list[Any], record: bool) -> None:
 
 def run_node_prehooks(leaves: list[tuple[Any, Any]], record: bool) -> tuple[list[Any], list[Any]]:
     """(leaf, gradient) pairs as the prehooks of the accumulating nodes return them; those of leaves with such hooks."""
-    previous = set_recording(record)
+    previous = set_recording(record or is_lifted([g for _, g in leaves]))
     try:
         done = [(leaf, leaf._node_hooks.before((g,))[0] if getattr(leaf, "_node_hooks", None) else g) for leaf, g in leaves]
     finally:
@@ -200,7 +206,7 @@ def run_node_prehooks(leaves: list[tuple[Any, Any]], record: bool) -> tuple[list
 
 
 def run_node_hooks(leaves: list[tuple[Any, Any]], record: bool) -> None:
-    previous = set_recording(record)
+    previous = set_recording(record or is_lifted([g for _, g in leaves]))
     try:
         for leaf, g in leaves:
             leaf._node_hooks.after((), (g,))

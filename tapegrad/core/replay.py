@@ -17,11 +17,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
+from .alias import union
 from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .level import LEVEL, layer_of
 from .op import BY_ID
-from .record import Box
+from .record import Box, Extra
 from .rules import (
     GUARDED,
     GUARDED_LIFTED,
@@ -148,7 +149,11 @@ class Pass:
                 if self.required:
                     touched = {a for e in self.found.values() for a in inputs_of(e)}
                     self._check_used(touched | {s for s, _ in self.roots})
-                return self._guarded(guarded)
+                cells = self._cells() if self.record and self.retain else None
+                result = self._guarded(guarded)
+                if cells:
+                    own(result.values(), cells)
+                return result
             result = self._plain(plain)
             if not arrays.all_finite([bottom(v) for v in result.values()] if plain.record else result.values()):
                 result = self._plain(guarded)
@@ -179,6 +184,11 @@ class Pass:
         if not self.homes:
             return bool(self.tape.cells) and not self.tape.cells.keys().isdisjoint(self.found)
         return any(t.cells and not t.cells.keys().isdisjoint(self.found) for t in {self.tape, *self.homes.values()})
+
+    def _cells(self) -> frozenset[Any]:
+        """The hooks of the entries: results own them, for passes through what this one records."""
+        refs = [self.homes.get(s, self.tape).cells.get(s) for s in self.found]
+        return frozenset([cell for ref in refs if ref is not None and (cell := ref()) is not None])
 
     def _packed(self) -> bool:
         """Whether saved arrays were packed by hooks, which are to unpack once."""
@@ -324,6 +334,15 @@ class Pass:
         for leaf_slot, s in last.items():
             by_entry.setdefault(s, []).append(leaf_slot)
         return by_entry
+
+
+def own(gradients: Iterable[Any], cells: frozenset[Any]) -> None:
+    """Let tensors keep hooks alive."""
+    for g in gradients:
+        if g._st is None:
+            g._st = Extra(cells)
+        else:
+            g._st.cells = union(g._st.cells, cells)
 
 
 def source_of(entry: Any) -> tuple[tuple[str, int], str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from ..core.forward import Dual
 from ..core.laplace import Laplace
 from ..core.level import level_of
 from ..core.record import Box, wrap
+from ..core.rules import arrays
 from ..core.state import restore_recording, set_recording
 from ..ops import curve as curve  # the record of the chain rule
 from .reverse import converted, kind_of, source_of
@@ -71,10 +73,14 @@ REMEMBERED = 256  # functions and shapes
 
 
 def key_of(f: Any, shape: tuple[int, ...]) -> Any:
-    """What tells a function by its code and what it captures, so that a lambda made anew is known."""
+    """What tells a function by its code and what it captures, so that a lambda made anew is known; a module by its mode."""
     inner = getattr(f, "__func__", f)
-    cells = tuple([id(c.cell_contents) for c in getattr(inner, "__closure__", None) or ()])
-    return getattr(inner, "__code__", id(f)), id(getattr(f, "__self__", None)), cells, shape
+    held = [getattr(f, "__self__", None)]
+    for cell in getattr(inner, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # nothing was ever assigned to the name
+            held.append(cell.cell_contents)
+    marks = tuple([(id(x), getattr(x, "training", None)) for x in held])
+    return getattr(inner, "__code__", (id(f), getattr(f, "training", None))), marks, shape
 
 
 def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform: str = "laplacian") -> None:
@@ -85,14 +91,17 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform:
     points = t._d.reshape(-1, t._d.shape[-1])
     changed = points.copy()
     changed[0] = changed[0] * -3.0 + 100.0
-    previous = set_recording(False)
+    previous, warnings = set_recording(False), arrays.silence()
     try:
         values = [rows_of(f, p.reshape(t._d.shape), args, kwargs) for p in (points, changed)]
+        if values[0].shape[: t._d.ndim - 1] != t._d.shape[:-1]:
+            raise errors.mixed_rows(transform)
+        one, other = [v.reshape(len(points), -1)[1:] for v in values]
+        scale = float(np.max(np.abs(one), initial=0.0, where=np.isfinite(one)))
+        same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= 1e-5 * scale)
     finally:
+        arrays.unsilence(warnings)
         restore_recording(previous)
-    one, other = [v.reshape(len(points), -1)[1:] for v in values]
-    scale = float(np.max(np.abs(one), initial=0.0, where=np.isfinite(one)))
-    same = (one == other) | (np.isnan(one) & np.isnan(other)) | (np.abs(one - other) <= 1e-5 * scale)
     if not same.all():
         raise errors.mixed_rows(transform)
     while len(CHECKED) >= REMEMBERED:

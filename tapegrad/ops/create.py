@@ -79,7 +79,7 @@ def factory(function: Callable[..., Any]) -> Any:
 def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
     """A fresh leaf."""
     check_device(device)
-    t = array if isinstance(array, Box) else wrap(array)
+    t: Any = array if isinstance(array, Box) else wrap(array)
     if requires_grad:
         t.requires_grad_(True)
     return t

@@ -968,7 +968,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         return _where(c, input, other)
     if input is None and other is None:
         if lookup.is_batched(c):
-            return tuple(lookup.true_indices(c != 0))
+            return tuple(lookup.true_indices(c))
         return tuple(tensor(i) for i in np.nonzero(c._d))
     if c._d.dtype.kind != "b":
         c = _cast_to(c, np.dtype(bool))

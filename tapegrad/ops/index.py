@@ -51,7 +51,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
             alias.sync_only(i) if i._st is not None else None
             if lookup.is_batched(i) and not is_inexact(i._d.dtype):
                 whole = i._d.dtype.kind != "b" and i._d.dtype != np.uint8
-                result += [to_dtype(i, np.dtype(np.int64))] if whole else lookup.true_indices(i != 0)
+                result += [to_dtype(i, np.dtype(np.int64))] if whole else lookup.true_indices(i)
                 if not whole:
                     _check_mask(i._d, result, shape)
                 basic = False
@@ -880,8 +880,8 @@ def _raw(a: Any) -> Any:
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
     if lookup.is_batched(input) and input._d.ndim:
-        found = lookup.true_indices(input != 0)
-        return tuple(found) if as_tuple else TABLE["stack"].call(found, 1)
+        indices = lookup.true_indices(input)
+        return tuple(indices) if as_tuple else TABLE["stack"].call(indices, 1)
     x = _raw(input)
     found = np.nonzero(np.atleast_1d(x))
     if as_tuple:

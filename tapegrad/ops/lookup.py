@@ -82,7 +82,7 @@ def _emptied() -> Iterator[Sample]:
 
 
 define(
-    "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None), arity=3,
+    "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None), arity=3, wide=True,
     batch=several, samples=written, display="IndexPut",
 )  # fmt: skip
 define(
@@ -93,7 +93,6 @@ define(
     "stays", "constant", _stays, params=("rows",), batch=_stays_several,
     samples=lambda: iter([Sample((INDEX,), (4,))]),
 )  # fmt: skip
-
 
 
 def _true_places(mask: Any, lead: int, count: int) -> Any:
@@ -126,10 +125,10 @@ def true_places(mask: Any) -> Any:
 
 
 def true_indices(mask: Any) -> list[Any]:
-    """Indices of the true elements of a mask, one tensor a dimension."""
+    """Indices of the elements of a tensor that are not 0, one tensor a dimension."""
     if not mask._d.ndim:
         raise mask._d.level.need_loop()
-    places, found = true_places(mask), []
+    places, found = true_places(TABLE["cast"].call(mask, np.dtype(bool))), []
     for n in reversed(mask._d.shape):
         found.append(places % max(n, 1))
         places = places // max(n, 1)
@@ -146,7 +145,8 @@ def from_zero(index: Any, n: int) -> Any:
     known = values(index)
     if not known.size or known.min() >= 0:
         return index
-    return TABLE["where"].call(index < 0, index + n, index) if isinstance(index, Box) else np.where(index < 0, index + n, index)
+    where = TABLE["where"].call if isinstance(index, Box) else np.where
+    return where(index < 0, index + n, index)
 
 
 class Table(NamedTuple):

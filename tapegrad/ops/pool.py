@@ -17,7 +17,6 @@ from ..arrays.convolution import window
 from ..arrays.numpy import finite
 from ..core.level import bottom
 from ..core.op import TABLE
-from ..core.record import wrap
 from . import batching, create, index, lookup
 from .conv import integers, tensors
 from .define import define, named
@@ -518,10 +517,10 @@ def _window_best(x: Array, indices: Sequence[Array]) -> Array:
     shape = x.shape
     dims = len(indices)
     place: Any = np.zeros((1,) * (2 * dims), np.intp)
-    for k, (index, n) in enumerate(zip(indices, shape[-dims:], strict=True)):
+    for k, (own, n) in enumerate(zip(indices, shape[-dims:], strict=True)):
         spread = [1] * (2 * dims)
-        spread[k], spread[dims + k] = index.shape[-2:]
-        place = place * n + index.reshape(*index.shape[:-2], *spread)
+        spread[k], spread[dims + k] = own.shape[-2:]
+        place = place * n + own.reshape(*own.shape[:-2], *spread)
     lead = math.prod(shape[:-dims])
     size = math.prod(shape[-dims:])
     place = np.broadcast_to(place, (*shape[:-dims], *place.shape[-2 * dims :]))
@@ -712,8 +711,8 @@ def _unpooling(dims: int) -> Callable[..., Any]:
             raise RuntimeError(f"Found an invalid max index: {wrong[0]} (output volumes are of size {volume})")
         lead = math.prod(shape[:-dims])
         line = TABLE["reshape"].call(x, (x._d.size,))
-        starts = np.arange(lead)[:, None] * size
-        flat = ((places if lookup.is_batched(places) else values).reshape(lead, math.prod(shape[-dims:])) + starts).reshape(-1)
+        rows = (places if lookup.is_batched(places) else values).reshape(lead, math.prod(shape[-dims:]))
+        flat = (rows + np.arange(lead)[:, None] * size).reshape(-1)
         if lookup.is_batched(flat):
             put = lookup.write(create.zeros(lead * size, dtype=x.dtype), line, (flat,), "put")
         else:

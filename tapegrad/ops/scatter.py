@@ -11,7 +11,7 @@ from ..core.op import TABLE
 from ..core.record import Box, wrap
 from . import batching, lookup
 from .define import define
-from .index import WRITES, Index, Places, Write, add_into, grid_write, line_of, sliced_source, written
+from .index import WRITES, Index, Places, Write, grid_write, line_of, sliced_source, written
 from .operands import tensor
 from .samples import cases, joined, of_values
 from .shape import numpy_names, shape_of, with_out

@@ -89,12 +89,12 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
         if not (bottom(total) != 0).all():
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         centred = x - sum(x * w, 1, True) / total
-    divisor = total - correction
+    divisor: Any = total - correction
     if correction and important is not None:
         divisor = total - correction * sum(w * important) / total
     if np.any((bottom(divisor) if isinstance(divisor, Box) else divisor) <= 0):
         warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
-        divisor = TABLE["where"].call(divisor > 0, divisor, 0.0) if isinstance(divisor, Box) else 0
+        divisor = TABLE["where"].call(TABLE["gt"].call(divisor, 0), divisor, 0.0) if isinstance(divisor, Box) else 0
     weighted = centred if w is None else centred * w
     return squeeze(matmul(weighted, TABLE["conj"].call(transpose(centred, 0, 1))) / tensor(divisor))
 

@@ -1,0 +1,517 @@
+"""vmap: indices that differ between samples, random draws, writes, and attempts that are taken back."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+import tapegrad.nn.functional as F
+from tapegrad.func import grad, hessian, jvp, vmap
+
+D, LONG = tg.float64, tg.int64
+N = 3
+RNG = np.random.default_rng(1)
+LOOPS = "ignore:vmap. this line asks:UserWarning"
+
+
+def real(*shape):
+    return tg.tensor(RNG.normal(size=(N, *shape)))
+
+
+def whole(high, *shape, low=0):
+    return tg.tensor(RNG.integers(low, high, (N, *shape)))
+
+
+def looped(f, args, dims=0):
+    """f for each sample, stacked: no vmap involved."""
+    dims = dims if isinstance(dims, tuple) else (dims,) * len(args)
+    rows = [f(*[a if d is None else a[i].clone() for a, d in zip(args, dims, strict=True)]) for i in range(N)]
+    return tg.stack(rows)
+
+
+def same(f, *args, dims=0):
+    """vmap without a loop (pytest makes its warning an error) gives what a loop gives."""
+    got = vmap(f, dims)(*args)
+    expected = looped(f, args, dims)
+    assert got.dtype == expected.dtype
+    np.testing.assert_allclose(got.detach(), expected.detach(), rtol=1e-12)
+
+
+def gradients_agree(f, *args, dims=0):
+    """So do the gradients by the floating-point arguments."""
+    places = tuple(i for i, a in enumerate(args) if a.is_floating_point())
+    g = grad(lambda *a: (f(*a) * tg.arange(1.0, f(*a).numel() + 1).to(D).reshape(f(*a).shape)).sum(), argnums=places)
+    for k in range(len(places)):
+        same(lambda *a, k=k: g(*a)[k], *args, dims=dims)
+
+
+# -------------------------------------------------------------------------------------------------------------- indices
+
+X, V = real(3, 4), real(4)
+K, J = whole(3, low=-3), whole(4, 5, low=-4)
+READS = {
+    "number": (lambda x, i: x[i], X, K),
+    "number behind a slice": (lambda x, i: x[1:, i], X, K),
+    "number behind a step": (lambda x, i: x[::-1, i], X, K),
+    "vector": (lambda x, j: x[:, j], X, J),
+    "two numbers": (lambda x, i, k: x[i, k], X, K, whole(4)),
+    "numbers of both kinds": (lambda x, j: x[1, j], X, J),
+    "arrays of both kinds": (lambda x, j: x[np.array([[0], [2]]), j], X, J),
+    "apart": (lambda x, i, j: x[i, :, None, j], real(3, 2, 4), K, J),
+    "new dimension": (lambda x, j: x[None, :, j, None], X, J),
+    "ellipsis": (lambda x, j: x[..., j], X, J),
+    "first of many": (lambda x, i: x[i, ...], real(3, 2, 2), K),
+    "table": (lambda x, j: x[j], V, whole(4, 2, 3)),
+    "gather": (lambda x, j: x.gather(1, j), X, whole(4, 2, 3)),
+    "take_along_dim": (lambda x, j: tg.take_along_dim(x, j, 1), X, whole(4, 1, 3, low=-4)),
+    "take_along_dim, flat": (lambda x, j: tg.take_along_dim(x, j), X, whole(12, 5)),
+    "take": (lambda x, j: x.take(j), X, whole(12, 2, 2, low=-12)),
+    "index_select": (lambda x, j: x.index_select(1, j), X, whole(4, 5)),
+    "select": (lambda x, i: tg.index_select(x, 0, i).squeeze(0), X, whole(3)),
+    "embedding": (F.embedding, whole(3, 2), X),
+    "nll_loss": (lambda x, i: F.nll_loss(F.log_softmax(x, 1), i), X, whole(4, 3)),
+    "cross_entropy": (lambda x, i: F.cross_entropy(x, i, reduction="none"), X, whole(4, 3)),
+    "cross_entropy of one": (lambda x, i: F.cross_entropy(x, i), V, whole(4)),
+    "max_unpool": (lambda x, j: F.max_unpool1d(x, j, 2), real(1, 2), tg.tensor([[[0, 2]], [[1, 3]], [[3, 0]]])),
+    "grid_sample": (lambda x, g: F.grid_sample(x, g, align_corners=False), real(1, 2, 3, 3), real(1, 2, 2, 2) / 3),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reading(name):
+    f, *args = READS[name]
+    same(f, *args)
+    gradients_agree(f, *args)
+    for k in range(len(args)):
+        dims = tuple(None if i == k else 0 for i in range(len(args)))
+        if any(d == 0 for d in dims):
+            one = [a[0] if d is None else a for a, d in zip(args, dims, strict=True)]
+            same(f, *one, dims=dims)
+            gradients_agree(f, *one, dims=dims)
+
+
+def set_item(index):
+    def f(x, v, *more):
+        x = x.clone()
+        x[index(*more)] = v
+        return x
+
+    return f
+
+
+WRITES = {
+    "number": (set_item(lambda i: i), X, V, K),
+    "vector": (set_item(lambda j: (slice(None), j)), X, real(3, 1), J),
+    "the last stays": (set_item(lambda j: j), V, real(5), J),
+    "apart": (set_item(lambda i, j: (i, slice(1, None), j)), real(3, 2, 4), real(5, 1), K, J),
+    "behind a step": (set_item(lambda i: (slice(None, None, -1), i)), X, real(3), K),
+    "mask and one value": (set_item(lambda m: m), X, real(), X > 0),
+    "mask and a row": (set_item(lambda m: m), X, V, X[:, :, 0] > 0),
+    "index_put": (lambda x, v, j: x.index_put((j,), v, accumulate=True), V, real(5), J),
+    "scatter": (lambda x, v, j: x.scatter(1, j, v), X, real(2, 3), whole(4, 2, 3)),
+    "scatter_add": (lambda x, v, j: x.scatter_add(1, j, v), X, real(2, 3), whole(4, 2, 3)),
+    "index_add": (lambda x, v, j: x.index_add(1, j, v, alpha=2), X, real(3, 5), whole(4, 5)),
+    "index_copy": (lambda x, v, j: x.index_copy(1, j, v), X, real(3, 5), whole(4, 5)),
+    "index_fill": (lambda x, v, j: x.index_fill(1, j, v), X, real(), whole(4, 2)),
+    "put": (lambda x, v, j: x.put(j, v), X, real(5), whole(12, 5, low=-12)),
+    "masked_fill": (lambda x, v, m: x.masked_fill(m, v), X, real(), X > 0),
+    "scatter_reduce": (lambda x, v, j: x.scatter_reduce(1, j, v, "mean"), X, real(2, 3), whole(4, 2, 3)),
+    "scatter_amax": (lambda x, v, j: x.scatter_reduce(1, j, v, "amax"), X, real(2, 3), whole(4, 2, 3)),
+    "without self": (lambda x, v, j: x.scatter_reduce(1, j, v, "amin", include_self=False), X, real(2, 3), whole(4, 2, 3)),
+    "index_reduce": (lambda x, v, j: x.index_reduce(0, j, v, "amin"), X, real(2, 4), whole(3, 2)),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writing(name):
+    f, *args = WRITES[name]
+    same(f, *args)
+    gradients_agree(f, *args)
+    for dims in ((None, 0), (0, None), (None, None)):
+        dims += (0,) * (len(args) - 2)
+        one = [a[0] if d is None else a for a, d in zip(args, dims, strict=True)]
+        same(f, *one, dims=dims)
+        gradients_agree(f, *one, dims=dims)
+
+
+MASKS = tg.tensor([[True, False, True, False], [False, True, True, False], [True, True, False, False]])
+
+
+def test_masks_with_as_many_elements_in_each_sample():
+    same(lambda x, m: x[m], V, MASKS)
+    gradients_agree(lambda x, m: x[m], V, MASKS)
+    same(lambda x, m: x[:, m], X, MASKS)
+    same(lambda m: m.nonzero(), MASKS)
+    same(lambda m: tg.where(m)[0], MASKS)
+    same(lambda x, m: tg.masked_select(x, m), V, MASKS)
+    same(set_item(lambda m: m), V, real(2), MASKS)
+    same(lambda x, m, v: x.masked_scatter(m, v), V, MASKS, real(3))
+
+
+def test_masks_with_other_numbers_of_elements_loop():
+    x = tg.arange(6.0).reshape(3, 2)
+    with pytest.warns(UserWarning, match="this line asks for the value of a single sample"):
+        got = vmap(lambda v: v[v > 2].sum())(x)
+    assert got.tolist() == [0.0, 3.0, 9.0]
+
+
+def test_indices_out_of_range():
+    with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 0 with size 3. In indexing on a tensor"):
+        vmap(lambda i: tg.zeros(3)[i])(tg.tensor([0, 3]))
+    with pytest.raises(IndexError, match="index -4 is out of bounds for dimension 0 with size 3"):
+        vmap(lambda i: tg.zeros(3).index_fill(0, i, 1.0))(tg.tensor([0, -4]))
+
+
+def test_nested():
+    x, i = real(2, 4), whole(4, 2)
+    for f in (lambda row, k: row[k], lambda row, k: row.index_fill(0, k, 7.0)):
+        got = vmap(vmap(f))(x, i)
+        assert got.tolist() == tg.stack([tg.stack([f(x[a, b], i[a, b]) for b in range(2)]) for a in range(N)]).tolist()
+    rows = vmap(lambda row: vmap(lambda k: row[k])(tg.tensor([3, 0])))(X[:, 0])
+    assert rows.tolist() == X[:, 0, [3, 0]].tolist()
+    rows = vmap(lambda k: vmap(lambda row: row[k])(X[0]))(tg.tensor([3, 0]))
+    assert rows.tolist() == X[0][:, [3, 0]].T.tolist()
+
+
+def test_higher_derivatives():
+    """Of x[k] * sum of x**2: rows and columns of 2 x_k, 2 x, 2 x_j e_k."""
+    k = tg.tensor([0, 3, 1])
+    got = vmap(hessian(lambda x, k: x[k] * (x * x).sum()))(V, k)
+    for h, x, i in zip(got, V, k.tolist(), strict=True):
+        expected = 2 * x[i] * tg.eye(4, dtype=D)
+        expected[i] += 2 * x
+        expected[:, i] += 2 * x
+        np.testing.assert_allclose(h, expected)
+    value, tangent = jvp(lambda x: vmap(lambda row, i: row[i] ** 2)(x, k), (V,), (2 * V,))
+    np.testing.assert_allclose(tangent, 4 * value)
+
+
+def test_per_sample_gradients_of_a_classifier():
+    """(softmax - one_hot) x^T of each sample, without a loop."""
+    w, x, y = real(4)[:3], real(3), whole(3)
+    got = vmap(grad(lambda w, x, y: F.cross_entropy(x @ w, y)), (None, 0, 0))(w, x, y)
+    p = tg.softmax(x @ w, 1)
+    p[tg.arange(N), y] -= 1
+    np.testing.assert_allclose(got, x[:, :, None] * p[:, None, :], rtol=1e-12)
+
+
+# ----------------------------------------------------------------------------------------------------------- randomness
+
+T = tg.zeros(N, 2)
+DRAWS = {
+    "rand": lambda t: t + tg.rand(2),
+    "randn": lambda t: t + tg.randn(2),
+    "randint": lambda t: tg.randint(1000, (2,)) + t,
+    "randperm": lambda t: tg.randperm(50) + t[0],
+    "rand_like": lambda t: tg.rand_like(t),
+    "uniform_": lambda t: tg.zeros(2).uniform_(),
+    "normal_": lambda t: t.clone().normal_(),
+    "bernoulli_": lambda t: tg.zeros(64).bernoulli_() + t[0],
+    "exponential_": lambda t: tg.zeros(2).exponential_(),
+    "random_": lambda t: tg.zeros(2, dtype=LONG).random_(),
+    "dropout": lambda t: F.dropout(tg.ones(64) + t[0]),
+    "bernoulli": lambda t: tg.bernoulli(t[0] + tg.full((64,), 0.5)),
+    "poisson": lambda t: tg.poisson(t + tg.full((2,), 1e6)),
+    "multinomial": lambda t: tg.multinomial(t[0] + tg.ones(4, 64), 2),
+    "normal": lambda t: tg.normal(t, tg.ones(2)),
+    "complex": lambda t: tg.randn(2, dtype=tg.complex128) + t,
+    "rrelu": lambda t: F.rrelu(t - 1.0, training=True),
+}
+REFUSED = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
+    "flags on vmap or perform the randomness operation out of vmap"
+)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws(name):
+    f = DRAWS[name]
+    with pytest.raises(RuntimeError) as e:
+        vmap(f)(T)
+    assert str(e.value) == REFUSED
+    tg.manual_seed(3)
+    one = f(T[0])
+    after = tg.rand(1)
+    tg.manual_seed(3)
+    shared = vmap(f, randomness="same")(T)
+    assert all(row.tolist() == one.tolist() for row in shared)
+    assert tg.rand(1) == after
+    own = vmap(f, randomness="different")(T)
+    assert own.shape == shared.shape
+    assert len({str(row.tolist()) for row in own}) == N
+
+
+def test_one_draw_for_the_batch():
+    """As PyTorch: the numbers of a draw of the batch's shape."""
+    tg.manual_seed(0)
+    got = vmap(lambda t: tg.rand(2) + t, randomness="different")(T)
+    nested = vmap(vmap(lambda t: tg.rand(()) + t, randomness="same"), randomness="different")(T)
+    both = vmap(vmap(lambda t: tg.rand(()) + t, randomness="different"), randomness="different")(T)
+    inner = vmap(vmap(lambda t: tg.rand(()) + t, randomness="different"), randomness="same")(T)
+    tg.manual_seed(0)
+    assert got.tolist() == tg.rand(N, 2).tolist()
+    assert nested.tolist() == tg.rand(N, 1).expand(N, 2).tolist()
+    assert both.tolist() == tg.rand(N, 2).tolist()
+    assert inner.tolist() == tg.rand(2).expand(N, 2).tolist()
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(vmap(lambda t: tg.rand(()) + t, randomness="different"))(T)
+
+
+def test_probabilities_of_samples():
+    """Draws that depend on values: 0 and 1 decide, whatever is shared."""
+    p = tg.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    for randomness in ("same", "different"):
+        assert vmap(tg.bernoulli, randomness=randomness)(p).tolist() == p.tolist()
+        assert vmap(lambda q: tg.zeros(2).bernoulli_(q), randomness=randomness)(p).tolist() == p.tolist()
+        assert vmap(vmap(tg.bernoulli, randomness="same"), randomness=randomness)(p).tolist() == p.tolist()
+        picked = vmap(lambda q: tg.multinomial(q, 1), randomness=randomness)(p[:2])
+        assert picked.tolist() == [[1], [0]]
+
+
+def test_draws_in_a_generator_of_the_user():
+    g = tg.Generator().manual_seed(7)
+    got = vmap(lambda t: tg.rand(2, generator=g) + t, randomness="different")(T)
+    g.manual_seed(7)
+    assert got.tolist() == tg.rand(N, 2, generator=g).tolist()
+
+
+def test_draws_in_chunks():
+    shared = vmap(lambda t: tg.rand(2) + t, randomness="same", chunk_size=2)(T)
+    assert len({str(row.tolist()) for row in shared}) == 1
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(lambda t: tg.rand(2) + t, chunk_size=2)(T)
+
+
+# ------------------------------------------------------------------------------------------------- attempts taken back
+
+S = tg.arange(1.0, 7.0).reshape(N, 2)
+
+
+@pytest.mark.filterwarnings(LOOPS)
+def test_draws_of_a_loop():
+    g = tg.Generator()
+
+    def f(v):
+        r = tg.rand(2) + tg.randn(2, generator=g)
+        return v * r if v[0] > 2 else v + r
+
+    tg.manual_seed(1), g.manual_seed(2)
+    got = vmap(f, randomness="different")(S)
+    after = tg.rand(1), tg.rand(1, generator=g)
+    tg.manual_seed(1), g.manual_seed(2)
+    assert got.tolist() == tg.stack([f(v) for v in S]).tolist()
+    assert (tg.rand(1), tg.rand(1, generator=g)) == after
+
+    def same_each_time(v):
+        tg.manual_seed(1), g.manual_seed(2)
+        return f(v)
+
+    tg.manual_seed(1), g.manual_seed(2)
+    got = vmap(f, randomness="same")(S)
+    assert got.tolist() == tg.stack([same_each_time(v) for v in S]).tolist()
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(lambda v: v + tg.rand(2) if v[0] > 2 else v)(S)
+
+
+def quiet_error(v):
+    try:
+        return float(v[0])
+    except Exception:
+        return -1.0
+
+
+def swallowed(v):
+    try:
+        return float(v[0])
+    except:  # noqa: E722
+        return -1.0
+
+
+def renamed(v):
+    try:
+        return float(v[0])
+    except BaseException:
+        raise ValueError("no number") from None
+
+
+@pytest.mark.filterwarnings(LOOPS)
+@pytest.mark.parametrize("value", [quiet_error, swallowed, renamed])
+def test_functions_that_catch_the_signal(value):
+    assert vmap(lambda v: v * value(v))(S).tolist() == (S * S[:, :1]).tolist()
+
+
+@pytest.mark.filterwarnings(LOOPS)
+def test_errors_of_the_function_itself_stay():
+    def f(v):
+        if v[0] > 2:
+            raise ValueError("too large")
+        return v
+
+    with pytest.raises(ValueError, match="too large"):
+        vmap(f)(S)
+
+
+@pytest.mark.filterwarnings(LOOPS)
+def test_gradients_are_taken_back():
+    w = tg.ones(2, requires_grad=True)
+
+    def f(v):
+        (w * v).sum().backward()
+        return v * 2 if v[0] > 2 else v
+
+    vmap(f)(S)
+    assert w.grad.tolist() == S.sum(0).tolist()
+    vmap(f)(S)
+    assert w.grad.tolist() == (2 * S.sum(0)).tolist()
+
+
+def count_into(t):
+    def f(v):
+        t.add_(1.0)
+        return v * 2 if v[0] > 2 else v
+
+    return f
+
+
+def count_into_part(t):
+    def f(v):
+        t[:1].add_(1.0)
+        assert t[0] >= 1
+        return v * 2 if v[0] > 2 else v
+
+    return f
+
+
+def count_by_index(t):
+    def f(v):
+        t[0] = t[0] + 1.0
+        return v * 2 if v[0] > 2 else v
+
+    return f
+
+
+@pytest.mark.filterwarnings(LOOPS)
+@pytest.mark.parametrize("count", [count_into, count_into_part, count_by_index])
+@pytest.mark.parametrize("shared", [False, True])
+def test_writes_are_taken_back(count, shared):
+    t = tg.zeros(2)
+    array = t.numpy() if shared else None
+    views = [t.detach(), t[:1]] if shared else []
+    vmap(count(t))(S)
+    assert t[0] == 3.0
+    assert all(v[0] == 3.0 for v in views)
+    assert array is None or array[0] == 3.0
+
+
+@pytest.mark.filterwarnings(LOOPS)
+def test_histories_are_taken_back():
+    """What the aborted attempt added to a captured tensor is not in its gradient."""
+    w = tg.tensor(2.0, requires_grad=True)
+    t = tg.zeros(2)
+
+    def f(v):
+        t[:1].add_(w)
+        return v * 2 if v[0] > 2 else v
+
+    vmap(f)(S)
+    assert t.tolist() == [6.0, 0.0]
+    (g,) = tg.autograd.grad(t.sum(), w)
+    assert g == 3.0
+
+
+def test_what_the_tape_holds_is_not_restored_over():
+    w = tg.ones(2, requires_grad=True)
+    t = tg.zeros(2)
+    part = t[:1]
+    part.add_(2.0)
+    y = (w * t).sum()  # saves t
+    with pytest.warns(UserWarning, match="this line asks"):
+        vmap(count_into_part(t))(S)
+    assert (t.tolist(), part.tolist()) == ([5.0, 0.0], [5.0])
+    part.add_(1.0)
+    (g,) = tg.autograd.grad(y, w)
+    assert g.tolist() == [2.0, 0.0]
+
+
+@pytest.mark.filterwarnings(LOOPS)
+def test_an_inner_attempt_is_taken_back_alone():
+    calls = tg.zeros(1)
+
+    def inner(s):
+        calls.add_(1.0)
+        return s * 2 if s > 2 else s
+
+    got = vmap(lambda v: vmap(inner)(tg.tensor([1.0, 5.0])) + v)(S)
+    assert got.tolist() == (S + tg.tensor([1.0, 10.0])).tolist()
+    assert calls == 2.0
+
+
+# --------------------------------------------------------------------------------------------------------------- writes
+
+
+def filled(v):
+    x = tg.empty(4, 2)
+    for j in range(4):
+        x[j] = v * j
+    return x
+
+
+def through_a_view(v):
+    x = tg.zeros(3, 2)
+    row = x[1]
+    row.add_(v)
+    x[0] += row
+    return x
+
+
+def recurrence(v):
+    h = tg.zeros(3, 2)
+    for j in range(2):
+        h[j + 1] = tg.tanh(h[j] + v)
+    return h
+
+
+def in_turn(v):
+    x = v.clone()
+    x[0] = x[1] * 2
+    x.mul_(v)
+    x.masked_fill_(x > 20, 1.0)
+    return x.clamp_(max=15.0)
+
+
+@pytest.mark.parametrize("f", [filled, through_a_view, recurrence, in_turn])
+def test_writes_into_own_tensors(f):
+    same(f, S)
+    gradients_agree(f, S.to(tg.float32))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda t, v: t.add_(v), lambda t, v: t[:1].add_(v[0]), lambda t, v: t.__setitem__(0, v[0]),
+        lambda t, v: t.__setitem__(v[0].long() % 2, 1.0), lambda t, v: t.__setitem__(v > 2, 1.0), lambda t, v: t.copy_(v),
+        lambda t, v: t.index_fill_(0, v[:1].long() % 2, 1.0),
+    ],
+)  # fmt: skip
+def test_captured_tensors_are_not_written(write):
+    t = tg.zeros(2)
+
+    def f(v):
+        write(t, v)
+        return v
+
+    with pytest.raises(RuntimeError, match="vmap: a tensor from outside the function was written in place"):
+        vmap(f)(S)
+    assert t.tolist() == [0.0, 0.0]
+
+
+def test_the_warning_names_the_line():
+    def f(v):
+        return v * 2 if v[0] > 2 else v
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vmap(f)(S)
+    (w,) = caught
+    assert (w.filename, w.lineno) == (__file__, f.__code__.co_firstlineno + 1)
