@@ -80,6 +80,7 @@ class DualLevel(Dual):
             if (t := ref()) is not None:
                 self.lose(t, None)
         self.born.clear()
+        self.forget()
 
     def lose(self, t: Any, slot: int | None) -> None:
         """Make a tensor of the level what it is below; under a slot of its own if one is given."""

@@ -98,6 +98,10 @@ class Batch(Level):
         self.size, self.randomness = size, randomness
         self.place: tuple[str, int] | None = None
 
+    def forget(self) -> None:
+        if self.place is None:  # else what was done is taken back next
+            super().forget()
+
     def need_loop(self) -> BaseException:
         """What to raise where a value of a single sample is asked for."""
         if self.closed:

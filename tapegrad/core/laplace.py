@@ -57,7 +57,7 @@ class Laplace(Level):
         if self.heeds and not is_recording():
             payloads = [None] * len(payloads)
         closed = TABLE.get(f"laplace_{op.name}")
-        if closed is not None and payloads[0] is not None:
+        if closed is not None and payloads[0] is not None and is_real(lowers[0]):
             return [closed.call(*lowers, *payloads)]
         out = op.call(lowers, *params) if op.arity < 0 else op.call(*lowers, *params)
         outs = out if op.outputs > 1 else (out,)
@@ -82,8 +82,7 @@ class Laplace(Level):
         if all([is_linear(op, i, active) for i in active]):
             slopes = [(i, slope(op, i, out, lowers, params)) for i in active]
             return [total([padded(stacks[i], out._d.ndim, True) * d for i, d in slopes])]
-        holomorphic = out._d.dtype.kind == "c" or all([lowers[i]._d.dtype.kind != "c" for i in active])  # unlike abs
-        if len(active) == 1 and holomorphic:
+        if len(active) == 1 and is_real(lowers[active[0]]):  # of complex numbers some are not holomorphic, as abs
             return [self.composed(op, lowers, active[0], out, stacks[active[0]], params)]
         if op.name == "mul":
             return [self.product(op, lowers, stacks, params)]
@@ -164,6 +163,10 @@ class Laplace(Level):
 def whole(t: Any, shape: tuple[int, ...]) -> Any:
     """The tensor in its full shape."""
     return t if t._d.shape == shape else TENSOR_XP.expand(t, shape)
+
+
+def is_real(t: Any) -> bool:
+    return t._d.dtype.kind != "c"  # type: ignore[no-any-return]
 
 
 def gradient(stack: Any) -> Any:

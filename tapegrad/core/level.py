@@ -80,6 +80,7 @@ class Level:
         """Take back writes, accumulated gradients and random draws made inside."""
         for undo in self.undo.values():
             undo()
+        self.undo.clear()
 
     def close(self) -> None:
         """End the level; tensors that were raised to it are again what they were."""
@@ -91,6 +92,13 @@ class Level:
             t = ref()
             if t is not None:
                 t._d, t._s, t._st = array, slot, state
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of what the level knew of tensors: entries of its layer hold it, and what it holds holds entries."""
+        self.blocks.clear()
+        self.written.clear()
+        self.undo.clear()
 
     def check_written(self) -> None:
         """RuntimeError if a tensor that outlives the transform was written by it. To be called before `close`."""

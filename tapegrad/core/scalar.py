@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Values] = {
     "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
     "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh,
     "atan2": math.atan2, "hypot": math.hypot, "erf": math.erf, "erfc": math.erfc, "pow_scalar": math.pow,
-    "pow_tensor": math.pow, "one_minus_square": lambda x: (1.0 - x) * (1.0 + x),
+    "pow": math.pow, "one_minus_square": lambda x: (1.0 - x) * (1.0 + x),
 }  # fmt: skip
 
 
@@ -230,7 +230,11 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
     def as_arrays(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         saved = [v if v is None else arrays.as_array(v) for v in e[5:8]]
         e = (op.id, *e[1:5], *saved, *e[8:])
-        on_arrays(e, s, arrays.as_array(g) if type(g) is float else g, cot, need, owned)
+        warnings = arrays.silence()
+        try:
+            on_arrays(e, s, arrays.as_array(g) if type(g) is float else g, cot, need, owned)
+        finally:
+            arrays.unsilence(warnings)
 
     def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         slots = e[1], e[2]
