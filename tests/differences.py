@@ -201,6 +201,18 @@ ROWS = [
      "with w.dual_level():\n"
      "    d = w.make_dual(x, L.ones(1)); d.mul_(3); w.unpack_dual(d * d).tangent.backward(); print(x.grad.tolist())",
      "[18.0]", "RuntimeError: a view of a leaf Variable that requires grad is being used in an in-place operation."),
+    ("inside vmap, a tensor made there takes values that differ between samples",
+     "def f(x):\n    y = L.zeros(2); y[0] = x; return y\nprint(L.func.vmap(f)(L.arange(2.)).tolist())",
+     "[[0.0, 0.0], [1.0, 0.0]]", "RuntimeError: vmap: inplace arithmetic(self, *extra_args) is not possible"),
+    ("vmap indexes with masks that have as many elements in each sample",
+     "print(L.func.vmap(lambda x, m: x[m])(L.ones(2, 2), L.eye(2) > 0).tolist())",
+     "[[1.0], [1.0]]", "RuntimeError: vmap: We do not support batching operators that can support dynamic shape."),
+    ("vmap draws with the samples' own probabilities and the same random numbers",
+     "print(L.func.vmap(L.bernoulli, randomness='same')(L.eye(2)).tolist())",
+     "[[1.0, 0.0], [0.0, 1.0]]", "RuntimeError: Vmap does not currently support same randomness with a batched tensor input."),
+    ("vmap fills a tensor made inside with random numbers of each sample",
+     "print(L.func.vmap(lambda x: L.zeros(2).uniform_() + x, randomness='different')(L.zeros(2)).shape)",
+     "torch.Size([2, 2])", "RuntimeError: vmap: Cannot ask for different inplace randomness on an unbatched tensor."),
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ A word is a sequence of transforms of a scalar function, the last one outermost.
 
 import asyncio
 import cmath
+import gc
 import itertools
 import math
 import sys
@@ -15,9 +16,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.autograd import forward_ad
 from tapegrad.core.level import LEVEL
 from tapegrad.core.state import TRANSFORMING
-from tapegrad.func import grad, hessian, jacrev, jet, jvp, laplacian, vjp, vmap
+from tapegrad.func import grad, hessian, jacfwd, jacrev, jet, jvp, laplacian, linearize, nth_derivative, vjp, vmap
 
 
 def number(x, **kwargs):
@@ -37,6 +39,27 @@ WORDS = {
 }
 
 
+def by_dual_level(f):
+    def result(z):
+        with forward_ad.dual_level():
+            tangent = forward_ad.unpack_dual(f(forward_ad.make_dual(z, one(z)))).tangent
+        return tangent
+
+    return result
+
+
+OTHERS = {
+    "r": (1, jacrev),
+    "f": (1, jacfwd),
+    "h": (2, hessian),
+    "p": (1, lambda f: lambda z: vjp(f, z)[1](one(z))[0]),
+    "n": (1, lambda f: lambda z: linearize(f, z)[1](one(z))),
+    "k": (2, lambda f: nth_derivative(f, 2)),
+    "F": (1, by_dual_level),
+}
+ALL = WORDS | OTHERS
+
+
 def words(lengths, letters="gdjvl"):
     """All words that hold at most two Laplacians."""
     found = ["".join(w) for n in lengths for w in itertools.product(letters, repeat=n)]
@@ -44,12 +67,12 @@ def words(lengths, letters="gdjvl"):
 
 
 def order_of(word):
-    return sum(WORDS[c][0] for c in word)
+    return sum(ALL[c][0] for c in word)
 
 
 def transformed(word, f):
     for c in word:
-        f = WORDS[c][1](f)
+        f = ALL[c][1](f)
     return f
 
 
@@ -103,19 +126,30 @@ def test_words(last):
     assert LEVEL.get() is None
 
 
-@pytest.mark.parametrize("first", WORDS)
-def test_words_seen_by_an_ambient_tape(first):
+def wrong_to_the_tape(program):
     """Of w * s: the gradient by the captured w is the word's value of s, that by z one derivative more."""
     found = []
-    for word in [first + rest for rest in ["", *words((1, 2))]]:
-        if word.count("l") > 2:
-            continue
+    for word in program:
         z, w = number(0.4, requires_grad=True), number(1.0, requires_grad=True)
-        transformed(word, lambda x: w * s(x))(z).backward()
+        y = transformed(word, lambda x, w=w: w * s(x))(z)
+        y.backward()
         n = order_of(word)
-        if not (close(w.grad, derivative(n, 0.4)) and close(z.grad, derivative(n + 1, 0.4))):
-            found.append((word, w.grad, z.grad, derivative(n, 0.4), derivative(n + 1, 0.4)))
-    assert not found
+        want = [derivative(n, 0.4), derivative(n, 0.4), derivative(n + 1, 0.4)]
+        if not all(close(*pair) for pair in zip([y, w.grad, z.grad], want, strict=True)):
+            found.append((word, y, w.grad, z.grad, want))
+    return found
+
+
+@pytest.mark.parametrize("first", WORDS)
+def test_words_seen_by_an_ambient_tape(first):
+    assert not wrong_to_the_tape([w for w in words((1, 2, 3)) if w[0] == first])
+
+
+@pytest.mark.parametrize("first", ALL)
+def test_words_of_other_transforms(first):
+    """Pairs with jacrev, jacfwd, hessian, vjp, linearize, nth_derivative and a dual level."""
+    program = [first, *(first + c for c in ALL)]
+    assert not wrong_to_the_tape([w for w in program if not set(w) <= set(WORDS)])
 
 
 def test_words_under_no_grad():
@@ -288,6 +322,69 @@ def test_unrecorded_gradient_inside_a_level_is_untracked():
     assert [float(t) for t in jvp(f, (number(5.0),), (number(1.0),))] == [60.0, 12.0]
     assert vmap(f)(number([5.0, 6.0])).tolist() == [60.0, 72.0]
     assert float(jet(f, (number(5.0),), ((number(1.0),),))[1][0]) == 12.0
+
+
+def test_hooks_inside():
+    """A hook that doubles the gradient 4 z of w^2 z at w = 2; the result times z is 8 z^2."""
+
+    def on_leaf(z):
+        w = number(2.0, requires_grad=True)
+        w.register_hook(lambda g: g * 2)
+        (w * w * z).backward()
+        return w.grad * z
+
+    def on_value(z):
+        w = number(2.0, requires_grad=True)
+        h = w * 1
+        h.register_hook(lambda g: g * 2)
+        return tg.autograd.grad(h * h * z, w)[0] * z
+
+    def after_accumulation(z):
+        w, seen = number(2.0, requires_grad=True), []
+        w.register_post_accumulate_grad_hook(lambda w: seen.append(w.grad * 2))
+        (w * w * z).backward()
+        return seen[0] * z
+
+    for f in (on_leaf, on_value, after_accumulation):
+        assert not wrong((1, 2), f, square(8), letters="gdjv"), f.__name__
+
+
+def test_hooks_of_a_first_pass_run_in_a_second_one():
+    """y = z^2 doubles its gradient: 8 z^3, whose derivative through y is doubled too: 8 z^2 + 32 z^2, as in PyTorch."""
+    z = number(0.5, requires_grad=True)
+
+    def gradient(z):
+        y = z * z
+        y.register_hook(lambda g: g * 2)
+        return tg.autograd.grad(y * y, z, create_graph=True)[0]
+
+    assert float(tg.autograd.grad(gradient(z), z)[0]) == 10.0
+
+
+def test_nothing_stays_on_the_tape():
+    """Entries of a level hold the level; what it remembers must not hold their slots."""
+    kept = len(tg.tape())
+
+    def looped(z):
+        w = number(1.0, requires_grad=True)
+        (w * z).backward()
+        return w.grad * 2 if z > 0 else w.grad
+
+    def fails(z):
+        w = number(1.0, requires_grad=True)
+        (w * z).backward()
+        raise ZeroDivisionError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for word in words((1, 2), "gdjv"):
+            for f in (backward_inside, twice_inside, filled, kept_view, recurrence, looped):
+                transformed(word, f)(number(0.4))
+            with pytest.raises(ZeroDivisionError):
+                transformed(word, fails)(number(0.4))
+    gc.collect()
+    tg.tape().sweep()
+    assert len(tg.tape()) <= kept
 
 
 # ------------------------------------------------------------------------------------------------------------- no_grad

@@ -486,6 +486,51 @@ def test_writes_into_own_tensors(f):
     gradients_agree(f, S.to(tg.float32))
 
 
+def write_through(v, i):
+    x = tg.zeros(3, 2).double()
+    row = x[i]
+    row.add_(v)
+    x.mul_(2.0)
+    row.mul_(v)
+    x[i] += row
+    return x + row
+
+
+def look_later(v, i):
+    x = v.clone()
+    row = x[i]
+    x.mul_(x)
+    part = row[1:]
+    part.mul_(3.0)
+    return x * row
+
+
+def look_at_a_plain_tensor(v, i):
+    x = tg.ones(3, 2).double()
+    row = x[i]
+    x.mul_(2.0)
+    y = row * v
+    x[0] = 5.0
+    return y + row
+
+
+@pytest.mark.parametrize("f", [write_through, look_later, look_at_a_plain_tensor])
+def test_what_a_number_shows_is_a_view(f):
+    v = real(2, 2) if f is look_later else real(2)
+    i = whole(2) if f is look_later else whole(3)
+    same(f, v, i)
+    gradients_agree(f, v, i)
+
+
+def test_what_an_array_shows_is_a_copy():
+    def f(v, j):
+        part = v[j]
+        part.mul_(2.0)
+        return v + part.sum()
+
+    same(f, V, J)
+
+
 @pytest.mark.parametrize(
     "write",
     [

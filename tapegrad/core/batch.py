@@ -99,8 +99,10 @@ class Batch(Level):
         self.place: tuple[str, int] | None = None
 
     def forget(self) -> None:
-        if self.place is None:  # else what was done is taken back next
-            super().forget()
+        undo, self.undo = self.undo, {}
+        super().forget()
+        if self.place is not None:  # what was done is taken back next
+            self.undo = undo
 
     def need_loop(self) -> BaseException:
         """What to raise where a value of a single sample is asked for."""

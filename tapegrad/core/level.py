@@ -33,14 +33,14 @@ _ids = itertools.count(1)
 
 
 class Lift(Extra):
-    """How a tensor stands at a level. `base`: of a view, the tensor it looks at, the op with its parameters, and the
-    lift of that tensor which it was taken from."""
+    """How a tensor stands at a level. `base`: of a view, the tensor it looks at, the op with its parameters (or
+    what has `call` and `write` instead), and the lift of that tensor which it was taken from."""
 
     __slots__ = ("base", "level", "lower", "payload")
 
     def __init__(self, level: Level, lower: Any, payload: Any, cells: Any = None) -> None:
         self.level, self.lower, self.payload, self.cells = level, lower, payload, cells
-        self.base: tuple[Any, Op, tuple[Any, ...], Any] | None = None
+        self.base: tuple[Any, Any, tuple[Any, ...], Any] | None = None
 
 
 class Level:
@@ -395,9 +395,9 @@ def refresh(t: Any) -> None:
     if t._st.base is None:
         return
     base, op, params, stamp = t._st.base
-    if type(base._st) is Lift:
-        refresh(base)
-    if base._st is not stamp:
+    plain = type(base._st) is not Lift  # it tells of no write
+    alias.sync_only(base) if plain else refresh(base)
+    if plain or base._st is not stamp:
         out = op.call(base, *params)
         cells = t._st.cells
         t._d, t._s, t._st = out._d, out._s, out._st
@@ -417,7 +417,11 @@ def assign(t: Any, result: Any) -> Any:
     t._d, t._s, t._st = up._d, up._s, up._st
     if base is not None:
         looked_at, op, params, _ = base
-        whole = TABLE["overwrite"].call(looked_at, relabelled(t, t._s), ((op.name, params),))
+        value = relabelled(t, t._s)
+        if isinstance(op, Op):
+            whole = TABLE["overwrite"].call(looked_at, value, ((op.name, params),))
+        else:
+            whole = op.write(looked_at, value, *params)
         assign(looked_at, whole)
         t._st.base = looked_at, op, params, looked_at._st
     if getattr(t, "_retains", 0):

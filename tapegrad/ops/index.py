@@ -354,7 +354,7 @@ def getitem(x: Any, index: Any) -> Any:
     try:
         if basic:
             return alias.view(x, TABLE["index"], key)
-        return shown("index", x, key)
+        return lookup.picked(x, key) if lookup.varies(key) else TABLE["index"].call(x, key)
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
 
@@ -375,7 +375,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if x._st is not None:
         alias.sync_only(x)
     given = value._d if isinstance(value, Box) else value
-    if isinstance(given, np.ndarray) and given.dtype.kind == "c" and x._d.dtype.kind != "c":
+    if isinstance(value, Box | np.ndarray) and given.dtype.kind == "c" and x._d.dtype.kind != "c":
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
     v = filling(value, x._d.dtype)
     if (mask := _mask_of(x, index, v)) is not None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.batch import Shadow
-from ..core.level import bottom
+from ..core.level import Lift, bottom
 from ..core.op import TABLE, Op
 from ..core.record import Box, wrap
 from . import batching
@@ -249,3 +249,21 @@ def write(x: Any, value: Any, key: Any, how: str) -> Any:
         rows = TABLE[f"{how}_rows"].call(rows, v, t.rows)
     y = permuted(call(rows, t.sizes[0] + t.sizes[1]), inverse(t.order))
     return TABLE["index_put"].call(x, y, t.basic) if t.basic else call(y, x._d.shape)
+
+
+class Picked:
+    """A view op of levels: what an index of numbers, some of which differ between samples, shows."""
+
+    call = staticmethod(read)
+
+    @staticmethod
+    def write(x: Any, value: Any, key: Any) -> Any:
+        return write(x, value, key, "put")
+
+
+def picked(x: Any, key: tuple[Any, ...]) -> Any:
+    """What an index shows: as in a loop, a view where it holds numbers and no arrays."""
+    out = read(x, key)
+    if type(out._st) is Lift and not any([getattr(i, "ndim", 0) for i in key]):
+        out._st.base = x, Picked, (key,), x._st
+    return out
