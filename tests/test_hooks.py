@@ -17,6 +17,22 @@ def leaf(n=2, value=1.0):
 
 
 @sizes
+def test_hooks_inside_nested_gradients():
+    """Each pass runs them, as autograd.grad with create_graph does; the value is PyTorch's."""
+
+    def f(z):
+        y = z * z
+        y.register_hook(lambda g: g * 2)
+        return y * y * z
+
+    z = tg.tensor(0.4, dtype=tg.float64, requires_grad=True)
+    (g,) = tg.autograd.grad(f(z), z, create_graph=True)
+    wanted = tg.autograd.grad(g, z)[0].item()
+    assert wanted == pytest.approx(56 * 0.4**3)
+    assert tg.func.grad(tg.func.grad(f))(z.detach()).item() == pytest.approx(wanted)
+    assert tg.func.grad(tg.func.grad(f))(0.4) == pytest.approx(wanted)
+
+
 def test_order(n):
     log = []
     t = leaf(n)

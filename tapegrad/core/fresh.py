@@ -110,6 +110,8 @@ class Fresh:
             or any(self.is_outside(y._s) for y, _ in pairs)
             or self.go_outside(walk.found.values())
         )
+        # A pass over a recorded one comes through the same entries: hooks on them run once more.
+        walk.retain = retain or (walk.record and bool(current_tape().cells))
         on_tensors = walk.record or any(
             level_of(y) is not None or (g is not None and level_of(g) is not None) for y, g in pairs
         )
