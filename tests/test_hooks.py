@@ -17,22 +17,6 @@ def leaf(n=2, value=1.0):
 
 
 @sizes
-def test_hooks_inside_nested_gradients():
-    """Each pass runs them, as autograd.grad with create_graph does; the value is PyTorch's."""
-
-    def f(z):
-        y = z * z
-        y.register_hook(lambda g: g * 2)
-        return y * y * z
-
-    z = tg.tensor(0.4, dtype=tg.float64, requires_grad=True)
-    (g,) = tg.autograd.grad(f(z), z, create_graph=True)
-    wanted = tg.autograd.grad(g, z)[0].item()
-    assert wanted == pytest.approx(56 * 0.4**3)
-    assert tg.func.grad(tg.func.grad(f))(z.detach()).item() == pytest.approx(wanted)
-    assert tg.func.grad(tg.func.grad(f))(0.4) == pytest.approx(wanted)
-
-
 def test_order(n):
     log = []
     t = leaf(n)
@@ -389,3 +373,19 @@ def test_recorded_lines_of_a_recorded_pass_are_those_of_the_forward_operations()
     (g,) = tg.autograd.grad(y.sum(), x, create_graph=True)
     line = test_recorded_lines_of_a_recorded_pass_are_those_of_the_forward_operations.__code__.co_firstlineno + 2
     assert g.grad_fn.recorded_at[1] == line
+
+
+def test_hooks_inside_nested_gradients():
+    """Each pass runs them, as autograd.grad with create_graph does; the value is PyTorch's."""
+
+    def f(z):
+        y = z * z
+        y.register_hook(lambda g: g * 2)
+        return y * y * z
+
+    z = tg.tensor(0.4, dtype=tg.float64, requires_grad=True)
+    (g,) = tg.autograd.grad(f(z), z, create_graph=True)
+    wanted = tg.autograd.grad(g, z)[0].item()
+    assert wanted == pytest.approx(56 * 0.4**3)
+    assert tg.func.grad(tg.func.grad(f))(z.detach()).item() == pytest.approx(wanted)
+    assert tg.func.grad(tg.func.grad(f))(0.4) == pytest.approx(wanted)
