@@ -405,6 +405,18 @@ def test_writes_are_taken_back(count, shared):
 
 
 @pytest.mark.filterwarnings(LOOPS)
+def test_shapes_are_taken_back():
+    t = tg.arange(6.0).reshape(2, 3).clone()
+
+    def f(v):
+        t.t_()
+        return v * 2 if v[0] > 2 else v
+
+    vmap(f)(S)
+    assert t.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+
+
+@pytest.mark.filterwarnings(LOOPS)
 def test_histories_are_taken_back():
     """What the aborted attempt added to a captured tensor is not in its gradient."""
     w = tg.tensor(2.0, requires_grad=True)

@@ -367,6 +367,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
 
 def become(t: Any, v: Any, name: str) -> Any:
     """Turn a tensor into one of its own views, in place; returns it."""
+    services.remember_value(t)
     if is_recording() and t._s < 0:
         raise errors.inplace_leaf(name)
     if t._s < 0:  # a leaf under no_grad stays that leaf

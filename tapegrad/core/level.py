@@ -169,6 +169,8 @@ def remember_value(t: Any) -> None:
         hist = state.hist
         if hist not in level.undo:
             remember(hist, functools.partial(restore_history, hist, hist.slot))
+        if id(t) not in level.undo:
+            remember(id(t), functools.partial(restore_chain, weakref.ref(t), state.chain, state.hchain))
     elif id(t) not in level.undo:
         remember(id(t), functools.partial(restore, weakref.ref(t), t._d, t._s, state))
 
@@ -177,6 +179,14 @@ def restore(ref: weakref.ref[Any], array: Any, slot: int, state: Any) -> None:
     t = ref()
     if t is not None:
         t._d, t._s, t._st = array, slot, state
+
+
+def restore_chain(ref: weakref.ref[Any], chain: alias.Chain, hchain: alias.Chain) -> None:
+    """Let a tensor look at its memory block as before."""
+    t = ref()
+    if t is not None and type(t._st) is alias.Alias and t._st.chain != chain:
+        t._st = now = alias.Alias(t._st.store, chain, t._st.hist, hchain, t._st.cells)
+        now.mver = now.hver = -1  # to be derived again
 
 
 def restore_history(hist: alias.Hist, slot: int) -> None:

@@ -82,8 +82,8 @@ def _emptied() -> Iterator[Sample]:
 
 
 define(
-    "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None), arity=3, wide=True,
-    batch=several, samples=written, display="IndexPut",
+    "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None), arity=3,
+    wide=True, batch=several, samples=written, display="IndexPut",
 )  # fmt: skip
 define(
     "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None), arity=2,
