@@ -51,6 +51,8 @@ HINTS = {
     "recorded": "the derivative computes something else on tensors than on arrays",
     "strong_zero": "a cotangent of 0 does not stay 0",
     "jvp": "the forward derivative does not agree with finite differences of the forward",
+    "adjoint": "the forward derivative and the derivative with a cotangent are not those of the same function",
+    "mixed_orders": "something in the forward derivative, or in the other, does not go through xp",
     "vmap": "the batch rule does not give what a loop over the samples gives",
     "taylor": "a derivative uses more than functions of xp and arithmetic operators, such as methods of tensors or indexing",
     "broadcasting": "the forward does not broadcast its arguments as NumPy does",

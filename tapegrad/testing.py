@@ -505,7 +505,10 @@ def linearity(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
 
 @law
 def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
-    """An elementwise op sends no gradient to elements whose cotangent is 0, though the local derivative be inf or nan."""
+    """An elementwise op sends no gradient to elements whose cotangent is 0, though the local derivative be inf or nan.
+
+    Nor does it make a tangent, or a coefficient of a series, of elements that do not move.
+    """
     if op.kind != "elementwise":
         return
     full = np.broadcast_shapes(*[np.shape(a) for a in arrays])
@@ -519,6 +522,13 @@ def strong_zero(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> Non
             for t in pull(op, wide, params, [g], record=record):
                 if t is not None and np.any(t[dead]):
                     raise _Broken("gradient where the cotangent is 0", show(t), f"0 where {dead.tolist()}")
+        f, xs = widened(op, wide, params)
+        vs = [np.asarray(np.where(dead, 0, random_like(rng, x)), x.dtype) for x in xs]
+        series = [[wrap_copy(v), wrap_copy(2 * v)] for v in vs]
+        pushed = func.jvp(f, tuple(map(wrap_copy, xs)), tuple(map(wrap_copy, vs)))[1]
+        for t in [*pushed, *func.jet(f, tuple(map(wrap_copy, xs)), series)[1][0]]:
+            if np.any(t._d[dead]):
+                raise _Broken("tangent where the operands do not move", show(t._d), f"0 where {dead.tolist()}")
 
 
 @law

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.core import leaves
 from tapegrad.nn import functional as F
 
 nan, inf = math.nan, math.inf
@@ -372,3 +373,54 @@ def test_convolution_of_no_images(stride):
     w = tg.ones(4, 2, 3, 2, requires_grad=True)
     gs = tg.autograd.grad(F.conv2d(x, w, stride=stride).sum(), (x, w))
     assert gs[0].shape == x.shape and not gs[1].any()
+
+
+def test_hooks_on_the_arguments_of_a_transformed_function():
+    """Ten times the cosine, as in PyTorch, whatever transform is around the gradient."""
+    x = np.array([0.1, 0.2])
+
+    def hooked(z):
+        z.register_hook(lambda g: g * 10)
+        return z.sin().sum()
+
+    grad, want = tg.func.grad(hooked), 10 * np.cos(x)
+    np.testing.assert_allclose(grad(x), want)
+    np.testing.assert_allclose(tg.func.vjp(hooked, x)[1](1.0)[0], want)
+    np.testing.assert_allclose(tg.func.jacrev(hooked)(x), want)
+    np.testing.assert_allclose(tg.func.vmap(grad)(x[None])[0], want)
+    np.testing.assert_allclose(tg.func.jvp(grad, (x,), (x,))[1], -10 * np.sin(x) * x)
+    assert math.isclose(tg.func.grad(hooked)(0.1), 10 * math.cos(0.1))
+    assert not leaves.WATCHED_LEAVES
+
+
+def test_taylor_coefficients_of_numbers_beside_arrays():
+    """The second derivative of sin x_0 in each of three sums is - sin x_0; it was counted once."""
+    x = np.array([0.1, 0.2, 0.3])
+
+    def f(z):
+        return z * 0.5 + z[0].sin()
+
+    want = -math.sin(0.1)
+    np.testing.assert_allclose(tg.func.nth_derivative(f, 2)(x), np.full(3, want))
+    np.testing.assert_allclose(tg.func.nth_derivative(lambda z: f(z).sum(), 2)(x), 3 * want)
+    series = tg.func.jet(lambda z: z[0].sin() - z, (x,), ((np.ones(3), np.zeros(3)),))[1]
+    np.testing.assert_allclose(series[1], np.full(3, want))
+
+
+def test_an_element_of_a_tensor_without_dimensions():
+    """The gradient of x[None] beside that of another use of x: one of them was lost."""
+    for f in (lambda x: x[None] * x, lambda x: x * x[None][0], lambda x: (x * 1)[...] * x, lambda x: x[None, None] * x):
+        x = leaf(0.7)
+        f(x).sum().backward()
+        assert x.grad.item() == 1.4
+        assert tg.func.grad(lambda x, f=f: f(x).sum())(0.7) == 1.4
+    x = leaf([0.7, 0.8])
+    y = x[0]
+    (y[None] * y).sum().backward()
+    assert x.grad.tolist() == [1.4, 0.0]
+
+
+def test_a_linear_map_at_a_tensor_gives_tensors():
+    """Of a number too, for which nothing is recorded where the function is linear."""
+    f = lambda x: tg.func.linearize(lambda z: 1 - z, x)[1](1.0)  # noqa: E731
+    assert tg.func.grad(f)(0.7) == 0.0 and isinstance(f(tg.tensor(0.7)), tg.Tensor) and f(0.7) == -1.0

@@ -147,3 +147,29 @@ def test_zero_at_the_origin(f):
     (g,) = tg.autograd.grad(f(x), x, create_graph=True)
     assert g.tolist() == [0, 0]
     assert np.isfinite(tg.autograd.grad(g.sum(), x, materialize_grads=True)[0].numpy()).all()
+
+
+def test_what_does_not_move_has_no_tangent():
+    """In forward and Taylor mode as in reverse: a masked root at 0, and a row of a softmax that is masked out."""
+    x = tg.tensor([0.0, 4.0], dtype=tg.float64)
+    one, zero = tg.ones_like(x), tg.zeros_like(x)
+
+    def root(x):
+        return tg.sqrt(tg.where(x > 0, x, zero))
+
+    assert tg.func.jvp(root, (x,), (one,))[1].tolist() == [0.0, 0.25]
+    _, (first, second) = tg.func.jet(root, (x,), ((one, zero),))
+    assert first.tolist() == [0.0, 0.25] and second.tolist() == [0.0, -0.03125]
+    y = tg.tensor([[1.0, 2.0], [3.0, 3.0]], dtype=tg.float64)
+    mask = tg.tensor([[True, True], [False, False]])
+    t = tg.tensor([[1.0, 1.0], [1.0, 0.0]], dtype=tg.float64)
+    for name, rows in (("softmax", [[0.0, 0.0], [0.25, -0.25]]), ("log_softmax", [[0.0, 0.0], [0.5, -0.5]])):
+
+        def f(y, name=name):
+            return getattr(y.masked_fill(mask, -float("inf")), name)(1)
+
+        assert tg.func.jvp(f, (y,), (t,))[1].tolist() == rows
+        for z in (y, y.clone().requires_grad_()):
+            _, (first, second) = tg.func.jet(f, (z,), ((t, tg.zeros_like(t)),))
+            assert first.tolist() == rows
+            assert not second[0].any()

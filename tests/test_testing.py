@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func, testing
-from tapegrad.core import record
+from tapegrad.core import record, taylor
 from tapegrad.core.laplace import Laplace
 from tapegrad.core.op import TABLE, Op
 from tapegrad.func import tree
@@ -270,6 +270,13 @@ def test_transforms_that_are_not_differentiable(law, monkeypatch):
     monkeypatch.setattr(owner, name, lambda *args: tree.mapped(lambda t: t if t is None else t.detach(), right(*args)))
     with pytest.raises(testing.LawError, match="derivative of the"):
         testing.check("sin", [law])
+
+
+def test_series_without_strong_zero(monkeypatch):
+    testing.check("sqrt", ["strong_zero"])
+    monkeypatch.setattr(taylor, "settle", lambda *_: None)
+    with pytest.raises(testing.LawError, match="do not move"):
+        testing.check("sqrt", ["strong_zero"])
 
 
 def unguarded(e, s, g, cot, need, owned):

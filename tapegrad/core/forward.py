@@ -10,7 +10,7 @@ from .kinds import is_inexact
 from .level import Level
 from .op import Op
 from .record import Box, wrap
-from .rules import TENSOR_XP, arrays, product_recorded
+from .rules import TENSOR_XP, arrays, bottom, product_recorded
 from .state import is_recording, restore_recording, set_recording
 
 
@@ -83,8 +83,27 @@ def tangents_of(
         return [total([op.call(*replaced(args, i, t), *params) for i, t in enumerate(tangents) if t is not None])]
     if op.jvp is not None:
         got = op.jvp(TENSOR_XP, tangents, outs if op.outputs > 1 else outs[0], *((args,) if op.arity < 0 else args), *params)
-        return [*got, *none[len(got) :]] if op.outputs > 1 else [got]
-    return [*transposed(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
+        found = [*got, *none[len(got) :]] if op.outputs > 1 else [got]
+    else:
+        found = [*transposed(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
+    return found if op.row is None else [unmoved(op, tangents[0], t, params) for t in found]
+
+
+def unmoved(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
+    """A tangent of an op of rows, with 0 for what is not finite in rows that do not move (the fully masked softmax row)."""
+    if found is None or arrays.finite(bottom(found)):
+        return found
+    moves = by_rows(TENSOR_XP, op, TENSOR_XP.ne(t, 0), params)
+    return TENSOR_XP.where(TENSOR_XP.logical_or(moves, TENSOR_XP.isfinite(found)), found, 0.0)
+
+
+def by_rows(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
+    """Which rows hold an element of a mask."""
+    assert op.row is not None
+    dims, keep = params[op.row[0]], True if op.row[1] is None else params[op.row[1]]
+    return xp.any(
+        mask, tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,), keep
+    )
 
 
 def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[Any, ...]) -> Any:

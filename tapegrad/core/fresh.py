@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import alias, record, scalar
-from .leaves import leaf_of
+from .leaves import WATCHED_LEAVES, leaf_of, run_leaf_hooks
 from .level import Level, Lift, boxed, layer_of, level_of, raised, relabelled
 from .op import TABLE
 from .record import wrap
@@ -121,6 +121,8 @@ class Fresh:
         if not retain:
             outputs.clear()  # so that their entries can go
         got = walk.run()
+        if WATCHED_LEAVES:  # hooks that the function put on its arguments
+            got = run_leaf_hooks(got, walk.record, {t._s: t for t in self.tensors}.get)
         del hooks
         return [gathered(got, slots_of(t)) for t in self.tensors]
 

@@ -165,14 +165,14 @@ def leaf_of(slot: int) -> Any:
     return leaf if leaf is not None and leaf._s == slot else None
 
 
-def run_leaf_hooks(finals: dict[int, Any], record: bool) -> dict[int, Any]:
-    """The gradients as the hooks of their leaves return them."""
+def run_leaf_hooks(finals: dict[int, Any], record: bool, leaf: Callable[[int], Any] = leaf_of) -> dict[int, Any]:
+    """The gradients as the hooks of their leaves return them; `leaf` gives the leaf of a slot."""
     if WATCHED_LEAVES.isdisjoint(finals):
         return finals
     previous = set_recording(record or is_lifted(finals.values()))
     try:
         return {
-            s: run_hooks(getattr(leaf_of(s), "_hooks", {}), g, record) if s in WATCHED_LEAVES else g
+            s: run_hooks(getattr(leaf(s), "_hooks", None) or {}, g, record) if s in WATCHED_LEAVES else g
             for s, g in finals.items()
         }
     finally:

@@ -402,12 +402,16 @@ def view(t: Any, op: Op, params: tuple[Any, ...]) -> Any:
 
 def refresh(t: Any) -> None:
     """Bring a view up to date with the tensor it looks at."""
-    if t._st.base is None:
-        return
-    base, op, params, stamp = t._st.base
-    plain = type(base._st) is not Lift  # it tells of no write
-    alias.sync_only(base) if plain else refresh(base)
-    if plain or base._st is not stamp:
+    views = []
+    while type(t._st) is Lift and t._st.base is not None:
+        views.append(t)
+        t = t._st.base[0]
+    if views:
+        alias.sync_only(t)
+    for t in reversed(views):
+        base, op, params, stamp = t._st.base
+        if type(base._st) is Lift and base._st is stamp:  # a plain tensor does not tell of a write
+            continue
         out = op.call(base, *params)
         cells = t._st.cells
         t._d, t._s, t._st = out._d, out._s, out._st
@@ -418,6 +422,25 @@ def refresh(t: Any) -> None:
 
 def assign(t: Any, result: Any) -> Any:
     """Give t the value and history of a result of its shape and dtype, where one of them is at a level; returns t."""
+    written = [(t, put(t, result))]
+    while (base := written[-1][1]) is not None:
+        looked_at, op, params, _ = base
+        value = relabelled(written[-1][0], written[-1][0]._s)
+        if isinstance(op, Op):
+            whole = TABLE["overwrite"].call(looked_at, value, ((op.name, params),))
+        else:
+            whole = op.write(looked_at, value, *params)
+        written.append((looked_at, put(looked_at, whole)))
+    for view, base in reversed(written):
+        if base is not None:
+            view._st.base = (*base[:3], base[0]._st)
+        if getattr(view, "_retains", 0):
+            services.retain(view)
+    return t
+
+
+def put(t: Any, result: Any) -> Any:
+    """Give t the value and history of a result, and nothing to what it looks at; returns what that is."""
     target, source = level_of(t), level_of(result)
     if source is not None and (target is None or source.id > target.id):
         raise_in_place(t, source, True)
@@ -425,18 +448,7 @@ def assign(t: Any, result: Any) -> Any:
     base = t._st.base
     up = raised(result, target, result._s if layer_of(source) is layer_of(target) else 0)
     t._d, t._s, t._st = up._d, up._s, up._st
-    if base is not None:
-        looked_at, op, params, _ = base
-        value = relabelled(t, t._s)
-        if isinstance(op, Op):
-            whole = TABLE["overwrite"].call(looked_at, value, ((op.name, params),))
-        else:
-            whole = op.write(looked_at, value, *params)
-        assign(looked_at, whole)
-        t._st.base = looked_at, op, params, looked_at._st
-    if getattr(t, "_retains", 0):
-        services.retain(t)
-    return t
+    return base
 
 
 def detached(t: Any) -> Any:

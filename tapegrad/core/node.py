@@ -10,7 +10,7 @@ from .. import errors
 from .alias import slot_of
 from .hooks import Grads, NodeHooks, arguments_of
 from .kinds import is_inexact
-from .leaves import WATCHED_LEAVES, Cell, cell_of, leaf_of
+from .leaves import LEAVES, WATCHED_LEAVES, Cell, cell_of, leaf_of
 from .record import wrap
 from .rules import arrays
 from .saved import array_of
@@ -241,13 +241,20 @@ def hook_into(hooks: dict[int, Any], hook: Any) -> Handle:
     return Handle(hooks, key)
 
 
+def watch(t: Any) -> None:
+    """Note that a leaf, or an argument of a transformed function, has hooks."""
+    if t._s not in LEAVES and t._s not in WATCHED_LEAVES:
+        weakref.finalize(t, WATCHED_LEAVES.discard, t._s)
+    WATCHED_LEAVES.add(t._s)
+
+
 def register_hook(t: Any, hook: Any) -> Handle:
     """A hook on the gradient of a tensor: hook(grad) returns a replacement or None."""
     if not slot_of(t):
         raise errors.hook_untracked()
     if t._s > 0:
         return hook_into(cell_of(t).hooks, hook)
-    WATCHED_LEAVES.add(t._s)
+    watch(t)
     if getattr(t, "_hooks", None) is None:
         t._hooks = {}
     return hook_into(t._hooks, hook)
@@ -259,7 +266,7 @@ def register_post_accumulate_grad_hook(t: Any, hook: Any) -> Handle:
         raise errors.hook_untracked()
     if t._s > 0:
         raise errors.post_hook_non_leaf()
-    WATCHED_LEAVES.add(t._s)
+    watch(t)
     if getattr(t, "_post_hooks", None) is None:
         t._post_hooks = {}
     return hook_into(t._post_hooks, hook)

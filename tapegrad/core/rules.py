@@ -539,7 +539,7 @@ def backward_into(op: Op) -> Backward:
         if p is None:
             p = cot[sa] = arrays.zeros(e[9], g.dtype)
         elif sa not in owned:
-            p = cot[sa] = p.copy()
+            p = cot[sa] = arrays.as_array(p.copy())  # a NumPy scalar's copy cannot be written into
         owned.add(sa)
         into(p, g, *e[11])
 

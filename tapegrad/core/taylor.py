@@ -11,15 +11,16 @@ tensors; None is zero. A general op without a text for its forward derivative is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from .forward import tangents_of
+from .forward import by_rows, tangents_of
 from .kinds import is_inexact
 from .level import Level
 from .op import TABLE, Op
 from .record import Box, services, wrap
-from .rules import RAW_XP, TENSOR_XP, arrays
+from .rules import RAW_XP, TENSOR_XP, arrays, bottom
 from .scalar import ERRORS, FUNCTIONS
 from .state import is_recording
 
@@ -228,7 +229,7 @@ class Bind:
             if acc is not None and k > 1:
                 acc = acc * (1.0 / k)
             acc = plain if acc is None else acc if plain is None else acc + plain
-            return acc if acc is None or type(acc) is float else self.whole(acc, out)
+            return acc if acc is None or type(acc) is type(out.c[0]) is float else self.whole(acc, out)
 
         return gen
 
@@ -239,7 +240,7 @@ class Bind:
         shape = shape_of(out.c[0])
         if shape_of(c) == shape:
             return c
-        return TABLE["expand"].forward(c, shape) if self.raw else TENSOR_XP.expand(c, shape)
+        return TABLE["expand"].forward(arrays.as_array(c), shape) if self.raw else TENSOR_XP.expand(c, shape)
 
     def general(self, op: Op, args: list[Any], active: list[bool], out: Any, params: tuple[Any, ...]) -> Any:
         """y' = jvp(x, x'; y), in series arithmetic where the record has a text for it."""
@@ -365,6 +366,8 @@ class Taylor(Level):
         for r in outs:
             if type(r) is Series:
                 r.get(self.order)
+                if op.kind == "elementwise" or op.row is not None:
+                    settle(op, args, r, params, RAW_XP if raw else TENSOR_XP)
         for r, _ in bind.memo.values():
             for s in r if type(r) is tuple else (r,):
                 if type(s) is Series:
@@ -376,6 +379,27 @@ class Taylor(Level):
             else (tensor_of(r), None)
             for r in outs
         ]
+
+
+def settle(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp: Any) -> None:
+    """Give a result 0 for coefficients that are not finite where no operand moves: strong zero, as in forward mode."""
+    last = next((c for c in r.c[:0:-1] if c is not None), 0.0)
+    if math.isfinite(last) if type(last) is float else arrays.finite(bottom(last) if isinstance(last, Box) else last):
+        return
+    moves: Any = None
+    for c in [c for a in args if type(a) is Series for c in a.c[1:] if c is not None]:
+        m = xp.ne(c, 0.0)
+        moves = m if moves is None else xp.logical_or(moves, m)
+    if moves is None:
+        return
+    if op.row is not None:
+        moves = by_rows(xp, op, moves, params)
+    keep = [c if c is None else xp.logical_or(moves, xp.isfinite(c)) for c in r.c[1:]]
+    r.c[1:] = [
+        c if c is None else number(xp.where(m, c if isinstance(c, Box) else arrays.as_array(c), 0.0))
+        for m, c in zip(keep, r.c[1:], strict=True)
+    ]
+    r.steps = [None]
 
 
 def operand(t: Any, payload: Any, raw: bool, bind: Bind) -> Any:

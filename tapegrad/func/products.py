@@ -112,7 +112,7 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
         got = iter(cotangents.pull(list(rows), [v for v, r in zip(vs, reached, strict=True) if r], True))
         outs = [tensor(next(got)) if move else None for move in moves]
         outs = [wrap(arrays.zeros(*z)) if t is None else t for t, z in zip(outs, zeros, strict=True)]
-        return tree.unflatten(out_spec, [converted(t, plain_kind(given)) for t in outs])
+        return tree.unflatten(out_spec, [converted(t, plain_kind([*leaves, *given])) for t in outs])
 
     return value, jvp_fn
 
