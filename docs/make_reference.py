@@ -23,8 +23,8 @@ from tapegrad.core.op import TABLE, Op  # noqa: E402
 NAMESPACES = [
     f"tapegrad{path}" for path in (
         "", ".special", ".linalg", ".fft", ".masked", ".nn.functional", ".func", ".func.geometry", ".autograd",
-        ".autograd.forward_ad", ".autograd.function", ".autograd.functional", ".autograd.graph", ".custom", ".utils.checkpoint", ".nn", ".nn.init", ".nn.utils", ".optim",
-        ".optim.lr_scheduler", ".testing",
+        ".autograd.forward_ad", ".autograd.function", ".autograd.functional", ".autograd.graph", ".custom",
+        ".utils.checkpoint", ".nn", ".nn.init", ".nn.utils", ".optim", ".optim.lr_scheduler", ".testing",
     )
 ]  # fmt: skip
 KINDS = {

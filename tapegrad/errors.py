@@ -176,16 +176,16 @@ def vmap_loop() -> str:
 
 def mixed_rows(transform: str) -> RuntimeError:
     return RuntimeError(
-        f"{transform}(f)(x): a change of one point of x changed f's value at others: f mixes its points (batch normalisation, "
-        f"attention, a mean over points), and the result would not be the {transform} point by point. Use "
+        f"{transform}(f)(x): a change of one point of x changed f's value at others: f mixes its points (batch "
+        f"normalisation, attention, a mean over points), and the result would not be the {transform} point by point. Use "
         f"vmap({transform}(f)) for functions of single points, or {transform}(f, check=False) if this is meant."
     )
 
 
 def random_in_vmap() -> RuntimeError:
     return RuntimeError(
-        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
-        "flags on vmap or perform the randomness operation out of vmap"
+        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+        "randomness flags on vmap or perform the randomness operation out of vmap"
     )
 
 

@@ -408,7 +408,7 @@ def above(x: Any) -> Any:
 def batched(f: Callable[[Any], Tensors], directions: Any, vectorize: bool = True) -> Sequence[Any]:
     """f of each direction, stacked."""
     if vectorize:
-        return vmap(f)(directions)  # type: ignore[no-any-return]
+        return vmap(f)(directions)
     return [shape.stack(list(values)) for values in zip(*[f(d) for d in directions], strict=True)]
 
 

@@ -77,8 +77,8 @@ def _refuse(self: Any, *_: Any, **__: Any) -> Any:
 for _name in (
     "array", "array_ufunc", "array_function", "array_priority", "bool", "int", "float", "complex", "index", "iter",
     "getitem", "setitem", "contains", "eq", "ne", "lt", "le", "gt", "ge", "neg", "abs", "invert", "add", "radd", "sub",
-    "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "pow", "rpow", "matmul", "rmatmul", "and", "or", "xor", "copy",
-    "deepcopy", "format", "str",
+    "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "pow", "rpow", "matmul", "rmatmul", "and", "or",
+    "xor", "copy", "deepcopy", "format", "str",
 ):  # fmt: skip
     setattr(Shadow, f"__{_name}__", _refuse)
 

@@ -1,8 +1,8 @@
 """Forward Laplacian: values, gradients and Laplacians with respect to a point, carried through a function together.
 
 Of y(x_1..x_d) a tensor of the level carries y and the stack T = [J_1, .., J_d, L]: the derivatives of y along the d
-directions and its Laplacian (R. Li, H. Ye, D. Jiang et al., A computational framework for neural network-based variational Monte Carlo
-with Forward Laplacian, Nature Machine Intelligence 6 (2024) 209-219). With y' = f(y): J' = f'(y) J and
+directions and its Laplacian (R. Li, H. Ye, D. Jiang et al., A computational framework for neural network-based variational
+Monte Carlo with Forward Laplacian, Nature Machine Intelligence 6 (2024) 209-219). With y' = f(y): J' = f'(y) J and
 L' = f'(y) L + f''(y) sum_i J_i J_i. A linear op acts on the whole stack at once.
 
 The last dimension of T may be all that is there: of a point's own coordinates the stack is the same for all points, and it

@@ -184,7 +184,8 @@ def make_backward(mode: Mode, number: int) -> Backward:
     if op.raw_backward is not None and number == op.general and (op.arity < 0 or op.outputs > 1) and not mode.record:
         return op.raw_backward
     if number == op.scalar:
-        return arrays.backward_scalar(mode, op)
+        made: Backward = arrays.backward_scalar(mode, op)
+        return made
     if number != op.id:
         return backward_general(mode, op, half=number == op.half)
     if op.raw_backward is not None and not mode.record:

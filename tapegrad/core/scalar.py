@@ -2,8 +2,8 @@
 
 Arithmetic on Python floats takes a tenth of the time of that on 0-dim arrays. A `Scalar` is a tensor whose array does not
 exist yet: its `_d` holds the float, and the first look at the array makes an ordinary tensor of it. Operations between
-scalars and numbers run by `math`, are recorded with floats for arrays under the op's number `scalar`, and their rules run on floats;
-where `math` raises (log(0), exp(1000), 1/0) the same is done on arrays.
+scalars and numbers run by `math`, are recorded with floats for arrays under the op's number `scalar`, and their rules run on
+floats; where `math` raises (log(0), exp(1000), 1/0) the same is done on arrays.
 """
 
 from __future__ import annotations
