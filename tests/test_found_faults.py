@@ -424,3 +424,32 @@ def test_a_linear_map_at_a_tensor_gives_tensors():
     """Of a number too, for which nothing is recorded where the function is linear."""
     f = lambda x: tg.func.linearize(lambda z: 1 - z, x)[1](1.0)  # noqa: E731
     assert tg.func.grad(f)(0.7) == 0.0 and isinstance(f(tg.tensor(0.7)), tg.Tensor) and f(0.7) == -1.0
+
+
+def test_long_chains_of_views_inside_a_transform():
+    """Of 3 z (z + 1), written through a view of a view of a view ..; the recursion limit was met."""
+
+    def f(z):
+        y = z.clone()
+        v = y
+        for _ in range(1100):
+            v = v[:]
+        v += 1
+        v *= z
+        return y * 2 + v
+
+    x = np.array([0.1, 0.2])
+    np.testing.assert_allclose(tg.func.jvp(f, (x,), (x,))[1], (6 * x + 3) * x)
+
+
+def test_taylor_mode_through_the_gradient_of_eigenvectors_of_a_tracked_point():
+    """Twice by forward mode and by Taylor mode; an operand without derivative went in as a whole series."""
+    apart = tg.diag(tg.tensor([0.0, 5.0, 11.0], dtype=tg.float64))
+    gradient = tg.func.grad(lambda z: tg.linalg.eigh(tg.outer(z, z) + apart)[1].abs().sum())
+    x, one = leaf([0.3, -0.2, 0.9]), tg.ones(3, dtype=tg.float64)
+
+    def slope(f):
+        return lambda z: tg.func.jvp(f, (z,), (one,))[1]
+
+    want = slope(slope(gradient))(x).tolist()
+    np.testing.assert_allclose(tg.func.nth_derivative(gradient, 2)(x).tolist(), want)

@@ -168,7 +168,7 @@ class Bind:
 
     def linear(self, op: Op, args: list[Any], active: list[bool], params: tuple[Any, ...]) -> Gen:
         def gen(k: int) -> Coefficient:
-            cs = [a.get(k) if on else a for a, on in zip(args, active, strict=True)]
+            cs = [a.get(k) if on else a.c[0] if type(a) is Series else a for a, on in zip(args, active, strict=True)]
             if all(c is None for c, on in zip(cs, active, strict=True) if on):
                 return None
             filled = [
