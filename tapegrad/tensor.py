@@ -1033,7 +1033,7 @@ def legacy_data(data: tuple[Any, ...]) -> Any:
 
 def warn_of_lost_gradient(t: Any) -> None:
     """Inside a function that `func` differentiates, a tracked tensor that becomes a number leaves the tape unseen."""
-    if TRANSFORMING.get() and t.requires_grad:
+    if TRANSFORMING.get() is not None and t.requires_grad:
         warnings.warn(errors.LOST_GRADIENT, UserWarning, stacklevel=3)
 
 

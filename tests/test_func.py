@@ -499,3 +499,45 @@ def test_a_gradient_that_would_be_lost_at_float_is_warned_of():
         with pytest.warns(UserWarning, match="carries no gradient"):
             tg.func.grad(f)(x)
     assert tg.func.grad(lambda x: x * x.item())(3.0) == 3.0  # a number is meant
+
+
+def test_what_a_transform_leaves_outside_has_no_history_inside_it():
+    x = tg.tensor([1.0, 2.0])
+    w = tg.tensor([3.0, 4.0], requires_grad=True)
+    s = tg.zeros(())
+    base = tg.zeros(2, 2)
+    row = base[0]
+
+    def f(z):
+        (w * z).sum().backward()
+        s.add_(z.sum())
+        row.copy_(z)
+        return (w.grad * z).sum()
+
+    for transform in (tg.func.grad(f), lambda z: tg.func.vjp(f, z)[1](tg.tensor(1.0))[0], tg.func.jacrev(f)):
+        w.grad = None
+        s.zero_()
+        result = transform(x)
+        assert result.tolist() == [2.0, 4.0]  # w.grad is z itself
+        assert w.grad.tolist() == [1.0, 2.0] and not w.grad.requires_grad
+        assert s.item() == 3.0 and not s.requires_grad
+        assert base[0].tolist() == [1.0, 2.0] and not base.requires_grad and not row.requires_grad
+
+    def failing(z):
+        f(z)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        tg.func.grad(failing)(x)
+    assert not w.grad.requires_grad and not s.requires_grad
+
+
+def test_what_an_inner_transform_wrote_belongs_to_the_outer_one():
+    s = tg.zeros(())
+
+    def f(a):
+        g = tg.func.grad(lambda b: (s.copy_(a * b * b), a * b)[1])(a)
+        return g * s  # s = a^3 seen by the outer transform, g = a
+
+    assert tg.func.grad(f)(tg.tensor(2.0)).item() == 32.0
+    assert s.item() == 8.0 and not s.requires_grad

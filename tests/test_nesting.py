@@ -473,7 +473,7 @@ def test_an_exception_leaves_no_level_open(error):
     for word in words((1, 2)):
         with pytest.raises(error):
             transformed(word, f)(number(0.3))
-        assert LEVEL.get() is None and TRANSFORMING.get() is False and tg.is_grad_enabled(), word
+        assert LEVEL.get() is None and TRANSFORMING.get() is None and tg.is_grad_enabled(), word
     with tg.no_grad():
         with pytest.raises(error):
             grad(f)(number(0.3))

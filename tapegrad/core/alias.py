@@ -29,7 +29,7 @@ from .. import errors
 from .kinds import HALF
 from .op import TABLE, Op
 from .record import Box, Extra, getframe, services, user_place, wrap
-from .state import current_tape, is_recording
+from .state import TRANSFORMING, current_tape, is_recording
 from .tape import HEAVY, getrefcount, next_slot
 
 Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
@@ -400,6 +400,9 @@ def count_copy(array: Any) -> None:
 def write_history(t: Any, slot: int, cells: Any = None) -> None:
     """Give a tensor that was just overwritten the slot (and hooks) of its new value; a view's base is told."""
     a = t._st
+    touched = TRANSFORMING.get()
+    if touched is not None:
+        touched.add(t, False)
     if cells is not None:
         if a is None:
             a = t._st = Extra(cells)

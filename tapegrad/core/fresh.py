@@ -17,7 +17,7 @@ from .op import TABLE
 from .record import wrap
 from .replay import Pass, reach
 from .rules import arrays
-from .state import TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
+from .state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
 from .tape import inputs_of, next_slot
 
 
@@ -72,14 +72,36 @@ class Fresh:
     def call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call the function of the tensors, with recording on and backward passes inside it recorded."""
         previous, outer = set_recording(True), TRANSFORMING.get()
-        TRANSFORMING.set(True)
+        self.outer, self.touched = outer, Touched()
+        TRANSFORMING.set(self.touched)
         RUNNING.update(self.slots)
         try:
             return function(*args, **kwargs)
+        except BaseException:
+            self.finish()
+            raise
         finally:
             RUNNING.difference_update(self.slots)
             TRANSFORMING.set(outer)
             restore_recording(previous)
+
+    def finish(self) -> None:
+        """Take the history that ends at the fresh slots from what the function wrote, or accumulated, outside."""
+        for ref, gradient in self.touched.refs:
+            t = ref()
+            if t is None:
+                continue
+            if self.outer is not None:
+                self.outer.add(t, gradient)
+            value = getattr(t, "_g", None) if gradient else synced(t)
+            if value is None or not value._s or layer_of(level_of(value)) is not self.level or self.depends_outside(value):
+                continue
+            if type(value._st) is alias.Alias:
+                value._st.hist.slot = 0
+                value._st.hist.ver += 1
+            else:
+                value._s = 0
+        self.touched.refs.clear()
 
     def go_outside(self, entries: Iterable[Any]) -> bool:
         """Whether entries depend on something outside."""

@@ -80,7 +80,7 @@ def backward(
 
     Inside a function that is being differentiated by `func.grad` or `func.vjp` the computation is recorded.
     """
-    transforming = TRANSFORMING.get()
+    transforming = TRANSFORMING.get() is not None
     retain = transforming or (create_graph if retain_graph is None else retain_graph)
     create_graph = create_graph or transforming
     wanted = None if inputs is None else as_list(inputs)
@@ -154,7 +154,7 @@ def grad(
     if not wanted:
         raise errors.empty_inputs("grad")
     wanted = [input_of("grad", i, t, unused_ok) for i, t in enumerate(wanted)]
-    transforming = TRANSFORMING.get()
+    transforming = TRANSFORMING.get() is not None
     retain = transforming or (create_graph if retain_graph is None else retain_graph)
     create_graph = create_graph or transforming
     ys, gs = as_list(outputs), as_list(grad_outputs)

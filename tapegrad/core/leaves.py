@@ -17,7 +17,7 @@ from . import alias
 from .level import LEVEL, level_of, relabelled, remember, remember_value
 from .record import Box, Extra, services, wrap
 from .rules import TENSOR_XP, arrays
-from .state import restore_recording, set_recording
+from .state import TRANSFORMING, restore_recording, set_recording
 from .tape import RELEASED, Tape, find, getrefcount, next_slot
 
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
@@ -130,8 +130,11 @@ def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
         for t, _ in leaves:
             remember_gradient(t)
         parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
+        touched = TRANSFORMING.get()
         for t, g, gradient, in_place in parts:
             t._g = gradient
+            if touched is not None:
+                touched.add(t, True)
             if in_place:
                 gradient._d += g
 

@@ -68,7 +68,7 @@ class Level:
     def __enter__(self) -> Any:
         self._previous = LEVEL.get(), TRANSFORMING.get()
         LEVEL.set(self)
-        TRANSFORMING.set(False)
+        TRANSFORMING.set(None)
         return self
 
     def __exit__(self, *_: object) -> None:

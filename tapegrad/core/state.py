@@ -9,6 +9,7 @@ thread's own tape at its first tracked operation.
 from __future__ import annotations
 
 import threading
+import weakref
 from contextvars import ContextVar
 from typing import Any
 
@@ -37,7 +38,22 @@ RECORDING: ContextVar[Any] = ContextVar("tapegrad_recording", default=FIRST_USE)
 PACKING: ContextVar[Any] = ContextVar("tapegrad_packing", default=None)  # stands for the tape where saved arrays are packed
 TASK: ContextVar[Any] = ContextVar("tapegrad_task", default=None)  # the reverse pass that runs hooks
 INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
-TRANSFORMING: ContextVar[bool] = ContextVar("tapegrad_transforming", default=False)  # a reverse transform runs a function
+
+
+class Touched:
+    """What the function that a reverse transform runs has changed: tensors written in place, leaves whose .grad it filled."""
+
+    __slots__ = ("refs",)
+
+    def __init__(self) -> None:
+        self.refs: list[tuple[weakref.ref[Any], bool]] = []  # with True: the .grad
+
+    def add(self, t: Any, gradient: bool) -> None:
+        self.refs.append((weakref.ref(t), gradient))
+
+
+# Set while a reverse transform runs a function.
+TRANSFORMING: ContextVar[Touched | None] = ContextVar("tapegrad_transforming", default=None)
 ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("tapegrad_anomaly", default=(False, True))
 
 

@@ -106,6 +106,7 @@ def in_reverse(
                 block = wrap(arrays.zeros((*y._d.shape, *t._d.shape), t._d.dtype))
             row.append(converted(inputs.surfaced(block), kind_of(x)))
         rows.append(row)
+    inputs.finish()
     return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
 
 
@@ -302,6 +303,7 @@ def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int |
         inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])
         outputs, _ = checked_outputs(inputs.call(f, replaced(args, positions, regrouped(parts, inputs.tensors)), kwargs))
         gradients = regrouped(parts, inputs.gradients(outputs, [None] * len(outputs), False))
+        inputs.finish()
         return tuple(gradients) if isinstance(chosen, tuple) else gradients[0]
 
     return gradient

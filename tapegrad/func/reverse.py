@@ -195,6 +195,7 @@ def differentiate(
     outputs = [scalar_output(y)]
     del y
     gradients = regrouped(parts, inputs.gradients(outputs, [None], False))
+    inputs.finish()
     return (tuple(gradients) if isinstance(argnums, tuple) else gradients[0]), value, aux
 
 
@@ -202,7 +203,9 @@ def of_float(f: Callable[..., Any], x: float) -> Any:
     """The derivative of a function of one Python number."""
     inputs = Inputs.of_float(x)
     outputs = [scalar_output(inputs.call(f, inputs.tensors, {}))]
-    return inputs.gradients(outputs, [None], False)[0]
+    gradient = inputs.gradients(outputs, [None], False)[0]
+    inputs.finish()
+    return gradient
 
 
 def parts_of(argnums: Any, args: Any) -> tuple[list[tuple[list[Any], tree.Spec]], tuple[int, ...]]:
@@ -341,6 +344,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     outputs, spec = checked_outputs(result)
     value = tree.unflatten(spec, [inputs.output(y) for y in outputs])
     outputs = [relabelled(y, y._s) for y in outputs]  # later writes do not change what was differentiated
+    inputs.finish()
 
     def pull(cotangents: Any) -> tuple[Any, ...]:
         gs = checked_cotangents(outputs, spec, cotangents)
