@@ -326,7 +326,7 @@ def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
 
 def run_directly(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
     """What recording functions turn to with a lifted tensor: `slow`, or less where nothing is to be promoted."""
-    if op.kind != "elementwise":
+    if op.refuses is not None and op.kind != "elementwise":
         return slow(op, operands, params)
     dtype = None
     for t in operands:

@@ -41,7 +41,7 @@ INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
 
 
 class Touched:
-    """What the function that a reverse transform runs has changed: tensors written in place, leaves whose .grad it filled."""
+    """What the function that a reverse transform runs has changed: tensors written in place, leaves whose .grad grew."""
 
     __slots__ = ("refs",)
 
