@@ -210,3 +210,34 @@ def test_bad_input():
     with pytest.raises(ZeroDivisionError):
         func.laplacian(lambda x: 1 / 0)(points(3))
     assert LEVEL.get() is None
+
+
+def test_layers_of_modules():
+    """A bias and the last layer take shortcuts: each place they can stand in."""
+    tg.manual_seed(0)
+    one, two = nn.Linear(3, 4).double(), nn.Linear(4, 2).double()
+    x = points(5, 3)
+    w, b = one.weight.detach(), one.bias.detach()
+    for f in (
+        one,
+        lambda x: one(x) * x[..., :1],
+        lambda x: two(one(x) ** 2),
+        lambda x: two(one(x)) + 1,
+        lambda x: (x @ w.T + b) + tg.ones(2, 5, 4, dtype=F64),
+        lambda x: tg.sin(b + x @ w.T) @ w + 3.0,
+        lambda x: one(x * x) + one(x) + b,
+        lambda x: tg.tanh(one(x)).sum(-1),
+        lambda x: one(x.reshape(-1, 3)).reshape(x.shape[:-1] + (4,)),
+        lambda x: (two(tg.tanh(one(x))) @ tg.ones(2, 1, dtype=F64))[..., 0] ** 2,
+    ):
+        result = func.laplacian(f, check=False)(x)
+        wanted = tg.stack([func.hessian(f)(p).diagonal(0, -2, -1).sum(-1) for p in x], 0) if f(x).dim() < 3 else None
+        if wanted is None:
+            wanted = tg.zeros(2, 5, 4, dtype=F64)
+        close(result.detach(), wanted.detach())
+    loss = (func.laplacian(lambda x: two(tg.tanh(one(x))))(x) ** 2).sum()
+    loss.backward()
+    by_rows = (by_hessians(lambda x: two(tg.tanh(one(x))), x) ** 2).sum()
+    wanted = tg.autograd.grad(by_rows, [one.weight, one.bias, two.weight])
+    for p, g in zip([one.weight, one.bias, two.weight], wanted, strict=True):
+        close(p.grad, g)

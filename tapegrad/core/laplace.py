@@ -51,11 +51,19 @@ class Laplace(Level):
         value, stack = self.lower(y)
         if stack is None:
             return value, None
-        return value, whole(TENSOR_XP.index(stack, (self.directions, Ellipsis)), value._d.shape)
+        last = stack.last() if type(stack) is Later else TENSOR_XP.index(stack, (self.directions, Ellipsis))
+        return value, whole(last, value._d.shape)
 
     def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         if self.heeds and not is_recording():
             payloads = [None] * len(payloads)
+        if any([type(p) is Later for p in payloads]):
+            if op.name == "add" and None in payloads:  # a bias: the stack is as it was
+                out = op.call(*lowers)
+                later = next(p for p in payloads if p is not None)
+                if later.stack._d.ndim == out._d.ndim + 1:
+                    return [(out, later)]
+            payloads = [p.whole() if type(p) is Later else p for p in payloads]
         closed = TABLE.get(f"laplace_{op.name}")
         if closed is not None and payloads[0] is not None and is_real(lowers[0]):
             return [closed.call(*lowers, *payloads)]
@@ -72,6 +80,8 @@ class Laplace(Level):
             found = self.on_stack(op, lowers, stacks, active, params)
         elif op.kind == "bilinear":
             found = [self.product(op, lowers, stacks, params)]
+        elif all([is_linear(op, i, active) for i in active]):
+            found = self.affine(op, lowers, stacks, active, outs, params)
         else:
             found = self.by_directions(op, lowers, stacks, outs, params)
         return list(zip(outs, found, strict=True))
@@ -81,7 +91,7 @@ class Laplace(Level):
     ) -> list[Any]:
         if all([is_linear(op, i, active) for i in active]):
             slopes = [(i, slope(op, i, out, lowers, params)) for i in active]
-            return [total([padded(stacks[i], out._d.ndim, True) * d for i, d in slopes])]
+            return [total([scaled(padded(stacks[i], out._d.ndim, True), d) for i, d in slopes])]
         if len(active) == 1 and is_real(lowers[active[0]]):  # of complex numbers some are not holomorphic, as abs
             return [self.composed(op, lowers, active[0], out, stacks[active[0]], params)]
         if op.name == "mul":
@@ -93,11 +103,12 @@ class Laplace(Level):
     ) -> list[Any]:
         """An op that is linear in its active operands."""
         n = self.directions + 1
-        rows = op.name == "matmul" and active == [0] and lowers[1]._d.ndim == 2
+        if by_rows(op, lowers, active):
+            return [Later(stacks[0], lambda t: run_batched(op, t._d.shape[0], [t, lowers[1]], [True, False], params))]
         args: list[Any] = []
         for i, (x, t) in enumerate(zip(lowers, stacks, strict=True)):
             if t is not None:
-                args.append(t if rows else whole(t, (n, *x._d.shape)))
+                args.append(whole(t, (n, *x._d.shape)))
             elif op.kind == "linear" and op.rules[i if op.arity > 0 else 0] is not None and isinstance(x, Box):
                 args.append(wrap(arrays.zeros((n, *x._d.shape), x._d.dtype)))
             else:
@@ -105,6 +116,23 @@ class Laplace(Level):
         marked = [a is not x for a, x in zip(args, lowers, strict=True)]
         out = run_batched(op, n, args, marked, params)
         return list(out) if op.outputs > 1 else [out]
+
+    def affine(
+        self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], outs: Any, params: tuple[Any, ...]
+    ) -> list[Any]:
+        """A general op whose derivative does not depend on its active operands: its forward derivative, of the stack."""
+
+        def push(given: list[Any]) -> list[Any]:
+            with Batch(given[active[0]]._d.shape[0], "same") as batch:
+                moving = [None if t is None else batch.lift(t, True) for t in given]
+                found = tangents_of(op, lowers, moving, outs, params, batch)
+                return [None if t is None else batch.physical(t) for t in found]
+
+        if by_rows(op, lowers, active):
+            none = [None] * (len(stacks) - 1)
+            return [Later(stacks[0], lambda t: push([t, *none])[0])]
+        n = self.directions + 1
+        return push([None if t is None else whole(t, (n, *x._d.shape)) for x, t in zip(lowers, stacks, strict=True)])
 
     def product(self, op: Op, lowers: list[Any], stacks: list[Any], params: tuple[Any, ...]) -> Any:
         """L(u v) = v Lu + u Lv + 2 sum_i u_i v_i."""
@@ -160,6 +188,33 @@ class Laplace(Level):
         return found
 
 
+class Later:
+    """The stack of a layer: made when it is asked for, since of the last layer's only the Laplacian is."""
+
+    __slots__ = ("made", "push", "stack")
+
+    def __init__(self, stack: Any, push: Any) -> None:
+        self.stack, self.push, self.made = stack, push, None
+
+    def whole(self) -> Any:
+        if self.made is None:
+            self.made = self.push(self.stack)
+        return self.made
+
+    def last(self) -> Any:
+        n = self.stack._d.shape[0]
+        return TENSOR_XP.index(self.push(TENSOR_XP.index(self.stack, (slice(n - 1, n), Ellipsis))), (0, Ellipsis))
+
+
+def by_rows(op: Op, lowers: list[Any], active: list[int]) -> bool:
+    """Whether it is a layer: rows times a matrix that does not depend on the point."""
+    return op.name in ("matmul", "linear") and active == [0] and lowers[1]._d.ndim == 2
+
+
+def scaled(t: Any, d: Any) -> Any:
+    return t if isinstance(d, int | float) and d == 1 else t * d
+
+
 def whole(t: Any, shape: tuple[int, ...]) -> Any:
     """The tensor in its full shape."""
     return t if t._d.shape == shape else TENSOR_XP.expand(t, shape)
@@ -175,6 +230,8 @@ def gradient(stack: Any) -> Any:
 
 def is_linear(op: Op, i: int, active: list[int]) -> bool:
     """Whether the derivative by an operand is constant while only the active ones change."""
+    if op.arity < 0 or op.joint:
+        return False
     reads, ans = op.save_for[i]
     return not callable(op.rules[i]) or not (ans or reads.intersection(active))
 
