@@ -71,7 +71,8 @@ def elementwise(
 
     Args:
         name: of the function and, capitalised, of its node.
-        forward: forward(*arrays, *params) on ndarrays. Integers arrive in the default dtype, 16-bit floats as float32.
+        forward: forward(*arrays, *params) on ndarrays, a number as one of no dimensions. Integers arrive in the default
+            dtype, 16-bit floats as float32.
         derivatives: d(xp, ans, *arrays, *params) for each array argument: the derivative with respect to it, at each
             element; a number where it is constant; None where there is none.
         doc: docstring of the function.
@@ -210,6 +211,8 @@ def _define(
             args = bound.args
         if all([isinstance(a, Box) for a in args[:arity]]):
             return op.call(*args)
+        if kind == "elementwise":
+            args = (*_without_numbers(args[:arity]), *args[arity:])
         result = record.slow(op, args[:arity], args[arity:])
         if result is NotImplemented:
             raise errors.bad_operand(name, args[:arity])
@@ -219,6 +222,13 @@ def _define(
     function.__doc__ = doc
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
+
+
+def _without_numbers(args: Sequence[Any]) -> list[Any]:
+    """Python numbers as arrays in the dtype of a tensor or array beside them: functions of a number would be doubles."""
+    dtypes = [a._d.dtype if isinstance(a, Box) else a.dtype for a in args if isinstance(a, Box | np.ndarray)]
+    dtype = next((d for d in dtypes if kinds.is_inexact(d)), None)
+    return [np.asarray(a, dtype) if type(a) in (int, float) and dtype is not None else a for a in args]
 
 
 def _signature(name: str, forward: Callable[..., Any], arity: int) -> inspect.Signature:
@@ -281,7 +291,7 @@ def _samples(
         defaults = tuple([p.default for p in params])
         if kind != "elementwise" or arity > 2 or inspect.Parameter.empty in defaults:
             return None
-        some = inputs.REAL if arity == 1 else inputs.pairs()
+        some = inputs.REAL if arity == 1 else inputs.pairs(numbers=False)
         return lambda: iter([Sample(s.arrays, defaults, s.smooth) for s in some()])
 
     def given() -> Iterator[Sample]:

@@ -434,9 +434,9 @@ def retain_untracked() -> RuntimeError:
 
 
 LOST_GRADIENT = (
-    "A tensor became a Python number inside a function that is being differentiated: the number carries no gradient. "
-    "float() is also what math.sin(t), np.float64(t) and array[i] = t call. Use NumPy's or tapegrad's functions, and "
-    "np.stack([...]) to build an array; t.item() says that a number is meant."
+    "A tensor became a number inside a function that is being differentiated: the number carries no gradient. "
+    "float() is also what math.sin(t), np.float64(t) and array[i] = t call, and tensor([t, ..]) copies values. Use NumPy's "
+    "or tapegrad's functions, and stack([...]) to build a tensor; t.item() says that a number is meant."
 )
 
 NON_LEAF_GRAD = (

@@ -21,7 +21,7 @@ from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
 from .core.op import TABLE
 from .core.record import Box
-from .core.state import TRANSFORMING, is_recording
+from .core.state import is_recording
 from .core.tape import next_slot
 from .ops import (
     activation,
@@ -417,11 +417,11 @@ class Tensor(Box, TableMethods):
         return int(_only_element(self))
 
     def __float__(self) -> float:
-        warn_of_lost_gradient(self)
+        create.warn_of_lost_gradient(self)
         return float(_only_element(self))
 
     def __complex__(self) -> complex:
-        warn_of_lost_gradient(self)
+        create.warn_of_lost_gradient(self)
         return complex(_only_element(self))
 
     def __index__(self) -> int:
@@ -1029,12 +1029,6 @@ def legacy_data(data: tuple[Any, ...]) -> Any:
         f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but "
         "expected a sequence or sizes. Make a tensor of data with tensor(...)."
     )
-
-
-def warn_of_lost_gradient(t: Any) -> None:
-    """Inside a function that `func` differentiates, a tracked tensor that becomes a number leaves the tape unseen."""
-    if TRANSFORMING.get() is not None and t.requires_grad:
-        warnings.warn(errors.LOST_GRADIENT, UserWarning, stacklevel=3)
 
 
 def memory_order(a: Any) -> tuple[int, ...]:

@@ -73,8 +73,13 @@ class _Broken(Exception):
 
 
 def record_of(op: Op | str) -> Op:
-    """The record itself, or the one of that name in the table."""
-    return TABLE[op] if isinstance(op, str) else op
+    """The record itself, or the one of that name in the table or of `custom`; KeyError if there is none."""
+    if not isinstance(op, str):
+        return op
+    found = TABLE.get(op) or TABLE.get(f"custom.{op}")
+    if found is None:
+        raise KeyError(f"no operation {op!r}: neither in the table nor defined by tapegrad.custom")
+    return found
 
 
 def samples_of(op: Op | str) -> list[Sample]:

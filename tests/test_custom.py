@@ -285,3 +285,18 @@ def test_bad_definitions():
 def test_misspelled_function_is_named():
     with pytest.raises(testing.LawError, match="sinus"):
         custom.elementwise("typo", np.cos, lambda xp, ans, x0: -xp.sinus(x0))
+
+
+def test_two_arguments_and_numbers():
+    """A number beside an array is of its dtype: np.sin of a Python number would be a double."""
+    f = tg.custom.elementwise(
+        "sine_times", lambda x, y: x * np.sin(y), lambda xp, ans, x, y: xp.sin(y), lambda xp, ans, x, y: x * xp.cos(y)
+    )
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = f(x, 0.5)
+    assert y.dtype is tg.float32
+    y.sum().backward()
+    assert x.grad.dtype is tg.float32 and x.grad.tolist() == pytest.approx([math.sin(0.5)] * 2)
+    testing.check("sine_times")
+    with pytest.raises(KeyError, match="no operation 'sine_tims'"):
+        testing.check("sine_tims")

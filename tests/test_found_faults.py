@@ -453,3 +453,29 @@ def test_taylor_mode_through_the_gradient_of_eigenvectors_of_a_tracked_point():
 
     want = slope(slope(gradient))(x).tolist()
     np.testing.assert_allclose(tg.func.nth_derivative(gradient, 2)(x).tolist(), want)
+
+
+def test_a_layer_on_single_samples_inside_vmap():
+    """Its record takes rows: a sample of one dimension is made a row before, not after, it is recorded."""
+    rng = np.random.default_rng(0)
+    w, b, p = (tg.tensor(rng.normal(size=s)) for s in ((3, 2), (3,), (4, 2)))
+
+    def inner(w, p):
+        return tg.func.grad(lambda q: tg.nn.functional.linear(q, w, b).tanh().sum())(p).sum()
+
+    wanted = tg.stack([tg.func.grad(inner)(w, p[i]) for i in range(4)])
+    got = tg.func.vmap(tg.func.grad(inner), in_dims=(None, 0))(w, p)
+    np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-12)
+    v = w.clone().requires_grad_()
+    tg.func.vmap(lambda p: inner(v, p))(p).sum().backward()
+    np.testing.assert_allclose(v.grad.numpy(), wanted.sum(0).numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda x: tg.tensor([x, x]), tg.tensor, lambda x: tg.full((2,), x), lambda x: tg.linspace(0, x, 3)]
+)
+def test_a_copy_of_values_inside_a_transform_warns(copied):
+    with pytest.warns(UserWarning, match="carries no gradient"):
+        assert tg.func.grad(lambda x: copied(x).sum() + x)(1.0) == 1.0
+    with pytest.warns(UserWarning, match="carries no gradient"):
+        tg.func.jvp(lambda x: copied(x).sum() + x, (1.0,), (1.0,))

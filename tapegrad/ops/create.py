@@ -17,8 +17,10 @@ from ..arrays import dtypes, random
 from ..core import alias, draws
 from ..core.level import bottom
 from ..core.record import Box, wrap
+from ..core.state import TRANSFORMING
 from .operands import SCALARS, as_constant, filling
 from .shape import form_of, given, shape_of
+from .warning import warn
 
 ALLOWED = "biufc"
 
@@ -85,9 +87,24 @@ def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
     return t
 
 
+def warn_of_lost_gradient(t: Any) -> None:
+    """Inside a function that `func` differentiates, a tensor that becomes a number leaves tape and levels unseen."""
+    moves = alias.lifted(t) and t._st.payload is not None
+    if moves or (TRANSFORMING.get() is not None and t.requires_grad):
+        warn(errors.LOST_GRADIENT)
+
+
+def number_of(v: Any) -> Any:
+    """The number that a tensor or NumPy scalar of one element holds; anything else as it is."""
+    if isinstance(v, Box):
+        warn_of_lost_gradient(v)
+    return v.item() if isinstance(v, Box | np.generic) else v
+
+
 def _nested_tensors(data: Any) -> Any:
     """Nested sequences with tensors among their items, as sequences of numbers."""
     if isinstance(data, Box):
+        warn_of_lost_gradient(data)
         shape_of(data)  # brings a tensor that shares memory up to date
         return data._d.tolist()
     if isinstance(data, list | tuple):
@@ -125,6 +142,7 @@ def _common_dtype(kinds: set[Any]) -> np.dtype[Any] | None:
 def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     """A new array of the data, in PyTorch's dtype for it."""
     if isinstance(data, Box):
+        warn_of_lost_gradient(data)
         shape_of(data)
         return np.array(data._d, None if dtype is None else dtypes.to_numpy(dtype), order="K")
     if isinstance(data, np.ndarray | np.generic):
@@ -352,7 +370,7 @@ def logspace(
     requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """base to the power of `steps` evenly spaced values from start to end."""
-    start, end = (v.item() if isinstance(v, Box | np.generic) else v for v in (start, end))  # type: ignore[union-attr]
+    start, end = number_of(start), number_of(end)
     return finish((base ** _evenly(start, end, steps)).astype(_dtype(dtype, _of_numbers(start, end))), requires_grad, device)
 
 
@@ -381,7 +399,7 @@ def _progression(start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
     """The numbers that arange() and range() were given: start (0 unless both bounds are), end and step."""
     if end is None:
         start, end = 0, start
-    start, end, step = (v.item() if isinstance(v, Box | np.generic) else v for v in (start, end, step))  # type: ignore[union-attr]
+    start, end, step = number_of(start), number_of(end), number_of(step)
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
@@ -417,7 +435,7 @@ def range(
 @factory
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced."""
-    start, end = (v.item() if isinstance(v, Box | np.generic) else v for v in (start, end))  # type: ignore[union-attr]
+    start, end = number_of(start), number_of(end)
     return finish(_evenly(start, end, steps).astype(_dtype(dtype, _of_numbers(start, end))), requires_grad, device)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import errors
 from ..core.kinds import is_floating, is_inexact
 from ..core.op import TABLE
-from ..core.record import wrap
+from ..core.record import Box, wrap
 from . import batching, reduce
 from .define import define
 from .einsum import tensordot
@@ -265,8 +265,8 @@ def linalg_vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
-    if bias is None:
-        return _checked_linear(input, weight, None)
+    if bias is None or (isinstance(input, Box) and input._d.ndim < 2):
+        return _checked_linear(input, weight, bias)
     try:
         return _linear(input, weight, bias)
     except (ValueError, AttributeError, TypeError, RuntimeError):
