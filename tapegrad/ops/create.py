@@ -98,7 +98,7 @@ def number_of(v: Any) -> Any:
     """The number that a tensor or NumPy scalar of one element holds; anything else as it is."""
     if isinstance(v, Box):
         warn_of_lost_gradient(v)
-    return v.item() if isinstance(v, Box | np.generic) else v
+    return v.item() if isinstance(v, Box | np.generic) else v  # type: ignore[union-attr]
 
 
 def _nested_tensors(data: Any) -> Any:
