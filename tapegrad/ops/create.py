@@ -89,7 +89,9 @@ def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
 
 def warn_of_lost_gradient(t: Any) -> None:
     """Inside a function that `func` differentiates, a tensor that becomes a number leaves tape and levels unseen."""
-    moves = alias.lifted(t) and t._st.payload is not None
+    level = t._st.level if t._st is not None else None
+    # Of a batched tensor the read itself raises; what is held in a dual level of one's own may be looked at.
+    moves = level is not None and not level.soft and t._st.payload is not None and level.constant(True) is None
     if moves or (TRANSFORMING.get() is not None and t.requires_grad):
         warn(errors.LOST_GRADIENT)
 
