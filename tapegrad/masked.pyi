@@ -17,9 +17,6 @@ def argmax(input: Any, dim: builtins.int | None = None, *, keepdim: builtins.boo
 def argmin(input: Any, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
     """Index of the smallest of the elements taken in, in the input's dtype unless one is given."""
 
-def bottom(t: Any) -> Tensor:
-    """The array that holds a tensor's values: of a batched one, those of the whole batch."""
-
 def cumprod(input: Any, dim: builtins.int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Running product of the elements taken in."""
 

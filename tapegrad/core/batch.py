@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import errors
@@ -30,11 +31,8 @@ class Shadow:
     def __init__(self, level: Batch, physical: Any) -> None:
         self.level = level
         self.dtype, self.shape, self.ndim = physical.dtype, physical.shape[1:], physical.ndim - 1
-        n = self.size = 1
-        for m in self.shape:
-            n *= m
-        self.size = n
-        self.nbytes = n * self.dtype.itemsize
+        self.size = math.prod(self.shape)
+        self.nbytes = self.size * self.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
@@ -151,7 +149,7 @@ class Ragged(Exception):
 def run_batched(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     """The op over a leading dimension of length n, which the marked operands have."""
     if not any(batched):
-        return op.call(args, *params) if op.arity < 0 else op.call(*args, *params)
+        return op.on(args, params)
     if op.batch is not None:
         return op.batch(op, n, args, batched, params)
     if op.kind == "elementwise":
@@ -166,7 +164,7 @@ def one_by_one(op: Op, n: int, args: list[Any], batched: list[bool], params: tup
     rows = []
     for i in range(n):
         given = [TENSOR_XP.index(t, (i, Ellipsis)) if b else t for t, b in zip(args, batched, strict=True)]
-        out = op.call(given, *params) if op.arity < 0 else op.call(*given, *params)
+        out = op.on(given, params)
         rows.append(out if op.outputs > 1 else (out,))
     outs = []
     for column in zip(*rows, strict=True):
@@ -194,4 +192,4 @@ def pointwise(op: Op, n: int, args: list[Any], batched: list[bool], params: tupl
     """An op whose operands broadcast with one another and that treats elements alike."""
     most = max([rank(x, b) for x, b in zip(args, batched, strict=True)])
     aligned = [padded(x, most, b) for x, b in zip(args, batched, strict=True)]
-    return op.call(aligned, *params) if op.arity < 0 else op.call(*aligned, *params)
+    return op.on(aligned, params)

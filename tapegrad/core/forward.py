@@ -11,15 +11,11 @@ from .level import Level
 from .op import Op
 from .record import Box, wrap
 from .rules import TENSOR_XP, arrays, bottom, product_recorded
-from .state import is_recording, restore_recording, set_recording
+from .state import restore_recording, set_recording
 
 
 class Dual(Level):
-    """Every tensor of the level carries the derivative of its value along one direction.
-
-    Attributes:
-        heeds: whether what is made while recording is off is constant.
-    """
+    """Every tensor of the level carries the derivative of its value along one direction."""
 
     name = "jvp"
 
@@ -28,10 +24,8 @@ class Dual(Level):
         self.heeds = heeds
 
     def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        out = op.call(lowers, *params) if op.arity < 0 else op.call(*lowers, *params)
+        out = op.on(lowers, params)
         outs = out if op.outputs > 1 else (out,)
-        if self.heeds and not is_recording():
-            payloads = [None] * len(payloads)
         return list(zip(outs, self.tangents(op, lowers, payloads, outs, params), strict=True))
 
     def tangents(
@@ -77,7 +71,7 @@ def tangents_of(
         filled = [
             a if rule is None else zeros_of(a) if t is None else t for a, t, rule in zip(args, tangents, rules, strict=True)
         ]
-        out = op.call(filled, *params) if op.arity < 0 else op.call(*filled, *params)
+        out = op.on(filled, params)
         return list(out) if op.outputs > 1 else [out]
     if op.kind == "bilinear":
         return [total([op.call(*replaced(args, i, t), *params) for i, t in enumerate(tangents) if t is not None])]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .batch import Batch, padded, run_batched
+from .batch import Batch, padded, rank, run_batched
 from .forward import Dual, replaced, tangents_of, total
 from .level import Level
 from .op import TABLE, Op
@@ -59,15 +59,14 @@ class Laplace(Level):
             payloads = [None] * len(payloads)
         if any([type(p) is Later for p in payloads]):
             if op.name == "add" and None in payloads:  # a bias: the stack is as it was
-                out = op.call(*lowers)
-                later = next(p for p in payloads if p is not None)
-                if later.stack._d.ndim == out._d.ndim + 1:
-                    return [(out, later)]
+                at = 0 if payloads[1] is None else 1
+                if rank(lowers[1 - at], False) <= lowers[at]._d.ndim:
+                    return [(op.call(*lowers), payloads[at])]
             payloads = [p.whole() if type(p) is Later else p for p in payloads]
         closed = TABLE.get(f"laplace_{op.name}")
         if closed is not None and payloads[0] is not None and is_real(lowers[0]):
             return [closed.call(*lowers, *payloads)]
-        out = op.call(lowers, *params) if op.arity < 0 else op.call(*lowers, *params)
+        out = op.on(lowers, params)
         outs = out if op.outputs > 1 else (out,)
         rules = op.rules * len(lowers) if op.arity < 0 and not op.joint else op.rules
         stacks = [None if rule is None else p for rule, p in zip(rules, payloads, strict=True)]
@@ -166,7 +165,7 @@ class Laplace(Level):
                 x if t is None else level.lifted([x, batch.lift(gradient(t), True), None])
                 for x, t in zip(lowers, stacks, strict=True)
             ]
-            moved = op.call(curves, *params) if op.arity < 0 else op.call(*curves, *params)
+            moved = op.on(curves, params)
             orders = [
                 [None if c is None else batch.physical(c) for c in (level.coefficient(y, 1), level.coefficient(y, 2))]
                 for y in (moved if op.outputs > 1 else (moved,))

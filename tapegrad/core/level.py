@@ -25,7 +25,8 @@ from .kinds import is_inexact
 from .op import TABLE, Op
 from .record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_place
 from .rules import arrays
-from .state import TRANSFORMING
+from .rules import bottom as bottom
+from .state import TRANSFORMING, is_recording
 from .tape import HEAVY, next_slot
 
 LEVEL: ContextVar[Level | None] = ContextVar("tapegrad_level", default=None)
@@ -55,6 +56,7 @@ class Level:
     """
 
     name = "transform"
+    heeds = False  # whether what is made under no_grad inside is constant; set only if recording was on when it was opened
     soft = False  # whether it records in the layer around it, and its tensors are plain ones once it is closed
 
     def __init__(self) -> None:
@@ -283,13 +285,6 @@ def raise_alias(t: Any) -> None:
     t._d, t._s, t._st = out._d, out._s, out._st
 
 
-def bottom(t: Any) -> Any:
-    """The array that holds a tensor's values: of a batched one, those of the whole batch."""
-    while type(t._st) is Lift:
-        t = t._st.lower
-    return t._d
-
-
 def depth_of(op: Op, tensors: Sequence[Any]) -> Level:
     """The highest level among operands, which runs the op."""
     top: Any = None
@@ -307,11 +302,12 @@ def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
         if not top.soft:
             raise errors.escaped(top.name)
         opened = [top.lower(t)[0] for t in tensors]
-        return op.call(opened, *params) if op.arity < 0 else op.call(*opened, *params)
+        return op.on(opened, params)
     pairs = [top.lower(t) for t in tensors]
+    cut = top.heeds and not is_recording()
     warnings = arrays.silence()
     try:
-        results = top.apply(op, [p[0] for p in pairs], [p[1] for p in pairs], params)
+        results = top.apply(op, [p[0] for p in pairs], [None if cut else p[1] for p in pairs], params)
     finally:
         arrays.unsilence(warnings)
     outs = tuple([top.lift(lower, payload) for lower, payload in results])

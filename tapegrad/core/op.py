@@ -201,6 +201,10 @@ class Op:
             frozenset([i for i, n in enumerate(arguments) if n in shapes]),
         )
 
+    def on(self, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """The recorded op on operands in a sequence, whether or not it takes them as one."""
+        return self.call(args, *params) if self.arity < 0 else self.call(*args, *params)
+
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.kind}>"
 

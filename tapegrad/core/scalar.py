@@ -15,7 +15,7 @@ from typing import Any
 
 from . import record, rules
 from .leaves import WATCHED_LEAVES
-from .op import PACKED, TABLE, Op
+from .op import BY_ID, TABLE, Op
 from .record import MARK, Box, Extra, getframe, recording, slow, user_place, wrap
 from .replay import HELD
 from .rules import Mode, add_recorded, arrays
@@ -207,13 +207,12 @@ def scalar(value: float, slot: int) -> Any:
 def array_of(t: Any) -> Any:
     """A scalar's array; makes an ordinary tensor of it."""
     a = arrays.as_array(FLOAT(t))
-    t.__class__ = record.Tensor
-    t._d = a
-    t._st = None
+    become_array(t, a)
     return a
 
 
 def become_array(t: Any, array: Any) -> None:
+    """Make an ordinary tensor of a scalar, with another array."""
     t.__class__ = record.Tensor
     t._d = array
     if t._st is PAYLOAD:
@@ -315,7 +314,7 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
             number = e[0]
             backward = BACKWARD.get(number)
             if backward is None:
-                if number % LAYOUTS != LAYOUT:
+                if BY_ID[number].scalar != number:
                     return None
                 backward = BACKWARD[number] = rules.PLAIN.backward_of(number)
             backward(e, s, g, cot, None, owned)
@@ -334,5 +333,4 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
     return g
 
 
-LAYOUTS, LAYOUT = 2 * PACKED, 3
 BACKWARD: dict[int, Any] = {}  # of the numbers of this layout

@@ -121,7 +121,7 @@ class Bind:
     def call(self, op: Op, args: list[Any], params: tuple[Any, ...]) -> Any:
         """The op on coefficients of one order."""
         if not self.raw:
-            return op.call(args, *params) if op.arity < 0 else op.call(*args, *params)
+            return op.on(args, params)
         if all([type(a) is float for a in args]):
             function = FUNCTIONS.get(op.name)
             if function is not None:
@@ -328,7 +328,6 @@ class Taylor(Level):
 
     Attributes:
         order: of the last coefficient.
-        heeds: whether recording was on when it was opened, so that no_grad inside makes constants.
     """
 
     name = "jet"
@@ -356,8 +355,6 @@ class Taylor(Level):
         return None if c is None else tensor_of(c)
 
     def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        if self.heeds and not is_recording():
-            payloads = [None] * len(payloads)
         raw = all([is_plain(t) for t in lowers]) and all([p is None or type_raw(p) for p in payloads])
         bind = Bind(self.order, raw, self.outer)
         args = [operand(t, p, raw, bind) for t, p in zip(lowers, payloads, strict=True)]
