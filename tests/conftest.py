@@ -24,3 +24,18 @@ def sealed():
         gc.collect()
         tape.sweep()
     assert len(tape) <= 10_000, f"{len(tape)} entries are still alive on the tape"
+
+
+@pytest.fixture
+def entries():
+    """Counts the entries on the tape beyond those that other tests left alive."""
+    gc.collect()
+    tape = tg.tape()
+    tape.sweep()
+    before = len(tape)
+
+    def count():
+        tape.sweep()
+        return len(tape) - before
+
+    return count
