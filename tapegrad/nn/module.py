@@ -30,6 +30,11 @@ def indented(text: str, by: int = 2) -> str:
     return text.replace("\n", "\n" + " " * by)
 
 
+def shown(module: Any, *names: str) -> str:
+    """Attributes of a module as its extra_repr: "kernel_size=2, stride=1"."""
+    return ", ".join(f"{name}={getattr(module, name)!r}" for name in names)
+
+
 class Hook(NamedTuple):
     """A forward (pre-)hook and how it is called."""
 
