@@ -50,7 +50,7 @@ MISSING = {
     **dict.fromkeys(
         ("gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"), RECURRENT
     ),
-    **dict.fromkeys(("from_file", "is_storage", "load", "save", "is_distributed"), MEMORY),
+    **dict.fromkeys(("from_file", "is_storage", "is_distributed"), MEMORY),
     "vmap": TRANSFORM,
 }  # fmt: skip
 MISSING_METHODS = {

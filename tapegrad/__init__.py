@@ -528,6 +528,8 @@ from .ops.statistics import (
     trapz,
 )
 from .printing import set_printoptions as set_printoptions
+from .serialization import load as load
+from .serialization import save as save
 from .tensor import FUNCTIONS_IN_PLACE as _FUNCTIONS_IN_PLACE
 from .tensor import (
     BFloat16Tensor,
@@ -569,8 +571,8 @@ def is_tensor(obj: object) -> _bool:
 
 
 def __getattr__(name: str) -> _types.ModuleType:
-    if name == "testing":  # for tests only: loaded on first use
-        return _importlib.import_module(".testing", __name__)
+    if name in ("distributions", "testing"):  # loaded on first use
+        return _importlib.import_module(f".{name}", __name__)
     if name.startswith(("quantize", "sparse_")):
         raise AttributeError(f"{name}: sparse and quantised tensors are out of tapegrad's scope, every tensor is dense.")
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")

@@ -103,7 +103,8 @@ def define(name: str, function: Any, indent: str, method: bool, prefix: str = ""
 
 def public_page() -> str:
     import tapegrad
-    import tapegrad.testing  # otherwise loaded on first use
+    import tapegrad.distributions  # these are otherwise loaded on first use
+    import tapegrad.testing
 
     modules, classes, values, functions = [], [], [], []
     for name in sorted(vars(tapegrad)):
@@ -128,7 +129,9 @@ def public_page() -> str:
 
 
 PUBLIC_MODULES = {
-    "autograd", "cuda", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "special", "testing", "utils",
+    "autograd", "cuda", "distributions", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "serialization",
+    "special", "testing",
+    "utils",
 }  # fmt: skip
 
 

@@ -470,16 +470,7 @@ class Tensor(Box, TableMethods):
 
     def to(self, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, **_: Any) -> Any:
         """In another dtype or on another device (a dtype, a device, or a tensor to follow); itself if nothing changes."""
-        for a in args:
-            if isinstance(a, Tensor):
-                dtype = a.dtype
-            elif isinstance(a, str | dtypes.device):
-                device = a
-            elif isinstance(a, dtypes.dtype | np.dtype):
-                dtype = a
-            elif a is not None and not isinstance(a, bool):
-                raise TypeError(f"to() received an invalid combination of arguments: {type(a).__name__}")
-        create.check_device(device)
+        dtype = destination(args, dtype, device)
         target = raw(self).dtype if dtype is None else dtypes.to_numpy(dtype)
         if target == self._d.dtype:
             return self.clone() if copy else self
@@ -1072,6 +1063,21 @@ def share_slot(t: Any, slot: int) -> None:
 def forget_leaf(slot: int, _: Any = None) -> None:
     leaves.LEAVES.pop(slot, None)
     leaves.WATCHED_LEAVES.discard(slot)
+
+
+def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
+    """The dtype that arguments of `to` name, or None; a device, a dtype or a tensor come first, flags last."""
+    for a in args:
+        if isinstance(a, Tensor):
+            dtype = a.dtype
+        elif isinstance(a, str | dtypes.device):
+            device = a
+        elif isinstance(a, dtypes.dtype | np.dtype):
+            dtype = a
+        elif a is not None and not isinstance(a, bool):
+            raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
+    create.check_device(device)
+    return dtype
 
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any]) -> Any:

@@ -24,7 +24,9 @@ LAYERS = [
     {"autograd"},
     {"nn"},
     {"optim"},
+    {"distributions"},
     {"utils"},
+    {"serialization"},
     {"testing"},
     {"custom"},
 ]

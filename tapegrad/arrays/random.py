@@ -14,6 +14,8 @@ Agreement with PyTorch
       where PyTorch uses the C library's, so the last bits can differ (2 units in the last place at most for
       ``normal`` with mean 0 and standard deviation 1). In narrower types, which are rounded from float64, the
       results are equal but for rare roundings.
+    * ``poisson``, ``standard_gamma``, ``dirichlet`` and ``binomial`` use the C library's functions in float64, as PyTorch
+      does: bit for bit on the same C library, up to the rounding of a sum in ``dirichlet``.
     * ``multinomial`` is equal, except for the order of exactly tied weights without replacement.
 
 Where PyTorch itself differs between machines
@@ -28,11 +30,13 @@ Arrays are filled in C order. PyTorch fills a non-contiguous tensor in the order
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 import operator
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +89,7 @@ _SIN = _float32(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 _COS = _float32(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
 _LN2_LOW, _LN2_HIGH = _float32(-2.12194440e-4, 0.693359375)
 _PI_4_PARTS = _float32(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+_THIRD, _SQUEEZE = _float32(1.0 / 3.0, 0.0331)  # as PyTorch's gamma numbers have them, in float64 too
 _SQRT_HALF_BITS = np.float32(math.sqrt(0.5)).view(np.int32)
 
 
@@ -233,6 +238,109 @@ def _check_bounds(low: int, high: int, dtype: np.dtype[Any]) -> None:
         return
     _check(smallest <= low <= largest, f"from is out of bounds for {dtype}")
     _check(smallest <= high - 1 <= largest, f"to - 1 is out of bounds for {dtype}")
+
+
+def _tiny(dtype: np.dtype[Any]) -> Any:
+    """The smallest normal number; of bfloat16 that of float32."""
+    return dtype.type(float(np.finfo(np.float32 if _is_bfloat16(dtype) else dtype).tiny))
+
+
+def _poisson(rate: float, uniform: Callable[[], float]) -> int:
+    if rate <= 0:
+        return 0
+    if rate < 10:
+        limit, count, product = math.exp(-rate), 0, uniform()
+        while product > limit:
+            count += 1
+            product *= uniform()
+        return count
+    root, log_rate = math.sqrt(rate), math.log(rate)
+    b = 0.931 + 2.53 * root
+    a = -0.059 + 0.02483 * b
+    inverse = 1.1239 + 1.1328 / (b - 3.4)
+    edge = 0.9277 - 3.6224 / (b - 2)
+    while True:
+        u, v = uniform() - 0.5, uniform()
+        distance = 0.5 - abs(u)
+        count = math.floor((2 * a / distance + b) * u + rate + 0.43)
+        if distance >= 0.07 and v <= edge:
+            return count
+        if count < 0 or (distance < 0.013 and v > distance):
+            continue
+        left = math.log(v) + math.log(inverse) - math.log(a / (distance * distance) + b)
+        if left <= -rate + count * log_rate - math.lgamma(count + 1):
+            return count
+
+
+def _gamma(shape: float, uniform: Callable[[], float], normal: Callable[[], float], rounded: Callable[[float], float]) -> float:
+    scale = 1.0
+    if shape < 1.0:
+        if shape == 0.0:
+            return 0.0
+        scale = (1.0 - uniform()) ** rounded(1.0 / shape)
+        shape = rounded(shape + 1.0)
+    d = rounded(shape - _THIRD)
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal()
+        y = 1.0 + c * x
+        if y <= 0.0:
+            continue
+        v = y * y * y
+        u, square = 1.0 - uniform(), x * x
+        if u < 1.0 - _SQUEEZE * square * square or math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)):
+            return scale * d * v
+
+
+def _binomial(n: float, p: float, uniform: Callable[[], float]) -> float:
+    if n <= 0.0 or p <= 0.0:
+        return 0.0
+    if p >= 1.0:
+        return n
+    if math.isnan(p) or math.isnan(n):
+        return math.nan
+    if p > 0.5:
+        return n - _binomial_below(n, 1.0 - p, uniform)
+    return _binomial_below(n, p, uniform)
+
+
+def _binomial_below(n: float, p: float, uniform: Callable[[], float]) -> float:
+    """Successes of n trials of a probability up to 1/2."""
+    if n * p < 10.0:
+        log, total, count = math.log1p(-p), 0.0, 0.0
+        while True:
+            u = uniform()
+            total += math.ceil(math.log(u) / log) if u else math.inf
+            if total > n:
+                return count
+            count += 1.0
+    deviation, ratio, m = math.sqrt(n * p * (1.0 - p)), p / (1.0 - p), math.floor((n + 1.0) * p)
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    edge, alpha = 0.92 - 4.2 / b, (2.83 + 5.1 / b) * deviation
+    while True:
+        u, v = uniform() - 0.5, uniform()
+        distance = 0.5 - abs(u)
+        k = math.floor((2.0 * a / distance + b) * u + n * p + 0.5) if distance else -1
+        if distance >= 0.07 and v <= edge:
+            return float(k)
+        if not 0 <= k <= n:
+            continue
+        bound = (m + 0.5) * math.log((m + 1.0) / (ratio * (n - m + 1.0)))
+        bound += (n + 1.0) * math.log((n - m + 1.0) / (n - k + 1.0))
+        bound += (k + 0.5) * math.log(ratio * (n - k + 1.0) / (k + 1.0))
+        bound += _stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(k) - _stirling_tail(n - k)
+        v *= alpha / (a / (distance * distance) + b)
+        if not v or math.log(v) <= bound:
+            return float(k)
+
+
+def _stirling_tail(k: float) -> float:
+    """log(k!) less Stirling's formula for it at k + 1/2: (k + 1/2)*log(k + 1) - (k + 1) + log(2*pi)/2."""
+    if k < 10:
+        return math.lgamma(k + 1.0) - ((k + 0.5) * math.log(k + 1.0) - (k + 1.0) + 0.5 * math.log(2.0 * math.pi))
+    square = (k + 1.0) ** 2
+    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / (k + 1.0)
 
 
 class Generator:
@@ -540,44 +648,96 @@ class Generator:
             ones = self._uniform32(p.size).reshape(p.shape) < p.astype(np.float32, copy=False)
         return ones.astype(dt if dtype is None else dtype, copy=False)
 
+    # Draws of which the number is known only as they are made: one element after the other, in float64.
+
+    @contextlib.contextmanager
+    def _serial(self, ahead: int) -> Iterator[Callable[[], float]]:
+        """A function that draws one float64 uniform; afterwards the stream goes on behind the last one it gave.
+
+        Args:
+            ahead: how many to draw at once, at first.
+        """
+        with self._lock:
+            state, used = self._stream.get_state(legacy=True), 0
+
+            def uniforms() -> Iterator[float]:
+                nonlocal used
+                for size in itertools.chain([ahead], itertools.repeat(4096)):
+                    for u in self._uniform64(size).tolist():
+                        used += 1
+                        yield u
+
+            try:
+                yield uniforms().__next__
+            finally:
+                self._stream.set_state(state)
+                self._words(2 * used)
+
+    def _normal(self, uniform: Callable[[], float]) -> float:
+        """A standard normal number, made in pairs as by `_paired_normals`."""
+        value = self._cached_normal
+        if value is not None:
+            self._cached_normal = None
+            return value
+        angle, radius = 2.0 * math.pi * uniform(), math.sqrt(-2.0 * math.log1p(-uniform()))
+        self._cached_normal = radius * math.sin(angle)
+        return radius * math.cos(angle)
+
     def poisson(self, rates: Array) -> Array:
         """Poisson numbers, as ``torch.poisson(rates)``: in the order of the rates, one after the other.
 
         Below a rate of 10 uniforms are multiplied until the product falls below exp(-rate) (Knuth); above, transformed
         rejection with squeeze (Hormann 1993). Both take float64 uniforms (experiment against PyTorch 2.13 CPU).
         """
-        flat = rates.astype(np.float64).ravel()
-        counts = np.array([self._poisson(rate) for rate in flat.tolist()], np.float64)
+        flat = rates.astype(np.float64).ravel().tolist()
+        with self._serial(4 * len(flat)) as uniform:
+            counts = np.array([_poisson(rate, uniform) for rate in flat], np.float64)
         return _cast(counts, _float_dtype(rates.dtype, "poisson")).reshape(rates.shape)
 
-    def _uniform(self) -> float:
-        return float(self._uniform64(1)[0])
+    def standard_gamma(self, shapes: Array) -> Array:
+        """Gamma numbers of rate 1 of these shapes, as ``torch._standard_gamma``: one after the other, in float64.
 
-    def _poisson(self, rate: float) -> int:
-        if rate <= 0:
-            return 0
-        if rate < 10:
-            limit, count, product = math.exp(-rate), 0, self._uniform()
-            while product > limit:
-                count += 1
-                product *= self._uniform()
-            return count
-        root, log_rate = math.sqrt(rate), math.log(rate)
-        b = 0.931 + 2.53 * root
-        a = -0.059 + 0.02483 * b
-        inverse = 1.1239 + 1.1328 / (b - 3.4)
-        edge = 0.9277 - 3.6224 / (b - 2)
-        while True:
-            u, v = self._uniform() - 0.5, self._uniform()
-            distance = 0.5 - abs(u)
-            count = math.floor((2 * a / distance + b) * u + rate + 0.43)
-            if distance >= 0.07 and v <= edge:
-                return count
-            if count < 0 or (distance < 0.013 and v > distance):
-                continue
-            left = math.log(v) + math.log(inverse) - math.log(a / (distance * distance) + b)
-            if left <= -rate + count * log_rate - math.lgamma(count + 1):
-                return count
+        The method of Marsaglia and Tsang (2000), on normal numbers made in pairs and float64 uniforms ``1 - u``; a shape
+        below 1 is raised by 1 and the number multiplied by ``(1 - u)**(1/shape)``, whose uniform is drawn first. What
+        comes of the shape alone is rounded to the dtype. The result is at least the smallest normal number of the dtype
+        (experiment against PyTorch 2.13 CPU).
+        """
+        dt = _float_dtype(shapes.dtype, "standard_gamma")
+        values = self._gammas(shapes, float if dt.itemsize == 8 else lambda x: float(np.float32(x)))
+        with np.errstate(under="ignore"):
+            return np.maximum(_cast(values, dt), _tiny(dt))
+
+    def _gammas(self, shapes: Array, rounded: Callable[[float], float]) -> Array:
+        flat = shapes.astype(np.float64).ravel().tolist()
+        with self._serial(4 * len(flat)) as uniform:
+            values = [_gamma(shape, uniform, lambda: self._normal(uniform), rounded) for shape in flat]
+        return np.array(values, np.float64).reshape(shapes.shape)
+
+    def dirichlet(self, shapes: Array) -> Array:
+        """Points of the simplex, as ``torch._sample_dirichlet``: gamma numbers over their sum along the last dimension.
+
+        All in float64, the quotient then kept between the smallest normal number of the dtype and the largest number
+        below 1 (experiment against PyTorch 2.13 CPU).
+        """
+        dt = _float_dtype(shapes.dtype, "dirichlet")
+        values = self._gammas(shapes, float)
+        with np.errstate(invalid="ignore", under="ignore"):
+            values = _cast(values / values.sum(-1, keepdims=True), dt)
+        below = dt.type(1.0 - 2.0 ** -_significand_bits(dt))
+        return np.minimum(np.maximum(values, _tiny(dt)), below)
+
+    def binomial(self, counts: Array, probabilities: Array) -> Array:
+        """Numbers of successes, as ``torch.binomial(counts, probabilities)``, one after the other, in float64.
+
+        Of n trials of probability p <= 1/2, where n*p < 10: the number of geometric numbers ``ceil(log(u)/log1p(-p))``
+        whose sum stays within n; else transformed rejection (Hormann 1993, BTRS). Above 1/2 the failures are counted
+        (experiment against PyTorch 2.13 CPU).
+        """
+        dt = _float_dtype(counts.dtype, "binomial")
+        pairs = zip(*(v.astype(np.float64).ravel().tolist() for v in (counts, probabilities)), strict=True)
+        with self._serial(4 * counts.size) as uniform:
+            values = np.array([_binomial(n, p, uniform) for n, p in pairs], np.float64)
+        return _cast(values, dt).reshape(counts.shape)
 
     def randint(self, shape: Shape, dtype: npt.DTypeLike, low: int, high: int) -> Array:
         """Integers in [low, high), as ``torch.randint`` and ``Tensor.random_(low, high)``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -218,15 +219,20 @@ def _saved(node: Node, which: int) -> Any:
 
 
 class Handle:
-    """What registering a hook returns: `remove()` takes the hook away; usable as a context manager."""
+    """What registering a hook returns: `remove()` takes the hook away; usable as a context manager.
 
-    __slots__ = ("_hooks", "_id")
+    Attributes:
+        id: the key of the hook among the hooks, a number that no other hook has.
+    """
 
-    def __init__(self, hooks: dict[int, Any], key: int) -> None:
-        self._hooks, self._id = hooks, key
+    __slots__ = ("_hooks", "_marks", "id")
+
+    def __init__(self, hooks: dict[int, Any], key: int, marks: tuple[dict[int, bool], ...] = ()) -> None:
+        self._hooks, self.id, self._marks = hooks, key, marks
 
     def remove(self) -> None:
-        self._hooks.pop(self._id, None)
+        for table in (self._hooks, *self._marks):
+            table.pop(self.id, None)
 
     def __enter__(self) -> Handle:
         return self
@@ -235,10 +241,16 @@ class Handle:
         self.remove()
 
 
-def hook_into(hooks: dict[int, Any], hook: Any) -> Handle:
-    key = max(hooks, default=0) + 1
+HOOK_IDS = itertools.count(1)
+
+
+def hook_into(hooks: dict[int, Any], hook: Any, *marks: dict[int, bool]) -> Handle:
+    """Add a hook; `marks` are tables in which its key stands for as long as it does among the hooks."""
+    key = next(HOOK_IDS)
     hooks[key] = hook
-    return Handle(hooks, key)
+    for table in marks:
+        table[key] = True
+    return Handle(hooks, key, marks)
 
 
 def watch(t: Any) -> None:

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops import elementwise
+from ..core.warning import warn
+from ..ops import create, elementwise
+from ..tensor import Parameter
 from . import functional as F
+from . import init
 from .module import Module
+from .settings import Functional, settings
 
 
-class InPlace(Module):
-    """Base of activations with an `inplace` setting."""
+class Activation(Functional):
+    """Base of activations: a function of one input."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return self._of(input)
 
     def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+        kept = [(name, getattr(self, name)) for name in self._settings]
+        return ", ".join(f"{name}={value!r}" for name, value in kept if name != "inplace" or value)
+
+
+class InPlace(Activation):
+    """Base of activations whose only setting is whether the result is written into the input."""
+
+    @settings
+    def __init__(self, inplace: bool = False) -> None: ...
+
+
+class Unshown(InPlace):
+    """Base of those that do not print it."""
+
+    def extra_repr(self) -> str:
+        return ""
 
 
 class ReLU(InPlace):
@@ -28,103 +47,96 @@ class ReLU(InPlace):
         return F.relu(input, True) if self.inplace else elementwise.relu(input)
 
 
-class SiLU(InPlace):
+class SiLU(InPlace, function=F.silu):
     """input * sigmoid(input), of any shape."""
 
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.silu(input, self.inplace)
 
-
-class LeakyReLU(InPlace):
-    """input where positive, else negative_slope * input, of any shape."""
-
-    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        super().__init__(inplace)
-        self.negative_slope = negative_slope
-
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}{', inplace=True' if self.inplace else ''}"
-
-
-class ELU(InPlace):
-    """input where positive, else alpha * (exp(input) - 1), of any shape."""
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__(inplace)
-        self.alpha = alpha
-
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.elu(input, self.alpha, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
-
-
-class Mish(InPlace):
+class Mish(InPlace, function=F.mish):
     """input * tanh(softplus(input)), of any shape."""
 
+
+class SELU(InPlace, function=F.selu):
+    """elu with the alpha and scale that keep normal inputs normal (Klambauer et al. 2017), of any shape."""
+
+
+class Hardsigmoid(Unshown, function=F.hardsigmoid):
+    """relu6(input + 3) / 6, of any shape."""
+
+
+class Hardswish(Unshown, function=F.hardswish):
+    """input * relu6(input + 3) / 6, of any shape."""
+
+
+class LeakyReLU(Activation, function=F.leaky_relu):
+    """input where positive, else negative_slope * input, of any shape."""
+
+    @settings
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None: ...
+
+
+class ELU(Activation, function=F.elu):
+    """input where positive, else alpha * (exp(input) - 1), of any shape."""
+
+    @settings
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None: ...
+
+
+class CELU(Activation, function=F.celu):
+    """input where positive, else alpha * (exp(input / alpha) - 1), of any shape."""
+
+    @settings
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None: ...
+
+
+class Threshold(Activation, function=F.threshold):
+    """input where it is above threshold, else value, of any shape."""
+
+    @settings
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None: ...
+
+
+class RReLU(Activation, function=F.rrelu):
+    """input where positive, else input times a slope: drawn from [lower, upper) in training, else their middle."""
+
+    @settings
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None: ...
+
     def forward(self, input: Any) -> Any:
         """Any shape to the same shape."""
-        return F.mish(input, self.inplace)
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-class Hardtanh(InPlace):
-    """input limited to [min_val, max_val], of any shape; min_value and max_value are PyTorch's old names."""
+class Hardtanh(Activation, function=F.hardtanh):
+    """input limited to [min_val, max_val], of any shape; min_value and max_value are PyTorch's old names.
 
+    Raises:
+        AssertionError: unless max_val is greater than min_val.
+    """
+
+    @settings
     def __init__(
         self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None,
         max_value: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(inplace)
-        self.min_val = min_val if min_value is None else min_value
-        self.max_val = max_val if max_value is None else max_value
-
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"min_val={self.min_val}, max_val={self.max_val}{', inplace=True' if self.inplace else ''}"
+        for old, new, value in (("min_value", "min_val", min_value), ("max_value", "max_val", max_value)):
+            if value is not None:
+                warn(f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning)
+                setattr(self, new, value)
+        if self.max_val <= self.min_val:
+            raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
 
-class Softsign(Module):
-    """input / (1 + |input|), of any shape."""
+class ReLU6(Hardtanh):
+    """input limited to [0, 6], of any shape."""
 
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.softsign(input)
-
-
-class Tanhshrink(Module):
-    """input - tanh(input), of any shape."""
-
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.tanhshrink(input)
-
-
-class GELU(Module):
-    """input times the normal distribution function, of any shape; approximate="tanh" takes the tanh form."""
-
-    def __init__(self, approximate: str = "none") -> None:
-        super().__init__()
-        self.approximate = approximate
-
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return elementwise.gelu(input, self.approximate)
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
-        return f"approximate={self.approximate!r}"
+        return "inplace=True" if self.inplace else ""
 
 
-class Sigmoid(Module):
+class Sigmoid(Activation):
     """1 / (1 + exp(-input)), of any shape."""
 
     def forward(self, input: Any) -> Any:
@@ -132,7 +144,7 @@ class Sigmoid(Module):
         return elementwise.sigmoid(input)
 
 
-class Tanh(Module):
+class Tanh(Activation):
     """Hyperbolic tangent, of any shape."""
 
     def forward(self, input: Any) -> Any:
@@ -140,50 +152,119 @@ class Tanh(Module):
         return elementwise.tanh(input)
 
 
-class Softplus(Module):
+class LogSigmoid(Activation, function=F.logsigmoid):
+    """log(sigmoid(input)) without overflow, of any shape."""
+
+
+class Softsign(Activation, function=F.softsign):
+    """input / (1 + |input|), of any shape."""
+
+
+class Tanhshrink(Activation, function=F.tanhshrink):
+    """input - tanh(input), of any shape."""
+
+
+class GELU(Activation):
+    """input times the normal distribution function, of any shape; approximate="tanh" takes the tanh form."""
+
+    @settings
+    def __init__(self, approximate: str = "none") -> None: ...
+
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return elementwise.gelu(input, self.approximate)
+
+
+class Softplus(Activation):
     """log(1 + exp(beta * input)) / beta of any shape; the identity where beta * input > threshold."""
 
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        super().__init__()
-        self.beta, self.threshold = beta, threshold
+    @settings
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None: ...
 
     def forward(self, input: Any) -> Any:
         """Any shape to the same shape."""
         return elementwise.softplus(input, self.beta, self.threshold)
 
+
+class Shrink(Activation):
+    """Base of the shrinkages, which are 0 in [-lambd, lambd]."""
+
+    @settings
+    def __init__(self, lambd: float = 0.5) -> None: ...
+
     def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
+        return str(self.lambd)
 
 
-class Softmax(Module):
+class Hardshrink(Shrink, function=F.hardshrink):
+    """input where it is outside [-lambd, lambd], else 0, of any shape."""
+
+
+class Softshrink(Shrink, function=F.softshrink):
+    """input moved by lambd towards 0, and 0 in [-lambd, lambd], of any shape."""
+
+
+class GLU(Activation, function=F.glu):
+    """First half of the input along dim times the sigmoid of the second: (..., 2n, ...) to (..., n, ...)."""
+
+    @settings
+    def __init__(self, dim: int = -1) -> None: ...
+
+
+class PReLU(Module):
+    """input where positive, else weight * input, of any shape.
+
+    Args:
+        num_parameters: 1, or one for each channel (dimension 1).
+        init: value of the weight at the start.
+    """
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(create.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The weight as at the start."""
+        init.constant_(self.weight, self.init)
+
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class Along(Activation):
+    """Base of activations along a dimension."""
+
+    @settings
+    def __init__(self, dim: int | None = None) -> None: ...
+
+
+class Softmax(Along, function=F.softmax):
     """exp(input) / sum(exp(input)) along dim, of any shape."""
 
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
 
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.softmax(input, self.dim)
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
-
-
-class Softmin(Softmax):
+class Softmin(Along, function=F.softmin):
     """softmax of -input along dim, of any shape."""
 
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.softmin(input, self.dim)
 
-
-class LogSoftmax(Softmax):
+class LogSoftmax(Along, function=F.log_softmax):
     """log(softmax(input)) along dim, of any shape."""
 
-    def forward(self, input: Any) -> Any:
-        """Any shape to the same shape."""
-        return F.log_softmax(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+class Softmax2d(Activation):
+    """softmax over the channels of (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: for an input of another rank.
+    """
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, H, W) or (C, H, W) to the same shape."""
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3)

@@ -1,19 +1,21 @@
-"""Dropout."""
+"""Layers that set elements, or whole channels, to 0 at random while training."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from . import functional as F
-from .module import Module
+from .module import Module, shown
 
 
-class Dropout(Module):
-    """In training mode, elements set to 0 with probability p and the others divided by 1 - p; any shape.
+class _DropoutNd(Module):
+    """Base of the dropouts: in training mode at random with probability p, in evaluation mode the input itself.
 
     Raises:
         ValueError: for a p outside [0, 1].
     """
+
+    _op: Any
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -22,8 +24,58 @@ class Dropout(Module):
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Any) -> Any:
-        """Any shape to the same shape; the input itself in evaluation mode."""
-        return F.dropout(input, self.p, self.training, self.inplace)
+        """Any shape that the class names to the same shape; the input itself in evaluation mode."""
+        return self._op(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+        return shown(self, "p", "inplace")
+
+
+class Dropout(_DropoutNd):
+    """In training mode, elements set to 0 with probability p and the others divided by 1 - p; any shape.
+
+    Args:
+        p: the probability.
+        inplace: change the input itself.
+
+    Raises:
+        ValueError: for a p outside [0, 1].
+    """
+
+    _op = staticmethod(F.dropout)
+
+
+class Dropout1d(_DropoutNd):
+    """Whole channels of (N, C, L) or (C, L) set to 0, the others divided by 1 - p; arguments as Dropout."""
+
+    _op = staticmethod(F.dropout1d)
+
+
+class Dropout2d(_DropoutNd):
+    """Whole channels of (N, C, H, W) set to 0, the others divided by 1 - p; arguments as Dropout.
+
+    A 3-D input counts as (N, C, L), with a warning, as in PyTorch.
+    """
+
+    _op = staticmethod(F.dropout2d)
+
+
+class Dropout3d(_DropoutNd):
+    """Whole channels of (N, C, D, H, W) or (C, D, H, W) set to 0, the others divided by 1 - p; arguments as Dropout."""
+
+    _op = staticmethod(F.dropout3d)
+
+
+class AlphaDropout(_DropoutNd):
+    """Elements set to selu(-inf), then all scaled and shifted to keep mean and variance; arguments as Dropout.
+
+    For networks of SELU (Klambauer et al., 2017).
+    """
+
+    _op = staticmethod(F.alpha_dropout)
+
+
+class FeatureAlphaDropout(_DropoutNd):
+    """AlphaDropout of whole channels (dimension 1); arguments as Dropout."""
+
+    _op = staticmethod(F.feature_alpha_dropout)

@@ -1,14 +1,29 @@
-"""Affine layers and plain reshaping."""
+"""Affine and bilinear layers."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
-from ..ops import create, linalg, shape
+from ..ops import attention, create, linalg
 from ..tensor import Parameter
 from . import init
-from .module import Module
+from .module import Module, shown
+
+
+def repeated(value: Any, count: int) -> tuple[Any, ...]:
+    """A value for each of several dimensions: a sequence as it is, anything else repeated."""
+    return tuple(value) if isinstance(value, Iterable) else (value,) * count
+
+
+def affine(module: Any) -> Any:
+    """A layer's weight and bias."""
+    own = module._parameters
+    try:
+        return own["weight"], own["bias"]
+    except KeyError:  # something else took a parameter's place, as a parametrisation does
+        return module.weight, module.bias
 
 
 class Identity(Module):
@@ -56,27 +71,53 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Any:
         """(..., in_features) to (..., out_features)."""
-        own = self._parameters
-        try:
-            weight, bias = own["weight"], own["bias"]
-        except KeyError:  # something else took the parameter's place, as a parametrisation does
-            weight, bias = self.weight, self.bias
-        return linalg.linear(input, weight, bias)
+        return linalg.linear(input, *affine(self))
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        return f"{shown(self, 'in_features', 'out_features')}, bias={self.bias is not None}"
 
 
-class Flatten(Module):
-    """Dimensions start_dim to end_dim merged into one."""
+class Bilinear(Module):
+    """input1 @ weight[k] @ input2 + bias[k] for each output k.
 
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+    Args:
+        in1_features, in2_features: sizes of the last dimensions of the inputs.
+        out_features: size of the last dimension of the output.
+        bias: whether a bias is added.
+
+    Attributes:
+        weight: (out_features, in1_features, in2_features), initialised uniformly on +-1 / sqrt(in1_features).
+        bias: (out_features,), initialised likewise; None without bias.
+
+    Raises:
+        ValueError: for an in1_features that is not positive.
+    """
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.start_dim, self.end_dim = start_dim, end_dim
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = Parameter(create.empty(out_features, in1_features, in2_features, dtype=dtype, device=device))
+        if bias:
+            self.bias = Parameter(create.empty(out_features, dtype=dtype, device=device))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
 
-    def forward(self, input: Any) -> Any:
-        """(N, ...) to (N, product of ...) by default."""
-        return shape.flatten(input, self.start_dim, self.end_dim)
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Any, input2: Any) -> Any:
+        """(..., in1_features) and (..., in2_features) to (..., out_features)."""
+        return attention.bilinear(input1, input2, *affine(self))
 
     def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+        return f"{shown(self, 'in1_features', 'in2_features', 'out_features')}, bias={self.bias is not None}"

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+from ..core.warning import warn
 from ..ops.loss import legacy_reduction
 from ..tensor import Tensor
 from . import functional as F
-from .module import Module
+from .distance import PairwiseDistance
+from .linear import Linear
+from .settings import Functional, settings
+
+BUFFERS = ("weight", "pos_weight")
 
 
-class Loss(Module):
+class Loss(Functional):
     """Base of losses: how the losses of the elements are reduced.
 
     Args:
@@ -21,95 +28,151 @@ class Loss(Module):
         TypeError: if a tensor is given: the constructor takes settings, the call takes the tensors.
     """
 
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__()
-        if any(isinstance(a, Tensor) for a in (size_average, reduce, reduction)):
+    @settings
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None: ...
+
+    def _keep(self, values: dict[str, Any]) -> None:
+        if any([isinstance(v, Tensor) for name, v in values.items() if name not in BUFFERS]):
             name = type(self).__name__
             raise TypeError(f"{name}() takes settings, not tensors: the loss of two tensors is nn.{name}()(input, target)")
-        if size_average is not None or reduce is not None:
-            reduction = legacy_reduction(size_average, reduce)
-        self.reduction = reduction
+        old = values.pop("size_average", None), values.pop("reduce", None)
+        if old != (None, None):
+            values["reduction"] = legacy_reduction(*old)
+        for name in [name for name in BUFFERS if name in values]:
+            self.register_buffer(name, values.pop(name))
+        super()._keep(values)
 
 
 class WeightedLoss(Loss):
     """Base of losses with a weight, kept as a buffer."""
 
-    def __init__(self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
+    @settings
+    def __init__(
+        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None: ...
 
 
-class L1Loss(Loss):
+class OfTarget(Functional):
+    """Base of losses of an input and a target."""
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
+        return self._of(input, target)
+
+
+class OfLabels(Functional):
+    """Base of losses of scores and class indices."""
+
+    def forward(self, input: Any, target: Any) -> Any:
+        """(N, C) or (C,) and int64 (N,) or () to a 0-dim tensor, or with "none" to the target's shape."""
+        return self._of(input, target)
+
+
+class OfTwo(Functional):
+    """Base of losses of two inputs and a target of 1 and -1."""
+
+    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+        """Two tensors of one shape, and a target, to a 0-dim tensor, or with "none" to the target's shape."""
+        return self._of(input1, input2, target)
+
+
+class OfTriplet(Functional):
+    """Base of losses of an anchor, what is to be near it and what is to be far."""
+
+    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+        """Three tensors of shape (N, D) or (D,) to a 0-dim tensor, or with "none" to (N,) or ()."""
+        return self._of(anchor, positive, negative)
+
+    def _check_margin(self) -> None:
+        if self.margin <= 0:
+            raise ValueError(f"{type(self).__name__}: expected margin to be greater than 0, got {self.margin} instead")
+
+
+# ------------------------------------------------------------------------------------------------------- of elements
+
+
+class L1Loss(OfTarget, Loss, function=F.l1_loss):
     """|input - target|, its mean, sum, or ("none") each."""
 
-    def forward(self, input: Any, target: Any) -> Any:
-        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return F.l1_loss(input, target, reduction=self.reduction)
 
-
-class MSELoss(Loss):
+class MSELoss(OfTarget, Loss, function=F.mse_loss):
     """(input - target)**2, its mean, sum, or ("none") each."""
 
-    def forward(self, input: Any, target: Any) -> Any:
-        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return F.mse_loss(input, target, reduction=self.reduction)
 
-
-class SmoothL1Loss(Loss):
+class SmoothL1Loss(OfTarget, Loss, function=F.smooth_l1_loss):
     """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2."""
 
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.beta = beta
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+    @settings
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> None: ...
 
 
-class HuberLoss(Loss):
+class HuberLoss(OfTarget, Loss, function=F.huber_loss):
     """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2)."""
 
+    @settings
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction=reduction)
-        self.delta = delta
+        if not isinstance(delta, float | int):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
 
-    def forward(self, input: Any, target: Any) -> Any:
+
+class PoissonNLLLoss(Loss, function=F.poisson_nll_loss):
+    """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input.
+
+    Args:
+        log_input: whether the input is the logarithm of the rate.
+        full: add Stirling's approximation of log(target!), for targets above 1.
+        eps: added to the rate before its logarithm is taken.
+    """
+
+    @settings
+    def __init__(
+        self, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
+        reduce: Any = None, reduction: str = "mean",
+    ) -> None: ...  # fmt: skip
+
+    def forward(self, log_input: Any, target: Any) -> Any:
         """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return F.huber_loss(input, target, self.reduction, self.delta)
+        return self._of(log_input, target)
 
 
-class KLDivLoss(Loss):
+class GaussianNLLLoss(Loss, function=F.gaussian_nll_loss):
+    """Negative log likelihood of target under a normal distribution of mean input and variance var.
+
+    Args:
+        full: add the constant log(2 pi) / 2.
+        eps: smallest variance that counts.
+    """
+
+    @settings
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None: ...
+
+    def forward(self, input: Any, target: Any, var: Any) -> Any:
+        """Two tensors of one shape and a variance: a number, of that shape, or of that without the last size."""
+        return self._of(input, target, var)
+
+
+class KLDivLoss(OfTarget, Loss, function=F.kl_div):
     """target * (log(target) - input), for input of log probabilities; "batchmean" gives the divergence.
 
     Args:
         log_target: whether target holds log probabilities, too.
     """
 
+    @settings
     def __init__(
         self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.log_target = log_target
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+    ) -> None: ...
 
 
-class BCELoss(WeightedLoss):
+class BCELoss(OfTarget, WeightedLoss, function=F.binary_cross_entropy):
     """Cross entropy of targets in [0, 1] against probabilities.
 
     Args:
         weight: factor of each element's loss, broadcast.
     """
 
-    def forward(self, input: Any, target: Any) -> Any:
-        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
-
-class BCEWithLogitsLoss(WeightedLoss):
+class BCEWithLogitsLoss(OfTarget, Loss, function=F.binary_cross_entropy_with_logits):
     """Cross entropy of targets in [0, 1] against sigmoid(input).
 
     Args:
@@ -117,21 +180,30 @@ class BCEWithLogitsLoss(WeightedLoss):
         pos_weight: factor of the positive part, broadcast.
     """
 
+    @settings
     def __init__(
         self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
         pos_weight: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(weight, size_average, reduce, reduction)
-        self.register_buffer("pos_weight", pos_weight)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return F.binary_cross_entropy_with_logits(
-            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
-        )
+    ) -> None: ...  # fmt: skip
 
 
-class NLLLoss(WeightedLoss):
+class SoftMarginLoss(OfTarget, Loss, function=F.soft_margin_loss):
+    """log(1 + exp(-target * input)) for targets 1 and -1."""
+
+
+class HingeEmbeddingLoss(OfTarget, Loss, function=F.hinge_embedding_loss):
+    """input where target is 1, max(0, margin - input) where it is -1."""
+
+    @settings
+    def __init__(
+        self, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None: ...
+
+
+# -------------------------------------------------------------------------------------------------------- of classes
+
+
+class NLLLoss(OfLabels, WeightedLoss, function=F.nll_loss):
     """-input at the target class, for input of log probabilities.
 
     Args:
@@ -139,20 +211,23 @@ class NLLLoss(WeightedLoss):
         ignore_index: targets of this value do not count.
     """
 
+    @settings
     def __init__(
         self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
         reduction: str = "mean",
-    ) -> None:  # fmt: skip
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
-
-    def forward(self, input: Any, target: Any) -> Any:
-        """(N, C, ...) and int64 (N, ...) to a 0-dim tensor, or with "none" to (N, ...)."""
-        return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+    ) -> None: ...  # fmt: skip
 
 
-class CrossEntropyLoss(WeightedLoss):
-    """NLLLoss of log_softmax(input), for input of unnormalised log probabilities.
+class NLLLoss2d(NLLLoss):
+    """NLLLoss, under PyTorch's old name of it for images."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement", FutureWarning)
+        super().__init__(*args, **kwargs)
+
+
+class CrossEntropyLoss(OfLabels, WeightedLoss, function=F.cross_entropy):
+    """NLLLoss of log_softmax(input), for input of unnormalised log probabilities; the target may be probabilities, too.
 
     Args:
         weight: (C,), factor of each class.
@@ -160,16 +235,172 @@ class CrossEntropyLoss(WeightedLoss):
         label_smoothing: share of the uniform distribution mixed into the target, in [0, 1].
     """
 
+    @settings
     def __init__(
         self, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
         reduction: str = "mean", label_smoothing: float = 0.0,
+    ) -> None: ...  # fmt: skip
+
+
+class LinearCrossEntropyLoss(WeightedLoss):
+    """CrossEntropyLoss of a linear layer's output.
+
+    Args:
+        in_features: size of the input's last dimension.
+        num_classes: number of classes C.
+        out_features: sizes of a loss of several dimensions.
+        bias: whether the linear layer has a bias.
+        weight: (C,), factor of each class.
+        ignore_index: class indices of this value do not count.
+        label_smoothing: share of the uniform distribution mixed into the target, in [0, 1].
+        options: how PyTorch splits the work; of no effect.
+
+    Raises:
+        RuntimeError: for a weight of another size or a label_smoothing outside [0, 1].
+    """
+
+    def __init__(
+        self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
+        device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Any = None,
+        ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0.0 <= label_smoothing <= 1.0:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes, self.out_features = num_classes, out_features
+        self.ignore_index, self.label_smoothing, self.options = ignore_index, label_smoothing, options
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
     def forward(self, input: Any, target: Any) -> Any:
-        """(N, C, ...) and class indices (N, ...), or probabilities (N, C, ...), to a 0-dim tensor or (N, ...)."""
-        return F.cross_entropy(
-            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
+        """(N, in_features) and what CrossEntropyLoss takes of an output (N, C, *out_features)."""
+        linear, sizes = self.linear, (self.num_classes, *self.out_features)
+        return F.linear_cross_entropy(
+            input, linear.weight.reshape(*sizes, linear.in_features), target, weight=self.weight,
+            linear_bias=None if linear.bias is None else linear.bias.reshape(*sizes), reduction=self.reduction,
+            ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options,
         )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        names = ("num_classes", "out_features", "bias", "reduction", "ignore_index", "label_smoothing", "options")
+        values = {**self.__dict__, "bias": self.linear.bias is not None}
+        return f"in_features={self.linear.in_features}, " + ", ".join([f"{name}={values[name]}" for name in names])
+
+
+class MultiMarginLoss(OfLabels, WeightedLoss, function=F.multi_margin_loss):
+    """Mean over the other classes of max(0, margin - input at the target + input at the class)**p.
+
+    Args:
+        p: 1 or 2.
+        weight: (C,), factor of each class.
+
+    Raises:
+        ValueError: for another p, or a weight that is not 1-D.
+    """
+
+    @settings
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None, reduce: Any = None,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        if p not in (1, 2):
+            raise ValueError("only p == 1 and p == 2 supported")
+        if weight is not None and weight.dim() != 1:
+            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
+
+
+class MultiLabelMarginLoss(OfLabels, Loss, function=F.multilabel_margin_loss):
+    """Mean over classes of the sum over target classes of max(0, 1 - input at the target + input at the class).
+
+    The targets of a row are the class indices before its first negative one.
+    """
+
+
+class MultiLabelSoftMarginLoss(OfTarget, WeightedLoss, function=F.multilabel_soft_margin_loss):
+    """Mean over classes of the cross entropy of targets in [0, 1] against sigmoid(input).
+
+    Args:
+        weight: (C,), factor of each class.
+    """
+
+
+# ------------------------------------------------------------------------------------------------------ of embeddings
+
+
+class CosineEmbeddingLoss(OfTwo, Loss, function=F.cosine_embedding_loss):
+    """1 - cos(input1, input2) where target is 1, max(0, cos(input1, input2) - margin) where it is -1."""
+
+    @settings
+    def __init__(
+        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None: ...
+
+
+class MarginRankingLoss(OfTwo, Loss, function=F.margin_ranking_loss):
+    """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1."""
+
+    @settings
+    def __init__(
+        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None: ...
+
+
+class TripletMarginLoss(OfTriplet, Loss, function=F.triplet_margin_loss):
+    """max(0, margin + distance(anchor, positive) - distance(anchor, negative)), the distance a p-norm.
+
+    Args:
+        eps: added to the differences.
+        swap: take the distance of positive and negative if it is smaller than that of anchor and negative.
+
+    Raises:
+        ValueError: for a margin that is not positive.
+    """
+
+    @settings
+    def __init__(
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average: Any = None,
+        reduce: Any = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        self._check_margin()
+
+
+class TripletMarginWithDistanceLoss(OfTriplet, Loss, function=F.triplet_margin_with_distance_loss):
+    """TripletMarginLoss with a distance of one's own.
+
+    Args:
+        distance_function: of two tensors; None: PairwiseDistance().
+        swap: take the distance of positive and negative if it is smaller than that of anchor and negative.
+
+    Raises:
+        ValueError: for a margin that is not positive.
+    """
+
+    @settings
+    def __init__(
+        self, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0, swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        self._check_margin()
+        if distance_function is None:
+            self.distance_function: Callable[[Any, Any], Any] = PairwiseDistance()
+
+
+# ------------------------------------------------------------------------------------------------------- of sequences
+
+
+class CTCLoss(Loss, function=F.ctc_loss):
+    """Connectionist temporal classification: negative log likelihood of label sequences (Graves et al. 2006).
+
+    Args:
+        blank: index of the blank class.
+        reduction: "mean" (each loss over its target's length, then the mean), "sum" or "none".
+        zero_infinity: losses that are infinite (the target is too long) become 0, and so do their gradients.
+    """
+
+    @settings
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None: ...
+
+    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+        """(T, N, C) or (T, C), targets (N, S) or in one dimension, lengths (N,), to a 0-dim tensor, or (N,)."""
+        return self._of(log_probs, targets, input_lengths, target_lengths)

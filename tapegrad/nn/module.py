@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+import pathlib
+import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from .. import errors
 from ..arrays import dtypes
 from ..core.modes import no_grad
-from ..core.node import Handle, hook_into
+from ..core.node import Handle
+from ..core.record import wrap
 from ..ops import create
-from ..tensor import Parameter, Tensor, raw
+from ..tensor import Parameter, Tensor, destination, raw
+from . import hooks
+from .hooks import (
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from .parameter import Buffer, is_lazy
+
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]  # fmt: skip
 
 M = TypeVar("M", bound="Module")
+T_destination = TypeVar("T_destination", bound=dict[str, Any])
+EVERYWHERE = hooks.EVERYWHERE
+PACKAGE = str(pathlib.Path(errors.__file__).parent)
 
 
 def typename(value: Any) -> str:
@@ -33,14 +66,6 @@ def indented(text: str, by: int = 2) -> str:
 def shown(module: Any, *names: str) -> str:
     """Attributes of a module as its extra_repr: "kernel_size=2, stride=1"."""
     return ", ".join(f"{name}={getattr(module, name)!r}" for name in names)
-
-
-class Hook(NamedTuple):
-    """A forward (pre-)hook and how it is called."""
-
-    function: Callable[..., Any]
-    with_kwargs: bool
-    always_call: bool = False
 
 
 class IncompatibleKeys(NamedTuple):
@@ -66,67 +91,51 @@ class Module:
     """
 
     training: bool
+    call_super_init = False
+    dump_patches = False
+    T_destination = T_destination
     _version = 1
+    _hooked = False  # whether there may be hooks around calls
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     _modules: dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if kwargs:
-            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
-        if args:
-            raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given")
+        if not self.call_super_init:
+            name = f"{type(self).__name__}.__init__()"
+            if kwargs:
+                raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
+            if args:
+                raise TypeError(f"{name} takes 1 positional argument but {len(args) + 1} were given")
         self.__dict__.update(
-            training=True, _parameters={}, _buffers={}, _modules={}, _non_persistent_buffers_set=set(),
-            _forward_hooks={}, _forward_pre_hooks={},
-        )  # fmt: skip
+            hooks.tables(), training=True, _parameters={}, _buffers={}, _modules={}, _non_persistent_buffers_set=set()
+        )
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a pickled state, also one of a version that knew fewer hooks."""
+        self.__dict__.update({**hooks.tables(), "_non_persistent_buffers_set": set(), **state})
 
     # --------------------------------------------------------------------------------------------------------- calling
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The computation; a subclass defines it."""
+    def forward(self, *input: Any) -> Any:
+        """The computation; a subclass defines it, with any arguments."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._forward_hooks or self._forward_pre_hooks:
-            return self._call_with_hooks(args, kwargs)
-        return self.forward(*args, **kwargs)
-
-    def _call_with_hooks(self, args: Any, kwargs: Any) -> Any:
-        for hook in list(self._forward_pre_hooks.values()):
-            args, kwargs = self._run_pre_hook(hook, args, kwargs)
-        hooks = list(self._forward_hooks.values())
-        done = 0
-        result = None
         try:
-            result = self.forward(*args, **kwargs)
-            for hook in hooks:
-                done += 1
-                result = self._run_hook(hook, args, kwargs, result)
-        except Exception:
-            for hook in hooks[done:]:
-                if hook.always_call:
-                    result = self._run_hook(hook, args, kwargs, result)
+            if self._hooked or EVERYWHERE["_hooked"]:
+                return hooks.call(self, args, kwargs)
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            locate(error, self, args, kwargs)
             raise
-        return result
 
-    def _run_pre_hook(self, hook: Hook, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        if not hook.with_kwargs:
-            changed = hook.function(self, args)
-            if changed is None:
-                return args, kwargs
-            return changed if isinstance(changed, tuple) else (changed,), kwargs
-        changed = hook.function(self, args, kwargs)
-        if changed is None:
-            return args, kwargs
-        if isinstance(changed, tuple) and len(changed) == 2:
-            return changed
-        raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+    _call_impl = __call__
 
-    def _run_hook(self, hook: Hook, args: Any, kwargs: Any, result: Any) -> Any:
-        given = (args, kwargs, result) if hook.with_kwargs else (args, result)
-        changed = hook.function(self, *given)
-        return result if changed is None else changed
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Does nothing: calls of the module run eagerly, as before."""
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -136,7 +145,7 @@ class Module:
         With `with_kwargs` the hook is called as hook(module, args, kwargs) and returns None or (args, kwargs).
         `prepend` puts it before the hooks there are. Returns a handle whose `remove()` takes the hook away.
         """
-        return hooked(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
+        return hooks.enter(self.__dict__, "_forward_pre_hooks", hook, prepend, with_kwargs=with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
@@ -146,7 +155,36 @@ class Module:
         With `with_kwargs` the hook is called as hook(module, args, kwargs, output); with `always_call` also after an
         exception. `prepend` puts it before the hooks there are. Returns a handle whose `remove()` takes the hook away.
         """
-        return hooked(self._forward_hooks, Hook(hook, with_kwargs, always_call), prepend)
+        marks = {"with_kwargs": with_kwargs, "always_called": always_call}
+        return hooks.enter(self.__dict__, "_forward_hooks", hook, prepend, **marks)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call hook(module, grad_output) when a backward pass has the gradients of the module's outputs.
+
+        grad_output is a tuple, None where there is no gradient; what the hook returns, if not None, replaces it.
+        """
+        return hooks.enter(self.__dict__, "_backward_pre_hooks", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Call hook(module, grad_input, grad_output) when a backward pass has the gradients of the module's inputs.
+
+        Both are tuples: an element for each positional argument, None where it is no tensor or has no gradient, and for
+        each output. What the hook returns, if not None, replaces grad_input. It runs with recording on under create_graph.
+
+        Raises:
+            RuntimeError: if register_backward_hook was called before.
+        """
+        return hooks.enter_backward(self.__dict__, hook, True, "on a single Module", prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call hook(module, grad_input, grad_output) on the operation that made the output; for older code.
+
+        grad_input are the gradients of that operation's inputs, not of the module's: see register_full_backward_hook.
+
+        Raises:
+            RuntimeError: if register_full_backward_hook was called before.
+        """
+        return hooks.enter_backward(self.__dict__, hook, False, "on a single Module")
 
     # ------------------------------------------------------------------------------------------------------ attributes
 
@@ -156,22 +194,35 @@ class Module:
             members = own.get(kind)
             if members is not None and name in members:
                 return members[name]
+        if hasattr(type(self), name):  # a property raised AttributeError: again, for its own message
+            return object.__getattribute__(self, name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
         if isinstance(value, Parameter):
-            if "_parameters" not in self.__dict__:
+            if "_parameters" not in own:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            self._forget(name, self.__dict__, self._buffers, self._modules)
+            self._forget(name, own, self._buffers, self._modules)
             self.register_parameter(name, value)
-        elif isinstance(value, Module):
-            if "_modules" not in self.__dict__:
-                raise AttributeError("cannot assign module before Module.__init__() call")
-            if name in self._parameters:
+        elif name in own.get("_parameters", ()):
+            if value is not None:
                 raise cannot_assign(value, "as parameter", name, "torch.nn.Parameter or None expected")
-            self._forget(name, self.__dict__, self._buffers)
-            self._modules[name] = value
-        elif not self._assign_member(name, value):
+            self.register_parameter(name, None)
+        elif isinstance(value, Module):
+            if "_modules" not in own:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, own, self._buffers)
+            self._modules[name] = hooks.registered("module", self, name, value)
+        elif name in own.get("_modules", ()):
+            if value is not None:
+                raise cannot_assign(value, "as child module", name, "torch.nn.Module or None expected")
+            self._modules[name] = hooks.registered("module", self, name, None)
+        elif name in own.get("_buffers", ()) or isinstance(value, Buffer):
+            self._assign_buffer(name, value)
+        else:
+            if name in hooks.CALL_TABLES:
+                own["_hooked"] = True
             object.__setattr__(self, name, value)
 
     def _forget(self, name: str, *places: dict[str, Any]) -> None:
@@ -179,24 +230,13 @@ class Module:
             place.pop(name, None)
         self._non_persistent_buffers_set.discard(name)
 
-    def _assign_member(self, name: str, value: Any) -> bool:
-        """Assign a tensor, None or something else to a registered name; False if the name is not registered."""
-        own = self.__dict__
-        if name in own.get("_parameters", ()):
-            if value is not None:
-                raise cannot_assign(value, "as parameter", name, "torch.nn.Parameter or None expected")
-            self._parameters[name] = None
-        elif name in own.get("_modules", ()):
-            if value is not None:
-                raise cannot_assign(value, "as child module", name, "torch.nn.Module or None expected")
-            self._modules[name] = None
-        elif name in own.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
-                raise cannot_assign(value, "as buffer", name, "torch.nn.Buffer, torch.Tensor or None expected")
-            self._buffers[name] = value
-        else:
-            return False
-        return True
+    def _assign_buffer(self, name: str, value: Any) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise cannot_assign(value, "as buffer", name, "torch.nn.Buffer, torch.Tensor or None expected")
+        persistent = name not in self.__dict__.get("_non_persistent_buffers_set", ())
+        if isinstance(value, Buffer):
+            persistent = value.persistent  # type: ignore[attr-defined]
+        self.register_buffer(name, value, *(() if persistent else (False,)))
 
     def __delattr__(self, name: str) -> None:
         for members in (self._parameters, self._buffers, self._modules):
@@ -239,7 +279,7 @@ class Module:
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        self._parameters[name] = param
+        self._parameters[name] = hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add a tensor that belongs to the module's state but is no parameter; non-persistent ones are not saved."""
@@ -248,7 +288,7 @@ class Module:
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise cannot_assign(tensor, "object to buffer", name, "torch Tensor or None required")
-        self._buffers[name] = tensor
+        self._buffers[name] = hooks.registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -259,9 +299,11 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = hooks.registered("module", self, name, module)
 
-    register_module = add_module
+    def register_module(self, name: str, module: Any) -> None:
+        """The same as add_module."""
+        self.add_module(name, module)
 
     # ------------------------------------------------------------------------------------------------------- traversal
 
@@ -292,16 +334,22 @@ class Module:
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it."""
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def _named_members(self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
         seen: set[Any] = set()
         owners = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in owners:
-            for name, value in module.__dict__[kind].items():
+            for name, value in get_members_fn(module):
                 if value is None or value in seen:
                     continue
                 if remove_duplicate:
@@ -312,10 +360,14 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """(name, parameter) of this module and, with recurse, of all below it; shared parameters once."""
-        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
         """The parameters of this module and, with recurse, of all below it."""
+        if type(self).named_parameters is not Module.named_parameters:
+            for _, param in self.named_parameters(recurse=recurse):
+                yield param
+            return
         seen: set[int] = set()
         todo: list[Module] = [self]
         visited: set[int] = set()
@@ -335,7 +387,7 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """(name, buffer) of this module and, with recurse, of all below it."""
-        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         """The buffers of this module and, with recurse, of all below it."""
@@ -352,6 +404,23 @@ class Module:
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return module  # type: ignore[no-any-return]
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module at a dotted name; with strict only in the place of another.
+
+        Raises:
+            ValueError: for an empty name or what is no module.
+            AttributeError: if the name leads to no module.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Any:
         """The parameter of a dotted name; AttributeError if there is none."""
@@ -413,39 +482,58 @@ class Module:
             for param in self._parameters.values():
                 if param is None:
                     continue
+                if is_lazy(param):
+                    param._like = fn(param._like)
+                    continue
                 param.data = fn(param.data)
                 grad = getattr(param, "_g", None)
                 if grad is not None:
                     param.grad = fn(grad)
             for name, buffer in self._buffers.items():
-                if buffer is not None:
+                if is_lazy(buffer):
+                    buffer._like = fn(buffer._like)
+                elif buffer is not None:
                     self._buffers[name] = fn(buffer)
         return self
 
-    def to(self: M, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False) -> M:
-        """Floating-point parameters and buffers in another dtype; to(dtype), to(device), to(tensor). In place.
+    def to(
+        self: M, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    ) -> M:
+        """Floating-point parameters and buffers in another dtype; to(dtype), to(device, dtype), to(tensor). In place.
 
         Raises:
             TypeError: for an integer dtype.
+            RuntimeError: for a device other than the CPU.
         """
-        for a in args:
-            if isinstance(a, Tensor):
-                dtype = a.dtype
-            elif isinstance(a, str | dtypes.device):
-                device = a
-            elif a is not None and not isinstance(a, bool):
-                dtype = a
-        create.check_device(device)
+        dtype = destination(args, dtype, device)
         if dtype is None:
             return self
         target = dtypes.of(dtypes.to_numpy(dtype))
         if not (target.is_floating_point or target.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}")
+        if target.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules might "
+                "not work as expected when using complex tensors as parameters or buffers.",
+                stacklevel=2,
+            )
         return self._apply(lambda t: t.to(target) if dtypes.is_inexact(raw(t).dtype) else t)
+
+    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
+        """Parameters and buffers with new memory of arbitrary values. In place."""
+        create.check_device(device)
+        return self._apply(create.empty_like, recurse)
+
+    def share_memory(self: M) -> M:
+        """Parameters and buffers in memory that processes forked from this one share. In place.
+
+        Writes show in all of them; pickling (as for processes that are spawned) copies.
+        """
+        return self._apply(shared)
 
     def type(self: M, dst_type: Any) -> M:
         """All parameters and buffers in another dtype, integer ones too. In place."""
-        return self._apply(lambda t: t.to(dst_type))
+        return self._apply(lambda t: t.type(dst_type))
 
     def float(self: M) -> M:
         """Floating-point parameters and buffers in float32. In place."""
@@ -472,8 +560,19 @@ class Module:
 
     def cuda(self: M, device: Any = None) -> M:
         """On a CUDA device; raises, since there is none here."""
-        create.check_device("cuda")
-        return self
+        return self.to("cuda")
+
+    def xpu(self: M, device: Any = None) -> M:
+        """On an XPU; raises, since there is none here."""
+        return self.to("xpu")
+
+    def ipu(self: M, device: Any = None) -> M:
+        """On an IPU; raises, since there is none here."""
+        return self.to("ipu")
+
+    def mtia(self: M, device: Any = None) -> M:
+        """On an MTIA device; raises, since there is none here."""
+        return self.to("mtia")
 
     # ------------------------------------------------------------------------------------------------------------ state
 
@@ -485,8 +584,41 @@ class Module:
         """Take what get_extra_state gave."""
         raise NotImplementedError
 
-    def _has_extra_state(self) -> bool:
-        return type(self).get_extra_state is not Module.get_extra_state
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call hook(module, prefix, keep_vars) before state_dict takes the module's own state."""
+        return hooks.enter(self.__dict__, "_state_dict_pre_hooks", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call hook(module, state_dict, prefix, local_metadata) once state_dict has taken the state of the module and below.
+
+        The hook may change the dict in place; it returns None.
+        """
+        return hooks.enter(self.__dict__, "_state_dict_hooks", hook, without_result=True)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Handle:
+        """As register_state_dict_post_hook; but what the hook of the outermost module returns replaces the dict."""
+        public = self._state_dict_hooks_without_result
+        if any(key in public and other == hook for key, other in self._state_dict_hooks.items()):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
+        return hooks.enter(self.__dict__, "_state_dict_hooks", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) before
+        the module takes its own state; it may change the dict and the lists in place."""
+        return self._register_load_state_dict_pre_hook(hook, True)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Handle:
+        return hooks.enter(self.__dict__, "_load_state_dict_pre_hooks", hook, with_module=with_module)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call hook(module, incompatible_keys) when the module and all below it have taken their state.
+
+        It may change the lists of missing and unexpected keys in place, before they are reported; it returns None.
+        """
+        return hooks.enter(self.__dict__, "_load_state_dict_post_hooks", hook)
 
     def _state(self) -> dict[str, Any]:
         """Parameters and persistent buffers by name."""
@@ -494,26 +626,44 @@ class Module:
         members = {**self._parameters, **{k: v for k, v in self._buffers.items() if k not in skipped}}
         return {k: v for k, v in members.items() if v is not None}
 
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Parameters and persistent buffers of this module and all below it, by dotted name.
 
         The tensors share memory with the module's, without history; keep_vars=True gives the parameters themselves.
         """
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args) :])
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = {"version": self._version}
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in list(self._state_dict_pre_hooks.values()):
+            hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for key, hook in list(self._state_dict_hooks.items()):
+            changed = hook(self, destination, prefix, metadata)
+            if changed is not None:
+                if key in self._state_dict_hooks_without_result:
+                    raise RuntimeError("state_dict post-hook must return None")
+                destination = changed
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Put this module's own state into the dict; a subclass may define it."""
         for name, value in self._state().items():
-            destination[prefix + name] = value if keep_vars else value.detach()
-        if self._has_extra_state():
+            destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
+        if type(self).get_extra_state is not Module.get_extra_state:
             destination[prefix + "_extra_state"] = self.get_extra_state()
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
@@ -522,60 +672,80 @@ class Module:
         Args:
             state_dict: what `state_dict` of a module of the same structure gave.
             strict: raise if keys are missing or unexpected; else they are only returned.
-            assign: put the given tensors in place of the module's own, instead of copying.
+            assign: put the given tensors in place of the module's own, instead of copying; requires_grad stays.
 
         Raises:
-            RuntimeError: naming every missing or unexpected key (with strict) and every size mismatch.
+            RuntimeError: naming every missing or unexpected key (with strict) and every size mismatch; the parameters and
+                buffers are then as they were.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         keys = IncompatibleKeys([], [])
         failures: list[str] = []
-        metadata = getattr(state_dict, "_metadata", None) or {}
-        given = OrderedDict(state_dict)
-        for prefix, module in self._with_prefixes(""):
-            local = dict(metadata.get(prefix[:-1], {}))
-            if assign:
-                local["assign_to_params_buffers"] = True
-            module._load_from_state_dict(given, prefix, local, strict, keys.missing_keys, keys.unexpected_keys, failures)
-        if strict:
-            for kind, names in (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys)):
-                if names:
-                    failures.insert(0, f"{kind} key(s) in state_dict: " + ", ".join(f'"{k}"' for k in names) + ". ")
-        if failures:
-            lines = "\n\t".join(failures)
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{lines}")
+        restore = snapshot(self)
+        try:
+            given: Any = OrderedDict(state_dict)
+            given._metadata = getattr(state_dict, "_metadata", None) or {}
+            self._load(given, "", given._metadata, assign, keys, failures)
+            if strict:
+                for kind, names in (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys)):
+                    if names:
+                        failures.insert(0, f"{kind} key(s) in state_dict: " + ", ".join(f'"{k}"' for k in names) + ". ")
+            if failures:
+                lines = "\n\t".join(failures)
+                raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{lines}")
+        except BaseException:
+            restore()
+            raise
         return keys
 
-    def _with_prefixes(self, prefix: str) -> Iterator[tuple[str, Module]]:
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module._with_prefixes(f"{prefix}{name}.")
+    def _load(
+        self, given: Any, prefix: str, metadata: Any, assign: bool, keys: IncompatibleKeys, failures: list[str]
+    ) -> None:
+        """Load this module, then those below it, each from the keys that begin with its prefix."""
+        local = dict(metadata.get(prefix[:-1], {}))
+        if assign:
+            local["assign_to_params_buffers"] = True
+        self._load_from_state_dict(given, prefix, local, True, keys.missing_keys, keys.unexpected_keys, failures)
+        for name, child in self._modules.items():
+            if child is not None:
+                below = f"{prefix}{name}."
+                part = {k: v for k, v in given.items() if k.startswith(below)}
+                child._load(part, below, metadata, assign, keys, failures)
+        for hook in list(self._load_state_dict_post_hooks.values()):
+            if hook(self, keys) is not None:
+                raise AssertionError(
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, if "
+                    "incompatible_keys need to be modified, it should be done inplace."
+                )
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
-        """Load this module's own members; a subclass may override it to accept older layouts."""
+        """Load this module's own members; a subclass may define it to accept older layouts."""
+        lists = (missing_keys, unexpected_keys, error_msgs)
+        for key, hook in list(self._load_state_dict_pre_hooks.items()):
+            first = (self,) if key in self._load_state_dict_pre_hooks_with_module else ()
+            hook(*first, state_dict, prefix, local_metadata, strict, *lists)
         own = self._state()
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, member in own.items():
             key = prefix + name
             if key in state_dict:
                 self._load_member(name, member, key, state_dict[key], assign, error_msgs)
-            else:
+            elif strict:
                 missing_keys.append(key)
-        if self._has_extra_state():
-            if prefix + "_extra_state" in state_dict:
-                self.set_extra_state(state_dict[prefix + "_extra_state"])
-            else:
-                missing_keys.append(prefix + "_extra_state")
-            own["_extra_state"] = None
-        for key in state_dict:
-            if key.startswith(prefix):
-                first, *rest = key[len(prefix) :].split(".", 1)
-                if (first not in self._modules) if rest else (first not in own):
+        extra = prefix + "_extra_state"
+        wanted = type(self).set_extra_state is not Module.set_extra_state
+        if wanted and extra in state_dict:
+            self.set_extra_state(state_dict[extra])
+        elif strict and wanted != (extra in state_dict):
+            (missing_keys if wanted else unexpected_keys).append(extra)
+        for key in state_dict if strict else ():
+            if key.startswith(prefix) and key != extra:
+                first_name, *rest = key[len(prefix) :].split(".", 1)
+                if first_name not in (self._modules if rest else own):
                     unexpected_keys.append(key)
 
     def _load_member(self, name: str, member: Any, key: str, value: Any, assign: bool, failures: list[str]) -> None:
@@ -585,6 +755,10 @@ class Module:
                 f"but received {type(value)}"
             )
             return
+        if is_lazy(member) and is_lazy(value):
+            return
+        if is_lazy(member):
+            member.materialize(value.shape)
         if member.shape == () and value.shape == (1,):
             value = value[0]
         if value.shape != member.shape:
@@ -599,7 +773,7 @@ class Module:
             elif isinstance(member, Parameter) and not isinstance(value, Parameter):
                 setattr(self, name, Parameter(value, requires_grad=member.requires_grad))
             else:
-                setattr(self, name, value)
+                setattr(self, name, value.requires_grad_(member.requires_grad) if isinstance(member, Parameter) else value)
 
     # ---------------------------------------------------------------------------------------------------------- printing
 
@@ -621,14 +795,108 @@ class Module:
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
-def hooked(hooks: dict[int, Any], hook: Hook, prepend: bool) -> Handle:
-    """Add a hook to a module's hooks, at the end or at the front."""
-    before = dict(hooks) if prepend else {}
-    handle = hook_into(hooks, hook)
-    for key, value in before.items():
-        del hooks[key]
-        hooks[key] = value
-    return handle
+def snapshot(module: Module) -> Callable[[], None]:
+    """What puts the parameters and buffers of a module back to their present values."""
+    tables = [(table, dict(table)) for m in module.modules() for table in (m._parameters, m._buffers)]
+    members = {id(t): t for _, table in tables for t in table.values() if t is not None and not is_lazy(t)}
+    values = [(t, raw(t).copy()) for t in members.values()]
+
+    def restore() -> None:
+        for table, before in tables:
+            table.clear()
+            table.update(before)
+        with no_grad():
+            for t, value in values:
+                if raw(t).tobytes() != value.tobytes():
+                    t.copy_(wrap(value))
+
+    return restore
+
+
+def shared(t: Any) -> Any:
+    """A tensor of the same values in memory that forked processes share."""
+    import mmap
+
+    array = raw(t)
+    if not array.size:
+        return t
+    memory = np.frombuffer(mmap.mmap(-1, array.nbytes), array.dtype).reshape(array.shape)
+    memory[...] = array
+    return create.from_numpy(memory)
+
+
+def locate(error: Exception, module: Module, args: Any, kwargs: Any) -> None:
+    """Say in an error that a module's forward raised in which layer, and what that was given.
+
+    The text of tapegrad's own errors grows by a line; others get it as a note. Where modules are nested, each prepends
+    the name under which it holds the one that failed.
+    """
+    place = error.__dict__.get("_layer")
+    if place is None:
+        place = error.__dict__["_layer"] = Place(error, module, describe(module, args, kwargs))
+    else:
+        place.within(module)
+    place.write()
+
+
+class Place:
+    """Where in a network an error was raised.
+
+    Attributes:
+        path: names from the outermost module down to the layer that failed, as far as known.
+        last: the module that these names begin below.
+    """
+
+    def __init__(self, error: Exception, module: Module, text: str) -> None:
+        self.error, self.last, self.text, self.path = error, module, text, ""
+        own = isinstance(error, RuntimeError | ValueError | IndexError | TypeError) and raised_here(error)
+        plain = len(error.args) == 1 and isinstance(error.args[0], str)
+        self.message: str | None = error.args[0] if own and plain else None
+        self.note = ""
+
+    def within(self, module: Module) -> None:
+        """The module that holds the last one failed too."""
+        name = next((name for name, m in module.named_modules() if m is self.last and name), "")
+        self.path = ".".join(filter(None, (name, self.path)))
+        self.last = module
+
+    def write(self) -> None:
+        line = f"In layer {self.path}: {self.text}" if self.path else f"In layer {self.text}"
+        if self.message is not None:
+            self.error.args = (f"{self.message}\n{line}",)
+            return
+        notes = getattr(self.error, "__notes__", [])
+        if self.note in notes:
+            notes.remove(self.note)
+        self.note = line
+        self.error.add_note(line)
+
+
+def raised_here(error: Exception) -> bool:
+    """Whether code of this package raised an error, not that of its user."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def describe(module: Module, args: Any, kwargs: Any) -> str:
+    """A layer, and the shapes of what it was given and of its parameters."""
+    try:
+        layer = f"{module._get_name()}({' '.join(module.extra_repr().split())})"
+    except Exception:
+        layer = module._get_name()
+    given = [kind(v) for v in args] + [f"{name}={kind(v)}" for name, v in kwargs.items()]
+    text = f"{layer}, called with {', '.join(given) or 'nothing'}."
+    own = [f"{name} {kind(p)}" for name, p in module.__dict__.get("_parameters", {}).items() if p is not None]
+    return f"{text} Parameters: {', '.join(own)}." if own else text
+
+
+def kind(value: Any) -> str:
+    """What an argument is, in a word."""
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    return repr(value) if is_lazy(value) else f"{value.dtype} {tuple(value.shape)}"
 
 
 def cannot_assign(value: Any, role: str, name: str, wanted: str) -> TypeError:

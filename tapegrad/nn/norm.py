@@ -4,41 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.modes import no_grad
 from ..ops import create
+from ..ops.warning import warn
 from ..tensor import Parameter
 from . import functional as F
 from . import init
-from .module import Module
+from .linear import affine, repeated
+from .module import Module, shown
 
 
-class BatchNorm(Module):
-    """Base of the batch normalisations: each channel scaled to mean 0 and variance 1, over the batch or as tracked.
+def scaled(module: Any, sizes: Any, weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+    """Give a layer a weight and a bias of these sizes, or None for them."""
+    for name, present in (("weight", weight), ("bias", bias)):
+        value = Parameter(create.empty(sizes, dtype=dtype, device=device)) if present else None
+        module.register_parameter(name, value)
 
-    Args:
-        num_features: number of channels C, dimension 1 of the input.
-        eps: added to the variance.
-        momentum: share of a batch in the running statistics; None: their plain average over all batches.
-        affine: whether there are a weight and (with bias) a bias of shape (C,).
-        track_running_stats: whether running statistics are kept for evaluation mode.
-    """
+
+def neutral(module: Any) -> None:
+    """Set a layer's weight to 1 and its bias to 0, where there are any."""
+    for name, fill in (("weight", init.ones_), ("bias", init.zeros_)):
+        if module._parameters.get(name) is not None:
+            fill(module._parameters[name])
+
+
+class _NormBase(Module):
+    """Base of batch and instance normalisations: weight, bias and running statistics of each channel."""
 
     _version = 2
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
+        self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool, device: Any,
+        dtype: Any, bias: bool,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        for name, present in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(
-                name, Parameter(create.empty(num_features, dtype=dtype, device=device)) if present else None
-            )
+        scaled(self, num_features, affine, affine and bias, device, dtype)
         tracked = track_running_stats
-        self.register_buffer("running_mean", create.zeros(num_features, dtype=dtype) if tracked else None)
-        self.register_buffer("running_var", create.ones(num_features, dtype=dtype) if tracked else None)
-        self.register_buffer("num_batches_tracked", create.tensor(0) if tracked else None)
+        self.register_buffer("running_mean", create.zeros(num_features, dtype=dtype, device=device) if tracked else None)
+        self.register_buffer("running_var", create.ones(num_features, dtype=dtype, device=device) if tracked else None)
+        self.register_buffer("num_batches_tracked", create.tensor(0, device=device) if tracked else None)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
@@ -51,29 +57,10 @@ class BatchNorm(Module):
     def reset_parameters(self) -> None:
         """Running statistics, weight and bias as at the start."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        neutral(self)
 
     def _check_input_dim(self, input: Any) -> None:
         raise NotImplementedError
-
-    def forward(self, input: Any) -> Any:
-        """(N, C, ...) to the same shape; updates the running statistics in training mode."""
-        self._check_input_dim(input)
-        momentum = 0.0 if self.momentum is None else self.momentum
-        updating = self.training and self.track_running_stats
-        if updating and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:
-                momentum = 1.0 / float(self.num_batches_tracked)
-        use_batch = self.training or (self.running_mean is None and self.running_var is None)
-        keep = updating or not self.training
-        return F.batch_norm(
-            input, self.running_mean if keep else None, self.running_var if keep else None, self.weight, self.bias,
-            use_batch, momentum, self.eps,
-        )  # fmt: skip
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
@@ -85,22 +72,213 @@ class BatchNorm(Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )
+        settings = shown(self, "eps", "momentum", "affine")
+        has_bias = self.bias is not None
+        return f"{self.num_features}, {settings}, bias={has_bias}, track_running_stats={self.track_running_stats}"
 
 
-class BatchNorm1d(BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, L): each channel scaled to mean 0 and variance 1; arguments as BatchNorm.
+class _BatchNorm(_NormBase):
+    """Base of the batch normalisations; see BatchNorm2d."""
 
-    Raises:
-        ValueError: for an input of another rank, or of a single value a channel in training mode.
-    """
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, ...) to the same shape; updates the running statistics in training mode."""
+        self._check_input_dim(input)
+        mean, var, training = self.running_mean, self.running_var, self.training
+        seen = self.num_batches_tracked if training and self.track_running_stats else None
+        momentum = self.momentum
+        if momentum is None:
+            momentum = 0.0 if seen is None else 1.0 / (float(seen) + 1.0)
+        if training and not self.track_running_stats:
+            mean = var = None
+        use_batch = training or (mean is None and var is None)
+        result = F.batch_norm(input, mean, var, *affine(self), use_batch, momentum, self.eps)
+        if seen is not None:
+            with no_grad():
+                seen.add_(1)
+        return result
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, L); arguments as BatchNorm2d."""
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() not in (2, 3):
             raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of images (N, C, H, W): each channel scaled to mean 0 and variance 1.
+
+    In training mode mean and variance are the batch's, in evaluation mode the running ones.
+
+    Args:
+        num_features: number of channels C.
+        eps: added to the variance.
+        momentum: share of a batch in the running statistics; None: their plain average over all batches.
+        affine: whether there are a weight and (with bias) a bias of shape (C,).
+        track_running_stats: whether running statistics are kept; without them the batch's are always used.
+
+    Attributes:
+        running_mean, running_var: (C,), the variance unbiased; None if they are not kept.
+        num_batches_tracked: number of batches seen.
+
+    Raises:
+        ValueError: for an input of another rank, or of a single value a channel in training mode.
+        RuntimeError: for another number of channels; under vmap, where each sample would move the statistics.
+    """
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of volumes (N, C, D, H, W); arguments as BatchNorm2d."""
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation of (N, C, ...) over all processes: here over the one there is; arguments as BatchNorm2d."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
+        bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
+        """The module with every batch normalisation in it replaced by a SyncBatchNorm of the same state."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = cls(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group,
+                bias=module.bias is not None,
+            )  # fmt: skip
+            result._parameters.update(module._parameters)
+            result._buffers.update(module._buffers)
+            result.training = module.training
+        for name, child in list(module.named_children()):
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
+
+
+class _InstanceNorm(_NormBase):
+    """Base of the instance normalisations; see InstanceNorm2d."""
+
+    _dims: int
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def _check_input_dim(self, input: Any) -> None:
+        least = self._dims + 1
+        if input.dim() not in (least, least + 1):
+            raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) or (C, *sizes) to the same shape; updates the running statistics in training mode."""
+        self._check_input_dim(input)
+        dim = input.dim() - self._dims - 1
+        if input.shape[dim] != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
+                    f"{input.shape[dim]}."
+                )
+            warn(
+                f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing in "
+                "num_features, which is not used because affine=False"
+            )
+        result = F.instance_norm(
+            input if dim else input.unsqueeze(0), self.running_mean, self.running_var, *affine(self),
+            self.training or not self.track_running_stats, 0.0 if self.momentum is None else self.momentum, self.eps,
+        )  # fmt: skip
+        return result if dim else result.squeeze(0)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of (N, C, L) or (C, L); arguments as InstanceNorm2d."""
+
+    _dims = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of images (N, C, H, W) or (C, H, W): each channel of each one to mean 0 and variance 1.
+
+    Args:
+        num_features: number of channels C.
+        eps: added to the variance.
+        momentum: share of a batch in the running statistics.
+        affine: whether there are a weight and (with bias) a bias of shape (C,).
+        track_running_stats: whether running statistics are kept, for evaluation mode.
+
+    Raises:
+        ValueError: for an input of another rank, of a single value a channel in training mode, or, with affine, of
+            another number of channels.
+    """
+
+    _dims = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of volumes (N, C, D, H, W) or (C, D, H, W); arguments as InstanceNorm2d."""
+
+    _dims = 3
+
+
+class GroupNorm(Module):
+    """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1.
+
+    Args:
+        num_groups: number of groups.
+        num_channels: number of channels C, dimension 1 of the input.
+        eps: added to the variance.
+        affine: whether there are a weight and (with bias) a bias of shape (C,).
+
+    Raises:
+        ValueError: for channels that num_groups does not divide.
+    """
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
+        dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        scaled(self, num_channels, affine, affine and bias, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        neutral(self)
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, ...) to the same shape."""
+        return F.group_norm(input, self.num_groups, *affine(self), self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, {shown(self, 'eps', 'affine')}, bias={self.bias is not None}"
 
 
 class LayerNorm(Module):
@@ -117,27 +295,79 @@ class LayerNorm(Module):
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = repeated(normalized_shape, 1)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        for name, present in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            self.register_parameter(
-                name, Parameter(create.empty(self.normalized_shape, dtype=dtype, device=device)) if present else None
-            )
+        scaled(self, self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Weight 1, bias 0."""
-        if self.elementwise_affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        neutral(self)
 
     def forward(self, input: Any) -> Any:
         """(..., *normalized_shape) to the same shape."""
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        return F.layer_norm(input, self.normalized_shape, *affine(self), self.eps)
 
     def extra_repr(self) -> str:
-        return (
-            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-            f"bias={self.bias is not None}"
-        )
+        return f"{self.normalized_shape}, {shown(self, 'eps', 'elementwise_affine')}, bias={self.bias is not None}"
+
+
+class RMSNorm(Module):
+    """The last dimensions divided by the root of the mean of their squares, then times a weight.
+
+    Args:
+        normalized_shape: sizes of these dimensions, or one size for the last.
+        eps: added to the mean of the squares; None: the precision of the input's dtype.
+        elementwise_affine: whether there is a weight of this shape.
+    """
+
+    def __init__(
+        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.normalized_shape = repeated(normalized_shape, 1)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        weight = Parameter(create.empty(self.normalized_shape, dtype=dtype, device=device)) if elementwise_affine else None
+        self.register_parameter("weight", weight)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight 1."""
+        neutral(self)
+
+    def forward(self, x: Any) -> Any:
+        """(..., *normalized_shape) to the same shape."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, {shown(self, 'eps', 'elementwise_affine')}"
+
+
+class LocalResponseNorm(Module):
+    """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, ...) to the same shape."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, {shown(self, 'alpha', 'beta', 'k')}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """input over (k + alpha / size * sum of the squares of the channels at most (size - 1) // 2 away) ** beta."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, H, W) to the same shape."""
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        channels = 2 * ((self.size - 1) // 2) + 1
+        return F.local_response_norm(input, channels, self.alpha * channels / self.size, self.beta, self.k)

@@ -137,8 +137,10 @@ def poisson_nll_loss(
     x, y = tensor(input), tensor(target)
     losses = elementwise.exp(x) - y * x if log_input else x - y * elementwise.log(x + eps)
     if full:
-        stirling = y * elementwise.log(y) - y + elementwise.log(y * (2 * math.pi)) * 0.5
-        losses = losses + elementwise.where(elementwise.le(y, 1), 0.0, stirling)
+        few = elementwise.le(y, 1)
+        n = elementwise.where(few, 1.0, y)
+        stirling = n * elementwise.log(n) - n + elementwise.log(n * (2 * math.pi)) * 0.5
+        losses = losses + elementwise.where(few, 0.0, stirling)
     return reduced(losses, reduction)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -350,10 +351,13 @@ max_pool1d, max_pool2d, max_pool3d = (_max_pooling(dims) for dims in (1, 2, 3))
 
 
 def _with_indices(function: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    def with_indices(*args: Any, **kwargs: Any) -> Any:
-        kwargs.pop("return_indices", None)
-        return function(*args, **kwargs, return_indices=True)
+    signature = inspect.signature(function)
 
+    def with_indices(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        return function(**{**bound.arguments, "return_indices": True})
+
+    with_indices.__signature__ = signature  # type: ignore[attr-defined]
     return named(with_indices, f"{function.__name__}_with_indices", doc)
 
 

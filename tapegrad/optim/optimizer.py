@@ -1,32 +1,89 @@
-"""Base of optimizers: parameter groups, state, and writing into parameters.
+"""Base of optimizers: parameter groups, state, hooks, and the ways in which an update formula runs.
 
-An update works on raw arrays, in place. A parameter (or state tensor) whose array something else holds, as a tape entry
-that may still be differentiated, moves to a copy first; where nothing does, a step allocates nothing: temporaries live in
-scratch arrays, one for each shape and dtype.
+A formula is written once, in the operations of `arithmetic`. It runs
+
+- in place on NumPy arrays: a step allocates nothing. A parameter (or state tensor) whose array something else holds, as a
+  tape entry that may still be differentiated, moves to a copy first. Small parameters run together, see `buckets`;
+- on tensors, recorded (`differentiable=True`), and then written in place with their history; so too, without recording, for
+  complex parameters (as pairs of real numbers) and inside transforms;
+- on tensors as a pure function, see `functional`.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from ..arrays import dtypes
 from ..core import alias
-from ..core.modes import enable_grad
+from ..core.modes import enable_grad, set_grad_enabled
+from ..core.node import Handle, hook_into
 from ..core.record import wrap
+from ..core.state import is_recording
+from ..nn.module import typename
+from ..ops.create import full_like
+from ..ops.parts import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..tensor import Tensor, raw
+from . import buckets
+from .arithmetic import Arrays, Tensors
+
+ParamsT = Iterable[Any]
+Group = dict[str, Any]
+TENSORS = Tensors()
 
 
-class _Required:
+class _RequiredParameter:
     def __repr__(self) -> str:
         return "<required parameter>"
 
 
-required: Any = _Required()
+required: Any = _RequiredParameter()
+_global_optimizer_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Any] = OrderedDict()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
+    """hook(optimizer, args, kwargs) before each step of any optimizer; it may return new (args, kwargs)."""
+    return hook_into(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
+    """hook(optimizer, args, kwargs) after each step of any optimizer."""
+    return hook_into(_global_optimizer_post_hooks, hook)
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    """The settings among the local names of an `__init__`."""
+    return {k: v for k, v in values.items() if k not in ("self", "params", "__class__")}
+
+
+def check(what: str, value: Any, low: float = 0.0) -> None:
+    """Refuse a setting below `low`."""
+    if not value >= low:
+        raise ValueError(f"Invalid {what}: {value}")
+
+
+def check_size(lr: Any, what: str = "lr") -> None:
+    """Refuse tensors of several elements as a setting."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError(f"Tensor {what} must be 1-element")
+
+
+def check_lr(lr: Any) -> None:
+    check_size(lr)
+    check("learning rate", lr)
+
+
+def check_betas(betas: Any) -> None:
+    for i in (0, 1):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
 
 
 def writable(t: Any) -> Any:
@@ -37,13 +94,40 @@ def writable(t: Any) -> Any:
     return array
 
 
-def zeros_for(p: Any) -> Any:
-    """A tensor of zeros like a parameter, for its state."""
-    return wrap(np.zeros_like(raw(p)))
+def overwrite(t: Any, value: Any) -> None:
+    """Give a tensor the value and history of another, in place."""
+    alias.check_writable(t, "step", is_recording() and (alias.slot_of(t) != 0 or alias.slot_of(value) != 0))
+    alias.assign(t, value, "step")
+
+
+def special(t: Any) -> bool:
+    """Whether a tensor's array cannot be used as it is: complex numbers, or inside a transform."""
+    return raw(t).dtype.kind == "c" or (t._st is not None and alias.lifted(t))
+
+
+def plain(value: Any) -> Any:
+    """A setting as a number, where it is a tensor."""
+    if isinstance(value, tuple | list):
+        return tuple([plain(v) for v in value])
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def scalar_setting(value: Any) -> Any:
+    """A setting for formulas on tensors: a tensor stays one, without dimensions."""
+    if isinstance(value, tuple | list):
+        return tuple([scalar_setting(v) for v in value])
+    return _to_scalar(value)
+
+
+def exact(t: Any) -> Any:
+    """A 0-dim state tensor as a NumPy scalar; inside a transform, or where it has a history, as a float64 tensor."""
+    if alias.slot_of(t) or alias.lifted(t):
+        return t.to(dtypes.float64)
+    return raw(t)[()]
 
 
 class Optimizer:
-    """Base class of optimizers; a subclass defines `update`.
+    """Base class of optimizers; a subclass defines `step`, or `start` and `formula`.
 
     Args:
         params: tensors, (name, tensor) pairs, or dicts, one a group, with "params" and settings of that group.
@@ -58,23 +142,41 @@ class Optimizer:
         ValueError: for an empty list, computed tensors, missing settings, or a parameter in two groups.
     """
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+    scalars: tuple[str, ...] = ("step",)  # the 0-dim numbers in a parameter's state
+    elementwise = True  # whether the formula treats every element alone
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._prepare()
         if isinstance(params, Tensor):
             raise TypeError(
-                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}"
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + typename(params)
             )
-        if defaults.get("differentiable"):
-            raise NotImplementedError("differentiable=True: differentiate through updates written with tensors instead")
-        self.defaults = defaults
+        if defaults.get("fused"):
+            if defaults.get("differentiable"):
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if defaults.get("foreach"):
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
-        self.param_groups: list[dict[str, Any]] = []
-        self._scratch: dict[Any, Any] = {}
-        self.stepped = False  # schedulers ask
+        self.param_groups: list[Group] = []
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
+
+    def _prepare(self) -> None:
+        """What is not kept in files: hooks, scratch arrays, buckets; and a `step` that calls the hooks."""
+        for name in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre",
+                     "load_state_dict_post"):  # fmt: skip
+            self.__dict__.setdefault(f"_optimizer_{name}_hooks", OrderedDict())
+        self._arrays = Arrays()
+        self._plans: dict[int, buckets.Plan] = {}
+        kind: Any = type(self)
+        if not getattr(kind.step, "hooked", False):
+            kind.step = self.profile_hook_step(kind.step)
+            kind.step.hooked = True
 
     # ---------------------------------------------------------------------------------------------------------- steps
 
@@ -87,37 +189,131 @@ class Optimizer:
         Returns:
             What the closure returned, or None.
         """
-        self.stepped = True
+        if type(self).formula is Optimizer.formula:
+            raise NotImplementedError
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with np.errstate(all="ignore"):
-            for group in self.param_groups:
-                for p in group["params"]:
-                    g = getattr(p, "_g", None)
-                    if g is not None:
-                        self.update(p, raw(g), group)
+        recorded = bool(self.defaults.get("differentiable"))
+        with set_grad_enabled(recorded), np.errstate(all="ignore"):
+            groups = [[p for p in group["params"] if getattr(p, "_g", None) is not None] for group in self.param_groups]
+            if recorded:
+                for p in [p for ready in groups for p in ready]:
+                    alias.check_writable(p, "step", True)
+            for number, (group, ready) in enumerate(zip(self.param_groups, groups, strict=True)):
+                if recorded or not self.elementwise:
+                    for p in ready:
+                        self._step_on_tensors(p, group)
+                elif ready:
+                    self._step_in_place(number, group, ready)
         return loss
 
-    def update(self, p: Any, g: Any, group: dict[str, Any]) -> None:
-        """Update one parameter, in place.
+    def start(self, group: Group) -> dict[str, Any]:
+        """The first state of a parameter: for each name the number that fills it."""
+        return {}
+
+    def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: Group) -> Any:
+        """The update of one parameter; returns the new parameter.
 
         Args:
-            p: the parameter.
-            g: the array of its gradient, which must not be written.
-            group: the settings.
+            m: the operations, `Arrays` or `Tensors`.
+            p, g: parameter and gradient, with decay and sign as the settings say.
+            s: the state, in which new values are put; "step" counts this step already.
+            h: the settings.
         """
         raise NotImplementedError
 
-    def scratch(self, like: Any, number: int = 0) -> Any:
-        """A temporary array of an array's shape and dtype, kept for the next steps; `number` tells several apart."""
-        key = (like.shape, like.dtype, number)
-        try:
-            return self._scratch[key]
-        except KeyError:
-            array = self._scratch[key] = np.empty_like(like)
-            return array
+    def _state_of(self, p: Any, group: Group) -> dict[str, Any]:
+        """The parameter's state, begun if it is new."""
+        state = self.state.get(p, {})
+        first = self.start(group)
+        if len(state) < len(first):
+            state.update({k: self.begun(p, k, v) for k, v in first.items() if k not in state})
+            self.state[p] = state
+        return state
+
+    def begun(self, p: Any, name: str, value: Any) -> Any:
+        """A state tensor as it begins."""
+        if name in self.scalars:
+            return wrap(np.full((), float(value), _get_scalar_dtype().numpy))
+        return full_like(p, complex(value, value) if p.is_complex() else float(value))
+
+    def prepared(self, m: Any, p: Any, g: Any, h: Group) -> tuple[Any, Any]:
+        """Parameter and gradient with the sign of maximize and weight decay."""
+        if h.get("maximize"):
+            g = m.neg(g)
+        decay = h.get("weight_decay", 0)
+        if not isinstance(decay, Tensor) and not decay:
+            return p, g
+        if h.get("decoupled_weight_decay"):
+            return m.mul(p, 1 - h["lr"] * decay, p), g
+        return p, m.addmul(g, p, decay)
+
+    def updated(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: Group) -> Any:
+        """The formula with the count of steps, sign and decay."""
+        if "step" in s:
+            s["step"] = (s["step"] if isinstance(s["step"], Tensor) else float(s["step"])) + 1
+        p, g = self.prepared(m, p, g, h)
+        return self.formula(m, p, g, s, h)
+
+    def _step_in_place(self, number: int, group: Group, ready: list[Any]) -> None:
+        plan = self._plans.get(number)
+        if plan is None or not plan.fits(self.state, ready):
+            self._plans[number] = plan = buckets.Plan([(p, self._state_of(p, group)) for p in ready], self.scalars)
+        h = {k: plain(v) for k, v in group.items() if k not in ("params", "param_names")}
+        for bucket in plan.buckets:
+            bucket.step(self, h)
+        for p in plan.single:
+            if special(p) or special(p._g):
+                self._step_on_tensors(p, group)
+            else:
+                self._step_one(p, self._state_of(p, group), h)
+
+    def _step_one(self, p: Any, state: dict[str, Any], h: Group) -> None:
+        """One parameter, in place."""
+        array = writable(p)
+        s = {k: raw(t)[()] if k in self.scalars else writable(t) for k, t in state.items()}
+        self._arrays.begin(array)
+        new = self.updated(self._arrays, array, raw(p._g), s, h)
+        if new is not array:
+            np.copyto(array, new)
+        for k, value in s.items():
+            if k not in state:
+                self.state[p][k] = wrap(value)
+            elif k in self.scalars:
+                writable(state[k])[...] = value
+
+    def evolved(self, p: Any, g: Any, state: dict[str, Any], group: Group) -> tuple[Any, dict[str, Any]]:
+        """New parameter and state as new tensors."""
+        h = {k: scalar_setting(v) for k, v in group.items() if k not in ("params", "param_names")}
+        s = {k: exact(t) if k in self.scalars else t for k, t in state.items()}
+        parts = p.is_complex() and self.elementwise
+        if parts:
+            s = {k: t if k in self.scalars else view_as_real_copy(t) for k, t in s.items()}
+            new = self.updated(TENSORS, view_as_real_copy(p), view_as_real_copy(g), s, h)
+        else:
+            new = self.updated(TENSORS, p, g, s, h)
+        result = {}
+        for k, value in s.items():
+            dtype = state[k].dtype if k in state else p.dtype
+            if k in self.scalars:
+                value = value if isinstance(value, Tensor) else wrap(np.full((), value, dtype.numpy))
+            elif parts:
+                value = view_as_complex_copy(value)
+            result[k] = value.to(dtype)
+        return (view_as_complex_copy(new) if parts else new).to(p.dtype), result
+
+    def _step_on_tensors(self, p: Any, group: Group) -> None:
+        """One parameter by new tensors, whose values and histories its own take."""
+        state = self._state_of(p, group)
+        new, found = self.evolved(p, p._g, state, group)
+        overwrite(p, new)
+        for k, value in found.items():
+            if k in state:
+                overwrite(state[k], value)
+            else:
+                self.state[p][k] = value
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or set them to zeros."""
@@ -133,7 +329,7 @@ class Optimizer:
 
     # --------------------------------------------------------------------------------------------------------- groups
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Group) -> None:
         """Add parameters with settings of their own; settings that are left out take the defaults."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -160,7 +356,7 @@ class Optimizer:
                 raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(group)
 
-    def _checked(self, group: dict[str, Any]) -> list[Any]:
+    def _checked(self, group: Group) -> list[Any]:
         """The group's parameters as a list of leaves; names of (name, parameter) pairs go to "param_names"."""
         params = group["params"]
         if isinstance(params, set):
@@ -168,21 +364,19 @@ class Optimizer:
                 "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
                 "change between runs. Please use a list instead."
             )
-        given = [params] if isinstance(params, Tensor) else list(params)
-        names = [p[0] for p in given if isinstance(p, tuple)]
+        found = [params] if isinstance(params, Tensor) else list(params)
+        names = [p[0] for p in found if isinstance(p, tuple)]
         if names:
-            if len(names) < len(given):
+            if len(names) < len(found):
                 raise ValueError("all optimizer params should be with/without names. Some param names are missing")
             group["param_names"] = names
-            given = [p[1] for p in given]
-        for p in given:
+            found = [p[1] for p in found]
+        for p in found:
             if not isinstance(p, Tensor):
-                kind = type(p)
-                name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {name}")
-            if not (p.is_leaf or p.retains_grad):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(p)}")
+            if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
-        return given
+        return found
 
     # ---------------------------------------------------------------------------------------------------------- state
 
@@ -191,22 +385,35 @@ class Optimizer:
 
         The tensors in it are those of the optimizer, not copies.
         """
+        for hook in self._hooks("state_dict_pre").values():
+            hook(self)
         numbers: dict[int, int] = {}
         groups = []
+        start = 0
         for group in self.param_groups:
-            for p in group["params"]:
-                numbers.setdefault(id(p), len(numbers))
+            for i, p in enumerate(group["params"], start):
+                numbers.setdefault(id(p), i)
+            start += len(group["params"])
             packed = {k: v for k, v in group.items() if k != "params"}
             groups.append({**packed, "params": [numbers[id(p)] for p in group["params"]]})
         state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._hooks("state_dict_post").values():
+            replaced = hook(self, result)
+            result = result if replaced is None else replaced
+        return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take a state of an optimizer of the same structure: copies, floating point in each parameter's dtype.
 
         Raises:
-            ValueError: if the number or the sizes of the groups differ.
+            ValueError: if the number or the sizes of the groups differ, or the shape of a state tensor; nothing is changed
+                then.
         """
+        state_dict = state_dict.copy()
+        for hook in self._hooks("load_state_dict_pre").values():
+            replaced = hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
         saved = copy.deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -218,19 +425,41 @@ class Optimizer:
             new["params"] = group["params"]
             if "param_names" in group:
                 new.setdefault("param_names", group["param_names"])
-        self.state = defaultdict(dict)
+        state: dict[Any, dict[str, Any]] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in owners:
-                self.state[owners[key]] = {k: loaded(owners[key], k, v) for k, v in value.items()}
+                self._check_shapes(key, owners[key], value)
+                state[owners[key]] = loaded(owners[key], None, value)
             else:
-                self.state[key] = copy.deepcopy(value)
-        self.param_groups = saved
+                state[key] = copy.deepcopy(value)
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in self._hooks("load_state_dict_post").values():
+            hook(self)
+
+    def _check_shapes(self, number: Any, p: Any, state: dict[str, Any]) -> None:
+        if type(self).formula is Optimizer.formula or not self.elementwise:
+            return
+        for name, value in state.items():
+            if isinstance(value, Tensor) and value.shape != (() if name in self.scalars else p.shape):
+                raise ValueError(
+                    f"loaded state dict has {name!r} of shape {tuple(value.shape)} for parameter {number} of shape "
+                    f"{tuple(p.shape)}"
+                )
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _scratch={}, stepped=False)
+        self.__dict__.update(state)
+        self._prepare()
+        self.defaults.setdefault("differentiable", False)
+        for group in self.param_groups:
+            for name, default in self.defaults.items():
+                if default is not required:
+                    group.setdefault(name, default)
+            for values in [self.state[p] for p in group["params"] if p in self.state]:
+                if isinstance(values.get("step"), int | float):
+                    values["step"] = wrap(np.full((), values["step"], _get_scalar_dtype().numpy))
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -239,10 +468,135 @@ class Optimizer:
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join(lines) + "\n)"
 
+    # ---------------------------------------------------------------------------------------------------------- hooks
 
-def loaded(p: Any, key: str, value: Any) -> Any:
+    def _hooks(self, name: str) -> OrderedDict[int, Any]:
+        found: OrderedDict[int, Any] = self.__dict__[f"_optimizer_{name}_hooks"]
+        return found
+
+    def _register(self, name: str, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        hooks = self._hooks(name)
+        handle = hook_into(hooks, hook)
+        if prepend:
+            hooks.move_to_end(next(reversed(hooks)), last=False)
+        return handle
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """hook(optimizer, args, kwargs) before each step; it may return new (args, kwargs)."""
+        return self._register("step_pre", hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """hook(optimizer, args, kwargs) after each step."""
+        return self._register("step_post", hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """hook(optimizer) before state_dict."""
+        return self._register("state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """hook(optimizer, state_dict) on what state_dict found; it may return another."""
+        return self._register("state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """hook(optimizer, state_dict) before a state is loaded; it may return another."""
+        return self._register("load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """hook(optimizer) after a state was loaded."""
+        return self._register("load_state_dict_post", hook, prepend)
+
+    @staticmethod
+    def profile_hook_step(function: Callable[..., Any]) -> Callable[..., Any]:
+        """A `step` that calls the hooks around another."""
+
+        @functools.wraps(function)
+        def step(*args: Any, **kwargs: Any) -> Any:
+            self = args[0]
+            self._opt_called = True  # schedulers ask
+            for hook in [*_global_optimizer_pre_hooks.values(), *self._hooks("step_pre").values()]:
+                result = hook(self, args, kwargs)
+                if result is not None:
+                    if not (isinstance(result, tuple) and len(result) == 2):
+                        raise RuntimeError(
+                            f"{function} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                        )
+                    args, kwargs = result
+            out = function(*args, **kwargs)
+            for hook in [*self._hooks("step_post").values(), *_global_optimizer_post_hooks.values()]:
+                hook(self, args, kwargs)
+            return out
+
+        return step
+
+    def _accelerator_graph_capture_health_check(self) -> None:
+        """Nothing to check here; optimizers written for PyTorch call it."""
+
+    _cuda_graph_capture_health_check = _accelerator_graph_capture_health_check
+
+
+def loaded(p: Any, key: Any, value: Any) -> Any:
     """A copy of a saved state value; in the parameter's dtype where both are floating point, "step" excepted."""
+    if isinstance(value, dict):
+        return {k: loaded(p, k, v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([loaded(p, None, v) for v in value])
     if not isinstance(value, Tensor):
         return copy.deepcopy(value)
     value = value.detach().clone()
     return value if key == "step" or not p.is_floating_point() else value.to(p.dtype)
+
+
+# ------------------------------------------------------------------------ what optimizers written for PyTorch import
+
+_params_doc = _foreach_doc = _fused_doc = _capturable_doc = _differentiable_doc = _maximize_doc = ""
+
+
+def _use_grad_for_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A `step` that records only if the optimizer is differentiable."""
+
+    @functools.wraps(function)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return function(self, *args, **kwargs)
+
+    return step
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Any = None) -> Callable[[Any], Any]:
+    return lambda function: function
+
+
+def _get_value(x: Any) -> Any:
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _stack_if_compiling(x: Any) -> Any:
+    return x
+
+
+def _dispatch_sqrt(x: Any) -> Any:
+    return x.sqrt() if isinstance(x, Tensor) else x**0.5
+
+
+def _to_scalar(x: Any) -> Any:
+    """A tensor of one element without its dimensions."""
+    return x.squeeze() if isinstance(x, Tensor) and x.dim() else x
+
+
+def _get_scalar_dtype(is_fused: Any = None) -> Any:
+    """The dtype of counters."""
+    wide = not is_fused and dtypes.get_default_dtype() is dtypes.float64
+    return dtypes.float64 if wide else dtypes.float32
+
+
+def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+    """Whether to use fused or foreach kernels, which are not needed here."""
+    return False, False
+
+
+def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
+    """Replace complex tensors in lists by views of their parts."""
+    for i, p in enumerate(params):
+        if p.is_complex():
+            for values in (params, *state_and_grads):
+                values[i] = view_as_real(values[i])

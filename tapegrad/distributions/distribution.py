@@ -1,0 +1,287 @@
+"""The base of all distributions: shapes, checks of parameters and values, expansion."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..arrays.dtypes import Size
+from ..core.modes import no_grad
+from ..tensor import Tensor
+from . import constraints
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+
+__all__ = ["Distribution"]
+
+
+class Distribution:
+    """Base of distributions, over tensors of shape sample_shape + batch_shape + event_shape.
+
+    A family keeps its parameters as attributes that `arg_constraints` names, and defines what it has of `rsample` (samples
+    with a gradient) or `sample`, `log_prob`, `cdf`, `icdf`, `entropy`, `mean`, `mode`, `variance` and `support`.
+
+    Args:
+        batch_shape: shape of independent distributions of this family.
+        event_shape: shape of one value of one of them.
+        validate_args: check parameters now, and values given to log_prob and its like. Default: as
+            set_default_validate_args says, at first True unless Python runs with -O.
+
+    Raises:
+        ValueError: if a parameter violates its constraint.
+    """
+
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Check parameters and values, or not, of distributions made from now on.
+
+        Raises:
+            ValueError: if value is neither True nor False.
+        """
+        if value not in (True, False):
+            raise ValueError(f"value must be True or False, got {value!r}")
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+        super().__init__()
+
+    def _take(self, validate_args: bool | None, event_shape: Any = (), /, **parameters: Any) -> None:
+        """Begin with parameters, broadcast to one shape, the batch's."""
+        values = broadcast_all(*parameters.values())
+        vars(self).update(zip(parameters, values, strict=True))
+        Distribution.__init__(self, values[0].shape, event_shape, validate_args)
+
+    def _check_parameters(self) -> None:
+        try:
+            conditions = self.arg_constraints
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
+                "distribution with `validate_args=False` to turn off validation.",
+                stacklevel=4,
+            )
+            return
+        for name, constraint in conditions.items():
+            computed = name not in vars(self) and isinstance(getattr(type(self), name, None), lazy_property)
+            if constraints.is_dependent(constraint) or computed:
+                continue
+            value = getattr(self, name)
+            if not constraints.holds(constraint, value):
+                raise ValueError(
+                    f"Expected parameter {name} ({described(value)}) of distribution {self!r} to satisfy the constraint "
+                    f"{constraint!r}, but found invalid values:\n{value}"
+                )
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """This distribution with a larger batch shape; parameters are expanded, not copied.
+
+        Args:
+            batch_shape: shape that batch_shape expands to.
+            _instance: instance to fill, from a subclass with an __init__ of its own.
+
+        Raises:
+            NotImplementedError: if the subclass has its own __init__ and does not define expand.
+        """
+        new = self._get_checked_instance(None, _instance)
+        rank = len(self._batch_shape)
+        new_shape = Size(batch_shape)
+        conditions = self.arg_constraints
+        for name, value in vars(self).items():
+            if isinstance(value, Distribution):
+                value = value.expand(new_shape + value.batch_shape[rank:])
+            elif isinstance(value, Tensor) and name in conditions:
+                value = value.expand(new_shape + value.shape[value.ndim - conditions[name].event_dim :])
+            setattr(new, name, value)
+        new._batch_shape = new_shape
+        return new
+
+    @property
+    def batch_shape(self) -> Size:
+        """Shape of independent distributions."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """Shape of one value."""
+        return self._event_shape
+
+    @property
+    def arg_constraints(self) -> Any:
+        """What each parameter has to satisfy."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """The values that have a probability."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> Any:
+        """Expected value."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Any:
+        """Value of the highest probability."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self) -> Any:
+        """Expected squared distance from the mean."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Any:
+        """Square root of the variance."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """Random values of shape sample_shape + batch_shape + event_shape, without gradient."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        """Random values with the gradient of the parameters (reparameterised)."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Any:
+        """sample((n,)); PyTorch's old name."""
+        warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
+        return self.sample((n,))
+
+    def log_prob(self, value: Any) -> Any:
+        """Logarithm of the density or probability of values."""
+        raise NotImplementedError
+
+    def cdf(self, value: Any) -> Any:
+        """Probability of at most `value`."""
+        raise NotImplementedError
+
+    def icdf(self, value: Any) -> Any:
+        """Values whose cdf is `value`."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All values of a discrete distribution, along a new first dimension.
+
+        Args:
+            expand: over the batch; False leaves its dimensions 1.
+        """
+        raise NotImplementedError
+
+    def _enumerated(self, values: Any, expand: bool) -> Any:
+        """Values along a first dimension, with the batch's dimensions after it."""
+        rank = len(self._event_shape)
+        event = tuple(values.shape[1:])
+        values = values.reshape(-1, *[1] * len(self._batch_shape), *event[len(event) - rank :])
+        return values.expand(-1, *self._batch_shape, *event[len(event) - rank :]) if expand else values
+
+    def entropy(self) -> Any:
+        """Expected -log_prob, in nats."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Any:
+        """exp(entropy())."""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Size:
+        """Shape of a sample."""
+        return Size(sample_shape) + self._batch_shape + self._event_shape
+
+    def _validate_sample(self, value: Any) -> None:
+        """Check a value given to log_prob, cdf or icdf.
+
+        Raises:
+            ValueError: if it is no tensor, does not broadcast to the distribution's shape, or lies outside the support.
+        """
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        shape, own = value.shape, self._batch_shape + self._event_shape
+        if shape[len(shape) - len(self._event_shape) :] != self._event_shape:
+            raise ValueError(f"The right-most size of value must match event_shape: {shape} vs {self._event_shape}.")
+        if any(i != j and 1 not in (i, j) for i, j in zip(reversed(shape), reversed(own), strict=False)):
+            raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {shape} vs {own}.")
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `support` to enable sample validation. Please initialize the distribution "
+                "with `validate_args=False` to turn off validation.",
+                stacklevel=3,
+            )
+            return
+        if not constraints.holds(support, value):
+            raise ValueError(
+                f"Expected value argument ({described(value)}) to be within the support ({support!r}) of the distribution "
+                f"{self!r}, but found invalid values:\n{value}"
+            )
+
+    def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
+        """The instance to fill in expand: a new one unless a subclass gave its own."""
+        kind: Any = type(self)
+        home = cls or next(k for k in kind.__mro__ if k.__module__.startswith(__package__))
+        if _instance is None and kind.__init__ is not home.__init__:
+            raise NotImplementedError(
+                f"Subclass {kind.__name__} of {home.__name__} that defines a custom __init__ method must also define a custom "
+                ".expand() method."
+            )
+        return kind.__new__(kind) if _instance is None else _instance
+
+    def __repr__(self) -> str:
+        try:
+            named = [(name, vars(self)[name]) for name in self.arg_constraints if name in vars(self)]
+        except NotImplementedError:
+            named = []
+        shown = [f"{name}: {value if value.numel() == 1 else value.size()}" for name, value in named]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class ProbsOrLogits(Distribution):
+    """Base of families given by probabilities or by logits, each computed from the other at its first use."""
+
+    _is_binary = True
+
+    def _take_either(self, probs: Any, logits: Any) -> Any:
+        """Keep the one that is given; returns it."""
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        name, value = ("probs", probs) if logits is None else ("logits", logits)
+        (value,) = broadcast_all(value)
+        setattr(self, name, value)
+        return value
+
+    @lazy_property
+    def logits(self) -> Any:
+        """Log odds, or logarithms of the probabilities."""
+        return probs_to_logits(self.probs, self._is_binary)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Probabilities."""
+        return logits_to_probs(self.logits, self._is_binary)
+
+    @property
+    def _param(self) -> Any:
+        return vars(self)["probs" if "probs" in vars(self) else "logits"]
+
+    @property
+    def param_shape(self) -> Size:
+        """Shape of the probabilities."""
+        return self._param.size()  # type: ignore[no-any-return]
+
+    def _new(self, *args: Any, **kwargs: Any) -> Any:
+        """An uninitialised tensor of the parameters' dtype."""
+        return self._param.new(*args, **kwargs)
+
+
+def described(value: Any) -> str:
+    """Type and shape of a value in a message."""
+    return f"{type(value).__name__} of shape {tuple(value.shape)}"

@@ -1,0 +1,67 @@
+"""The Kullback-Leibler divergence, by the types of its two distributions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .distribution import Distribution
+
+__all__ = ["kl_divergence", "register_kl"]
+
+Rule = Callable[[Any, Any], Any]
+_KL_REGISTRY: dict[tuple[type, type], Rule] = {}
+_KL_MEMOIZE: dict[tuple[type, type], Rule] = {}
+
+
+def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
+    """Decorate a function of (p, q) that gives KL(p || q) for distributions of these types and their subclasses.
+
+    Of several functions that fit, the one of the nearest types is used.
+
+    Raises:
+        TypeError: if a type is no subclass of Distribution.
+    """
+    for name, kind in (("type_p", type_p), ("type_q", type_q)):
+        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+            raise TypeError(f"Expected {name} to be a subclass of Distribution but got {kind}")
+
+    def register(rule: Rule) -> Rule:
+        _KL_REGISTRY[type_p, type_q] = rule
+        _KL_MEMOIZE.clear()
+        return rule
+
+    return register
+
+
+def _rule_of(type_p: type, type_q: type) -> Rule:
+    """The function of the types nearest to these; a warning where those of p and of q do not agree."""
+    fitting = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
+    if not fitting:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {type_p.__name__} and q type {type_q.__name__}; register_kl adds one."
+        )
+    distance = {(p, q): (type_p.__mro__.index(p), type_q.__mro__.index(q)) for p, q in fitting}
+    by_p = min(fitting, key=lambda pair: distance[pair])
+    by_q = min(fitting, key=lambda pair: distance[pair][::-1])
+    if _KL_REGISTRY[by_p] is not _KL_REGISTRY[by_q]:
+        warnings.warn(
+            f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({by_p[0].__name__}, "
+            f"{by_q[1].__name__})",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return _KL_REGISTRY[by_p]
+
+
+def kl_divergence(p: Any, q: Any) -> Any:
+    """KL(p || q), the expected log_prob of p less that of q under p, of the batch's shape.
+
+    Raises:
+        NotImplementedError: if no function is registered for these types.
+    """
+    types = type(p), type(q)
+    if types not in _KL_MEMOIZE:
+        _KL_MEMOIZE[types] = _rule_of(*types)
+    return _KL_MEMOIZE[types](p, q)

@@ -1,0 +1,75 @@
+"""The normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from .. import special
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import _standard_normal
+
+__all__ = ["Normal"]
+
+
+class Normal(ExponentialFamily):
+    """Normal distribution.
+
+    Args:
+        loc: mean.
+        scale: standard deviation.
+    """
+
+    loc: Any
+    scale: Any
+    arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self._take(validate_args, loc=loc, scale=scale)
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def stddev(self) -> Any:
+        return self.scale
+
+    @property
+    def variance(self) -> Any:
+        return self.stddev.pow(2)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        noise = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype)
+        return self.loc + noise * self.scale
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -((value - self.loc) ** 2) / (2 * self.variance) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return special.ndtr((value - self.loc) / self.scale)
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * special.ndtri(value)
+
+    def entropy(self) -> Any:
+        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
+
+    @property
+    def _natural_params(self) -> Any:
+        return self.loc / self.variance, -0.5 / self.variance
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()

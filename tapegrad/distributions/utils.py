@@ -1,0 +1,122 @@
+"""What the families share: broadcasting, values made on first use, probabilities and logits, triangles as vectors, draws."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+from ..arrays import dtypes
+from ..core.modes import enable_grad
+from ..ops import create
+from ..ops.activation import softmax
+from ..ops.shape import broadcast_tensors
+from ..tensor import Tensor
+
+__all__ = [
+    "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]  # fmt: skip
+
+euler_constant = 0.57721566490153286060
+
+
+def broadcast_all(*values: Any) -> Any:
+    """Numbers and tensors, as tensors of one shape; numbers take the first tensor's dtype, or else the default one.
+
+    Raises:
+        ValueError: if a value is neither a number nor a tensor.
+    """
+    if not all(isinstance(v, Number | Tensor) for v in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+            f" Got {', '.join(type(v).__name__ for v in values)}; tensor(..) makes a tensor of an array or a list."
+        )
+    dtype = next((v.dtype for v in values if isinstance(v, Tensor)), dtypes.get_default_dtype())
+    return broadcast_tensors(*[v if isinstance(v, Tensor) else create.tensor(v, dtype=dtype) for v in values])
+
+
+class lazy_property:
+    """A property that is computed at its first use and then is an attribute."""
+
+    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+        self.wrapped = wrapped
+        functools.update_wrapper(self, wrapped)  # type: ignore[arg-type]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+def eps_of(x: Any) -> Any:
+    """Distance from 1 to the next number of a tensor's dtype."""
+    return dtypes.finfo(x.dtype).eps
+
+
+def tiny_of(x: Any) -> Any:
+    """Smallest normal number of a tensor's dtype."""
+    return dtypes.finfo(x.dtype).tiny
+
+
+def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+    """Probabilities of log odds (is_binary), or of unnormalised log probabilities along the last dimension."""
+    return logits.sigmoid() if is_binary else softmax(logits, -1)
+
+
+def clamp_probs(probs: Any) -> Any:
+    """Probabilities kept from 0 and 1 by their dtype's precision."""
+    return probs.clamp(eps_of(probs), 1 - eps_of(probs))
+
+
+def probs_to_logits(probs: Any, is_binary: bool = False) -> Any:
+    """Log odds (is_binary) or logarithms of probabilities, finite at 0 and 1."""
+    p = clamp_probs(probs)
+    return p.log() - (-p).log1p() if is_binary else p.log()
+
+
+def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
+    """(.., D, D) to (.., L): the rows of the part on and below the diagonal `diag`, one after the other."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = create.tril_indices(n, n, diag)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
+    """(.., L) to (.., D, D): the inverse of tril_matrix_to_vec, with 0 above the diagonal."""
+    length = vec.shape[-1]
+    n = next((n for n in range(length + abs(diag) + 1) if _tril_size(n, diag) == length), None)
+    if n is None:
+        raise ValueError(
+            f"The size of last dimension is {length} which cannot be expressed as the lower triangular part of a square D x "
+            "D matrix."
+        )
+    rows, columns = create.tril_indices(n, n, diag)
+    filled = create.zeros(*vec.shape[:-1], n * n, dtype=vec.dtype).index_copy(-1, rows * n + columns, vec)
+    return filled.reshape(*vec.shape[:-1], n, n)
+
+
+def _tril_size(n: int, diag: int) -> int:
+    """Elements on and below a diagonal of an n x n matrix."""
+    return sum(min(max(row + diag + 1, 0), n) for row in range(n))
+
+
+def drawn(method: str, like: Any, shape: Any, *args: Any) -> Any:
+    """Numbers of a stream in a tensor's dtype: uniform (low, high), normal, exponential, cauchy, .."""
+    return create.draw(method, tuple(shape), like.dtype.numpy, *args)
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Any:
+    """Standard normal numbers."""
+    return create.randn(tuple(shape), dtype=dtype, device=device)
+
+
+def _sum_rightmost(value: Any, dim: int) -> Any:
+    """The sum over the last `dim` dimensions."""
+    return value.sum(tuple(range(-dim, 0))) if dim else value

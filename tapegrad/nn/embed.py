@@ -1,0 +1,159 @@
+"""Tables of vectors that are looked up by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.modes import no_grad
+from ..ops import create
+from ..tensor import Parameter
+from . import functional as F
+from . import init
+from .module import Module
+
+
+class _Table(Module):
+    """Base of Embedding and EmbeddingBag."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, max_norm: float | None, norm_type: float,
+        scale_grad_by_freq: bool, sparse: bool, weight: Any, freeze: bool, device: Any, dtype: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        if weight is not None and tuple(weight.shape) != (num_embeddings, embedding_dim):
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        table = create.empty(num_embeddings, embedding_dim, dtype=dtype, device=device) if weight is None else weight
+        self.weight = Parameter(table, requires_grad=not freeze)
+        if weight is None:
+            self.reset_parameters()
+
+    @classmethod
+    def _of(cls, embeddings: Any, freeze: bool, **settings: Any) -> Any:
+        """A layer with a table that is given."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        layer = cls(*embeddings.shape, _weight=embeddings, **settings)
+        layer.weight.requires_grad = not freeze
+        return layer
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew, the padding row zeros."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def _shown(self, **usual: Any) -> str:
+        """The sizes, and the settings that differ from the usual ones."""
+        parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        return ", ".join(parts + [f"{k}={getattr(self, k)!r}" for k, v in usual.items() if getattr(self, k) != v])
+
+
+class Embedding(_Table):
+    """Rows of a table at the indices that are the input.
+
+    Args:
+        num_embeddings: number of rows V; indices are in [0, V).
+        embedding_dim: size D of a row.
+        padding_idx: a row of zeros at first that gets no gradient.
+        max_norm: rows of a larger norm_type-norm are scaled down, in place, before they are used.
+        norm_type: order of that norm.
+        scale_grad_by_freq: divide gradients by how often an index occurs in the input.
+        sparse: of no effect: gradients are dense.
+
+    Attributes:
+        weight: (V, D), standard normal at first.
+
+    Raises:
+        AssertionError: for a padding_idx out of range.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Any = None,
+        _freeze: bool = False, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight, _freeze,
+            device, dtype,
+        )  # fmt: skip
+
+    def forward(self, input: Any) -> Any:
+        """Indices (...) to rows (..., D)."""
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> Any:  # fmt: skip
+        """An Embedding of a given table (V, D), constant unless freeze=False; other arguments as Embedding."""
+        return cls._of(
+            embeddings, freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
+            scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return self._shown(padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+
+
+class EmbeddingBag(_Table):
+    """Sums, means or maxima of the rows of a table at bags of indices.
+
+    Args:
+        num_embeddings, embedding_dim, max_norm, norm_type, scale_grad_by_freq, sparse: as in Embedding.
+        mode: "sum", "mean" or "max".
+        include_last_offset: the offsets end with the length of the input.
+        padding_idx: the index that does not count; its row is zeros at first.
+
+    Attributes:
+        weight: (V, D), standard normal at first.
+
+    Raises:
+        AssertionError: for a padding_idx out of range.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Any = None,
+        include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight, False,
+            device, dtype,
+        )  # fmt: skip
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        """Indices (B, n), or (N,) with the offsets (B,) of the bags, to (B, D).
+
+        Args:
+            per_sample_weights: factors of the rows, of input's shape; for mode "sum" alone.
+        """
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
+            per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Any:  # fmt: skip
+        """An EmbeddingBag of a given table (V, D), constant unless freeze=False; other arguments as EmbeddingBag."""
+        return cls._of(
+            embeddings, freeze, max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, mode=mode,
+            sparse=sparse, include_last_offset=include_last_offset, padding_idx=padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return self._shown(max_norm=None, norm_type=2, scale_grad_by_freq=False, mode=None, padding_idx=None)

@@ -1,0 +1,347 @@
+"""Hooks around the calls of modules, of one module or of all, and on the gradients that go through them.
+
+A module's hooks are in its `__dict__`, in tables by id; those of all modules are in `EVERYWHERE`, under the same names. A
+hook that is called in another way than the others of its table has its id in a second table.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..autograd.function import Function
+from ..core.modes import is_grad_enabled
+from ..core.node import Handle, hook_into
+from ..core.state import TASK
+from ..tensor import Tensor
+
+CALL_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
+TABLES = (
+    *CALL_TABLES, "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks", "_state_dict_hooks_without_result", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks_with_module", "_load_state_dict_post_hooks",
+)  # fmt: skip
+
+
+def tables() -> dict[str, Any]:
+    """Empty tables."""
+    made: dict[str, Any] = {name: OrderedDict() for name in TABLES}
+    made["_is_full_backward_hook"] = None
+    return made
+
+
+EVERYWHERE: dict[str, Any] = {"_hooked": False, **tables()}
+REGISTRATIONS: dict[str, dict[int, Any]] = {"parameter": {}, "buffer": {}, "module": {}}
+
+
+def enter(owner: dict[str, Any], table: str, hook: Any, prepend: bool = False, **marks: bool) -> Handle:
+    """Put a hook into a table, at the end or at the front; `marks` are suffixes of the second tables that list it."""
+    if table in CALL_TABLES:
+        owner["_hooked"] = True
+    handle = hook_into(owner[table], hook, *[owner[f"{table}_{name}"] for name, on in marks.items() if on])
+    if prepend:
+        owner[table].move_to_end(handle.id, last=False)
+    return handle
+
+
+def enter_backward(owner: dict[str, Any], hook: Any, full: bool, where: str, prepend: bool = False) -> Handle:
+    """Put a backward hook into its table, which holds hooks of one kind."""
+    if owner["_is_full_backward_hook"] is not None and owner["_is_full_backward_hook"] != full:
+        raise RuntimeError(
+            f"Cannot use both regular backward hooks and full backward hooks {where}. Please use only one of them."
+        )
+    owner["_is_full_backward_hook"] = full
+    return enter(owner, "_backward_hooks", hook, prepend)
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
+    """Call hook(module, args) before every module's forward; what it returns, if not None, replaces the arguments."""
+    return enter(EVERYWHERE, "_forward_pre_hooks", hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> Handle:
+    """Call hook(module, args, output) after every module's forward; see Module.register_forward_hook."""
+    return enter(EVERYWHERE, "_forward_hooks", hook, with_kwargs=with_kwargs, always_called=always_call)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Handle:
+    """Call hook(module, grad_output) before the backward of every module; see Module.register_full_backward_pre_hook."""
+    return enter(EVERYWHERE, "_backward_pre_hooks", hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
+    """Call hook(module, grad_input, grad_output) after the backward of every module; see Module.register_full_backward_hook.
+
+    Raises:
+        RuntimeError: if register_module_backward_hook was called before.
+    """
+    return enter_backward(EVERYWHERE, hook, True, "as a global Module hook")
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
+    """Call hook(module, grad_input, grad_output) on the last operation of every module; see Module.register_backward_hook.
+
+    Raises:
+        RuntimeError: if register_module_full_backward_hook was called before.
+    """
+    return enter_backward(EVERYWHERE, hook, False, "as a global Module hook")
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Handle:
+    """Call hook(module, name, parameter) when a module gets a parameter; what it returns, if not None, takes its place."""
+    return hook_into(REGISTRATIONS["parameter"], hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Handle:
+    """Call hook(module, name, buffer) when a module gets a buffer; what it returns, if not None, takes its place."""
+    return hook_into(REGISTRATIONS["buffer"], hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> Handle:
+    """Call hook(module, name, submodule) when a module gets a submodule; what it returns, if not None, takes its place."""
+    return hook_into(REGISTRATIONS["module"], hook)
+
+
+def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+    """A value as the registration hooks of its kind leave it."""
+    for hook in list(REGISTRATIONS[kind].values()):
+        changed = hook(module, name, value)
+        if changed is not None:
+            value = changed
+    return value
+
+
+# --------------------------------------------------------------------------------------------------------------- calls
+
+
+def call(module: Any, args: Any, kwargs: Any) -> Any:
+    """A module's forward between the hooks."""
+    own = module.__dict__
+    for owner in (EVERYWHERE, own):
+        if owner.get("_hooked") and not any([owner[name] for name in CALL_TABLES]):
+            owner["_hooked"] = False  # all removed
+    after = [(key, hook, owner) for owner in (EVERYWHERE, own) for key, hook in owner["_forward_hooks"].items()]
+    done = 0
+    result = None
+    try:
+        for owner in (EVERYWHERE, own):
+            for key, hook in list(owner["_forward_pre_hooks"].items()):
+                args, kwargs = run_before(hook, key in owner["_forward_pre_hooks_with_kwargs"], module, args, kwargs)
+        passing = Passing.of(module)
+        if passing is not None:
+            args = passing.enter(args)
+        result = module.forward(*args, **kwargs)
+        for key, hook, owner in after:
+            done += 1
+            result = run_after(hook, key in owner["_forward_hooks_with_kwargs"], module, args, kwargs, result)
+        if passing is not None:
+            result = passing.leave(result)
+        watch_last(module, args, result)
+        return result
+    except Exception:
+        for key, hook, owner in after[done:]:
+            if key in owner["_forward_hooks_always_called"]:
+                result = run_always(hook, key in owner["_forward_hooks_with_kwargs"], module, args, kwargs, result)
+        raise
+
+
+def run_before(hook: Any, with_kwargs: bool, module: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    changed = hook(module, args, kwargs) if with_kwargs else hook(module, args)
+    if changed is None:
+        return args, kwargs
+    if not with_kwargs:
+        return changed if isinstance(changed, tuple) else (changed,), kwargs
+    if isinstance(changed, tuple) and len(changed) == 2:
+        return changed
+    raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+
+
+def run_after(hook: Any, with_kwargs: bool, module: Any, args: Any, kwargs: Any, result: Any) -> Any:
+    changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+    return result if changed is None else changed
+
+
+def run_always(hook: Any, with_kwargs: bool, module: Any, args: Any, kwargs: Any, result: Any) -> Any:
+    """Run a hook after an exception; its own would hide that one."""
+    try:
+        return run_after(hook, with_kwargs, module, args, kwargs, result)
+    except Exception as e:
+        warnings.warn(
+            "module forward hook with ``always_call=True`` raised an exception that was silenced as another error was "
+            f"raised in forward: {e}",
+            stacklevel=4,
+        )
+        return result
+
+
+# ------------------------------------------------------------------------------------------------------------ gradients
+
+
+class BackwardHookFunction(Function):
+    """The same tensors; the hooks hang on its node."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Any) -> Any:
+        ctx.mark_non_differentiable(*[t for t, need in zip(tensors, ctx.needs_input_grad, strict=True) if not need])
+        return tensors
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return tangents
+
+
+class Passing:
+    """One call of a module with full backward hooks: what is known of the gradients that come back through it.
+
+    Attributes:
+        inputs: positions of the tensors among the positional arguments; None if no gradient comes through them.
+        outputs: the same of the outputs.
+    """
+
+    def __init__(self, module: Any, hooks: list[Any], pre_hooks: list[Any]) -> None:
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
+        self.inputs: list[int] | None = None
+        self.outputs: list[int] | None = None
+        self.n_inputs = self.n_outputs = 0
+
+    @staticmethod
+    def of(module: Any) -> Passing | None:
+        """For a module that such hooks watch."""
+        owners = (EVERYWHERE, module.__dict__)
+        pre = [hook for owner in owners for hook in owner["_backward_pre_hooks"].values()]
+        full = [hook for owner in owners if owner["_is_full_backward_hook"] for hook in owner["_backward_hooks"].values()]
+        return Passing(module, full, pre) if full or pre else None
+
+    def enter(self, args: Any) -> Any:
+        """The arguments, watched."""
+        self.n_inputs = len(args)
+        args, self.inputs = watched(args, self.after)
+        return args
+
+    def leave(self, result: Any) -> Any:
+        """The result, watched."""
+        if not isinstance(result, Tensor | tuple):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
+                f"{type(result)}",
+                stacklevel=4,
+            )
+        results = result if isinstance(result, tuple) else (result,)
+        self.n_outputs = len(results)
+        results, self.outputs = watched(results, self.before)
+        return results if isinstance(result, tuple) else results[0]
+
+    def before(self, _: Any, grad_outputs: Any) -> Any:
+        """The gradients of the outputs have come."""
+        grads: Any = spread(self.outputs, grad_outputs, self.n_outputs)
+        for hook in self.pre_hooks:
+            grads = answer(hook(self.module, grads), grads, "Backward pre hook", "grad_output")
+        if self.inputs is not None:
+            TASK.get().values[self] = grads  # not here: a gradient of the graph would keep the graph, and that this
+        elif self.hooks:
+            self.without_inputs(grads)
+        return tuple([grads[i] for i in self.outputs or ()])
+
+    def without_inputs(self, grad_outputs: Any) -> None:
+        warnings.warn(
+            "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
+            "require gradients. See "
+            "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook "
+            "for more details.",
+            stacklevel=4,
+        )
+        for hook in self.hooks:
+            result = hook(self.module, (None,) * self.n_inputs, grad_outputs)
+            if result is not None and not (isinstance(result, tuple) and all(g is None for g in result)):
+                raise RuntimeError(
+                    "Backward hook for Modules where no input requires gradient should always return None or None for all "
+                    "gradients."
+                )
+
+    def after(self, grad_inputs: Any, _: Any) -> Any:
+        """The gradients of the inputs have come."""
+        grad_outputs = TASK.get().values.pop(self, None)
+        if grad_outputs is None:  # they came by another way than through the outputs
+            return None
+        grads: Any = spread(self.inputs, grad_inputs, self.n_inputs)
+        for hook in self.hooks:
+            grads = answer(hook(self.module, grads, grad_outputs), grads, "Backward hook", "grad_input")
+        return tuple([grads[i] for i in self.inputs or ()])
+
+
+def watched(values: Any, hook: Callable[[Any, Any], Any]) -> tuple[Any, list[int] | None]:
+    """A tuple with its tensors in a graph node that has a hook, and where these are; as it is if none requires grad."""
+    places = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
+    if not is_grad_enabled() or not any([values[i].requires_grad for i in places]):
+        return values, None
+    full = list(values)
+    for i, t in zip(places, BackwardHookFunction.apply(*[values[i] for i in places]), strict=True):
+        full[i] = t
+    next(full[i] for i in places if full[i].requires_grad).grad_fn.register_hook(hook)
+    return (type(values)(*full) if hasattr(values, "_fields") else tuple(full)), places
+
+
+def spread(places: list[int] | None, grads: Sequence[Any], n: int) -> tuple[Any, ...]:
+    """Gradients at their places among n, None elsewhere."""
+    found = dict(zip(places or (), grads, strict=True))
+    return tuple([found.get(i) for i in range(n)])
+
+
+def answer(result: Any, grads: Any, who: str, what: str) -> Any:
+    """The gradients that a hook returned."""
+    if result is None:
+        return grads
+    result = (result,) if isinstance(result, Tensor) else result
+    if len(result) != len(grads):
+        raise RuntimeError(f"{who} returned an invalid number of {what}, got {len(result)}, but expected {len(grads)}")
+    return result
+
+
+# --------------------------------------------------------------------------------------------------- hooks of older code
+
+
+def watch_last(module: Any, args: Any, result: Any) -> None:
+    """Hang the backward hooks that are no full ones on the node that made the (first) output."""
+    owners = [o for o in (EVERYWHERE, module.__dict__) if o["_backward_hooks"] and not o["_is_full_backward_hook"]]
+    if not owners:
+        return
+    first = result
+    while not isinstance(first, Tensor):
+        first = next(v for v in first.values() if isinstance(v, Tensor)) if isinstance(first, dict) else first[0]
+    grad_fn = first.grad_fn
+    if grad_fn is None:
+        return
+    for owner in owners:
+        for hook in owner["_backward_hooks"].values():
+            grad_fn.register_hook(lambda grad_input, grad_output, hook=hook: hook(module, grad_input, grad_output))
+    text = missing(args, result, grad_fn)
+    if text:
+        warnings.warn(f"Using {text}", FutureWarning, stacklevel=4)
+
+
+def missing(args: Any, result: Any, grad_fn: Any) -> str:
+    """What such hooks do not see of this call, in PyTorch's words; "" if nothing."""
+    advice = "Please use register_full_backward_hook to get the documented behavior."
+    results = (result,) if isinstance(result, Tensor) else result
+    for values, verb, what in ((results, "return", "grad_output"), (args, "take as input", "grad_input")):
+        if not (isinstance(values, tuple) and all(isinstance(v, Tensor) for v in values)):
+            return (
+                f"non-full backward hooks on a Module that does not {verb} a single Tensor or a tuple of Tensors is "
+                f"deprecated and will be removed in future versions. This hook will be missing some of the {what}. {advice}"
+            )
+    start = "a non-full backward hook when "
+    lost = "is deprecated and will be removed in future versions. This hook will be missing some "
+    made = {t.grad_fn for t in results if t.grad_fn is not None}
+    if len(made) > 1:
+        return f"{start}outputs are generated by different autograd Nodes {lost}grad_output. {advice}"
+    if {node for node, _ in grad_fn.next_functions} != {t.grad_fn for t in args if t.grad_fn is not None}:
+        return f"{start}the forward contains multiple autograd Nodes {lost}grad_input. {advice}"
+    return ""

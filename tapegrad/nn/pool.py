@@ -1,0 +1,334 @@
+"""Pooling layers, and the way back from maxima. `kernel_size` and the like are one integer or one for each dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import functional as F
+from .linear import repeated
+from .module import Module, shown
+
+
+class _MaxPoolNd(Module):
+    """Base of the layers of maxima; see MaxPool2d."""
+
+    _op: Any
+    return_indices: bool
+    ceil_mode: bool
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.dilation, self.return_indices, self.ceil_mode = padding, dilation, return_indices, ceil_mode
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) or (C, *sizes) to the same with fewer elements; with return_indices (maxima, indices)."""
+        return self._op(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
+
+    def extra_repr(self) -> str:
+        return shown(self, "kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+
+class MaxPool1d(_MaxPoolNd):
+    """Maxima over windows of sequences (N, C, L) or (C, L); arguments as MaxPool2d."""
+
+    _op = staticmethod(F.max_pool1d)
+
+
+class MaxPool2d(_MaxPoolNd):
+    """Maxima over windows of images (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size: sizes of a window.
+        stride: steps between windows; the kernel size by default.
+        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
+        dilation: steps between the elements of a window.
+        return_indices: also give the maxima's places in the flat image, for MaxUnpool2d.
+        ceil_mode: keep a last window that reaches over the end.
+    """
+
+    _op = staticmethod(F.max_pool2d)
+
+
+class MaxPool3d(_MaxPoolNd):
+    """Maxima over windows of volumes (N, C, D, H, W) or (C, D, H, W); arguments as MaxPool2d."""
+
+    _op = staticmethod(F.max_pool3d)
+
+
+class _MaxUnpoolNd(Module):
+    """Base of the layers that put maxima back; see MaxUnpool2d."""
+
+    _dims: int
+    _op: Any
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        sizes = kernel_size, kernel_size if stride is None else stride, padding
+        self.kernel_size, self.stride, self.padding = (repeated(v, self._dims) for v in sizes)
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        """Maxima and their indices to the image they came from, other elements 0.
+
+        Args:
+            input: (N, C, *sizes) or (C, *sizes).
+            indices: what the pooling with return_indices gave, of input's shape.
+            output_size: sizes of the image, where the pooling's stride leaves them open.
+        """
+        return self._op(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return shown(self, "kernel_size", "stride", "padding")
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """The maxima of MaxPool1d back at their places; arguments as MaxUnpool2d."""
+
+    _dims = 1
+    _op = staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """The maxima of MaxPool2d back at their places, other elements 0.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling.
+    """
+
+    _dims = 2
+    _op = staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """The maxima of MaxPool3d back at their places; arguments as MaxUnpool2d."""
+
+    _dims = 3
+    _op = staticmethod(F.max_unpool3d)
+
+
+class _AvgPoolNd(Module):
+    """Base of the layers of means; see AvgPool2d."""
+
+    _op: Any
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.ceil_mode = padding, ceil_mode
+        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
+        return self._op(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return shown(self, "kernel_size", "stride", "padding")
+
+
+class AvgPool1d(_AvgPoolNd):
+    """Means over windows of sequences (N, C, L) or (C, L); arguments as AvgPool2d, without divisor_override."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
+        sizes = (repeated(v, 1) for v in (kernel_size, kernel_size if stride is None else stride, padding))
+        super().__init__(*sizes, ceil_mode, count_include_pad)
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, L) or (C, L) to the same with fewer elements."""
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+
+
+class AvgPool2d(_AvgPoolNd):
+    """Means over windows of images (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size: sizes of a window.
+        stride: steps between windows; the kernel size by default.
+        padding: zeros added on both sides; at most half the kernel size.
+        ceil_mode: keep a last window that reaches over the end.
+        count_include_pad: whether added zeros count as elements.
+        divisor_override: what the sums are divided by, instead of the number of elements.
+    """
+
+    _op = staticmethod(F.avg_pool2d)
+
+
+class AvgPool3d(_AvgPoolNd):
+    """Means over windows of volumes (N, C, D, H, W) or (C, D, H, W); arguments as AvgPool2d."""
+
+    _op = staticmethod(F.avg_pool3d)
+
+
+class _LPPoolNd(Module):
+    """Base of the layers of power means; see LPPool2d."""
+
+    _op: Any
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
+        return self._op(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return shown(self, "norm_type", "kernel_size", "stride", "ceil_mode")
+
+
+class LPPool1d(_LPPoolNd):
+    """(sum of input**norm_type)**(1 / norm_type) over windows of (N, C, L) or (C, L); arguments as LPPool2d."""
+
+    _op = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_LPPoolNd):
+    """(sum of input**norm_type)**(1 / norm_type) over windows of (N, C, H, W) or (C, H, W).
+
+    Args:
+        norm_type: the power.
+        kernel_size: sizes of a window.
+        stride: steps between windows; the kernel size by default.
+        ceil_mode: keep a last window that reaches over the end, scaled up to a whole one.
+    """
+
+    _op = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPoolNd):
+    """(sum of input**norm_type)**(1 / norm_type) over windows of (N, C, D, H, W) or (C, D, H, W); as LPPool2d."""
+
+    _op = staticmethod(F.lp_pool3d)
+
+
+class _AdaptiveAvgPoolNd(Module):
+    """Base of the layers of means over given numbers of windows."""
+
+    _op: Any
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N."""
+        return self._op(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return shown(self, "output_size")
+
+
+class _AdaptiveMaxPoolNd(_AdaptiveAvgPoolNd):
+    """Base of the layers of maxima over given numbers of windows."""
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N; with return_indices (maxima, indices)."""
+        return self._op(input, self.output_size, self.return_indices)
+
+
+class _FractionalMaxPoolNd(Module):
+    """Base of the layers of maxima over windows at random places; see FractionalMaxPool2d."""
+
+    _dims: int
+    _op: Any
+
+    def __init__(
+        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        self.kernel_size, self.output_size, self.output_ratio = (
+            None if v is None else repeated(v, self._dims) for v in (kernel_size, output_size, output_ratio)
+        )
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) or (C, *sizes) to the same with fewer elements; with return_indices (maxima, indices)."""
+        return self._op(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Maxima over windows at random places of images (N, C, H, W) or (C, H, W) (B. Graham, 2014).
+
+    Args:
+        kernel_size: sizes of a window.
+        output_size: number of windows; or output_ratio, as a part of the input's sizes.
+        return_indices: also give the maxima's places in the flat image.
+        _random_samples: (N, C, 2) numbers in [0, 1) that choose the windows; drawn at each call if None.
+
+    Raises:
+        ValueError: for both or none of output_size and output_ratio, or a ratio outside (0, 1).
+    """
+
+    _dims = 2
+    _op = staticmethod(F.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Maxima over windows at random places of volumes (N, C, D, H, W) or (C, D, H, W); as FractionalMaxPool2d."""
+
+    _dims = 3
+    _op = staticmethod(F.fractional_max_pool3d)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """Means over output_size windows that cover (N, C, L) or (C, L) evenly."""
+
+    _op = staticmethod(F.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """Means over output_size windows that cover (N, C, H, W) or (C, H, W) evenly; None keeps a size."""
+
+    _op = staticmethod(F.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """Means over output_size windows that cover (N, C, D, H, W) or (C, D, H, W) evenly; None keeps a size."""
+
+    _op = staticmethod(F.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """Maxima over output_size windows that cover (N, C, L) or (C, L) evenly."""
+
+    _op = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """Maxima over output_size windows that cover (N, C, H, W) or (C, H, W) evenly; None keeps a size."""
+
+    _op = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Maxima over output_size windows that cover (N, C, D, H, W) or (C, D, H, W) evenly; None keeps a size."""
+
+    _op = staticmethod(F.adaptive_max_pool3d)

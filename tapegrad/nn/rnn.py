@@ -1,0 +1,424 @@
+"""Recurrent layers and their cells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..ops import create, recurrent, shape
+from ..ops.warning import warn
+from ..tensor import Parameter, Tensor
+from . import init
+from .module import Module
+from .utils.rnn import PackedSequence
+
+KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
+GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+class RNNBase(Module):
+    """Base of the recurrent layers RNN, LSTM and GRU.
+
+    Args:
+        mode: "LSTM", "GRU", "RNN_TANH" or "RNN_RELU".
+        input_size: features of the input.
+        hidden_size: features of the state.
+        num_layers: layers, each of which takes the outputs of the one before.
+        bias: whether there are biases.
+        batch_first: inputs and outputs are (B, T, features), not (T, B, features); the states are not concerned.
+        dropout: in training mode, probability with which elements between layers are dropped.
+        bidirectional: a second set of layers runs backwards; outputs of both are joined.
+        proj_size: size to which h of an LSTM is projected; 0: it is not.
+
+    Attributes:
+        weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0: of layer 0, (gates * hidden_size, ...), uniform on
+            +-1 / sqrt(hidden_size); those of the backward direction end in `_reverse`.
+        weight_hr_l0: (proj_size, hidden_size), with a projection.
+
+    Raises:
+        TypeError, ValueError: for arguments of a wrong type or out of range.
+    """
+
+    def __init__(
+        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout = bias, batch_first, dropout
+        self.bidirectional, self.proj_size = bidirectional, proj_size
+        self._check_arguments()
+        self.dropout = float(dropout)
+        state, gates = proj_size or hidden_size, GATES[mode] * hidden_size
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            width = state * self._directions if layer else input_size
+            for direction in range(self._directions):
+                sizes = {"weight_ih": (gates, width), "weight_hh": (gates, state)}
+                sizes |= {"bias_ih": (gates,), "bias_hh": (gates,)} if bias else {}
+                sizes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
+                names = {f"{name}_l{layer}{'_reverse' * direction}": size for name, size in sizes.items()}
+                for name, size in names.items():
+                    setattr(self, name, Parameter(create.empty(*size, dtype=dtype, device=device)))
+                self._all_weights.append(list(names))
+        self.reset_parameters()
+
+    def _check_arguments(self) -> None:
+        rate = self.dropout
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
+        if rate > 0 and self.num_layers == 1:
+            warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
+                f"greater than 1, but got dropout={rate} and num_layers={self.num_layers}"
+            )
+        kinds = (("bias", bool), ("batch_first", bool), ("input_size", int), ("hidden_size", int))
+        for name, kind in kinds:
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
+            if kind is int and value <= 0:
+                raise ValueError(f"{name} must be greater than zero")
+        if self.num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if self.proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if self.proj_size >= self.hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if self.mode not in KINDS:
+            raise ValueError(f"Unrecognized RNN mode: {self.mode}")
+
+    @property
+    def _directions(self) -> int:
+        return 2 if self.bidirectional else 1
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self) -> list[Any]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Any]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self) -> None:
+        """Nothing: it is of use on CUDA only."""
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def check_input(self, input: Any, batch_sizes: Any) -> None:
+        """Raise for an input of another dtype, rank or number of features."""
+        expected = self._flat_weights[0].dtype
+        if input.dtype != expected:
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({expected}). Convert input: "
+                f"input.to({expected}), or convert model: model.to({input.dtype})"
+            )
+        rank = 3 if batch_sizes is None else 2
+        if input.dim() != rank:
+            raise RuntimeError(f"input must have {rank} dimensions, got {input.dim()}")
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
+            )
+
+    def _expected_size(self, input: Any, batch_sizes: Any, width: int) -> tuple[int, int, int]:
+        n = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
+        return self.num_layers * self._directions, n, width
+
+    def get_expected_hidden_size(self, input: Any, batch_sizes: Any) -> tuple[int, int, int]:
+        """Shape of the initial h for an input."""
+        return self._expected_size(input, batch_sizes, self.proj_size or self.hidden_size)
+
+    def get_expected_cell_size(self, input: Any, batch_sizes: Any) -> tuple[int, int, int]:
+        """Shape of the initial c of an LSTM for an input."""
+        return self._expected_size(input, batch_sizes, self.hidden_size)
+
+    def check_hidden_size(
+        self, hx: Any, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
+        """Raise for an initial state of another shape."""
+        if tuple(hx.size()) != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
+        """Raise for an input or an initial state that does not fit."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Any) -> Any:
+        """States in the order of a permutation of the batch; as they are for None."""
+        return hx if permutation is None else hx.index_select(1, permutation)
+
+    def _check_states_rank(self, states: tuple[Any, ...], rank: int) -> None:
+        if any(s.dim() != rank for s in states):
+            kind = "unbatched 2-D" if rank == 2 else "batched 3-D"
+            raise RuntimeError(f"For {kind} input, hx should also be {rank}-D but got {states[0].dim()}-D tensor")
+
+    def _zero_states(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
+        return (create.zeros(*self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype),)
+
+    def _states_of(self, hx: Any) -> tuple[Any, ...]:
+        return (hx,)
+
+    def _result(self, output: Any, states: list[Any]) -> tuple[Any, Any]:
+        return output, states[0]
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """(outputs of the last layer, final states) of a sequence (T, features), a batch of them, or a PackedSequence.
+
+        Args:
+            input: (T, features), (T, B, features), with batch_first (B, T, features), or packed: so are the outputs.
+            hx: initial states, (num_layers * directions, B, hidden_size) or without B; zeros by default.
+
+        Raises:
+            RuntimeError, ValueError: for shapes or dtypes that do not fit.
+        """
+        batch_sizes = order = back = None
+        batched = True
+        if isinstance(input, PackedSequence):
+            input, batch_sizes, order, back = input
+        elif input.dim() not in (2, 3):
+            raise ValueError(self._bad_rank.format(type(self).__name__, input.dim()))
+        elif not (batched := input.dim() == 3):
+            input = shape.unsqueeze(input, 0 if self.batch_first else 1)
+        if hx is None:
+            states = self._zero_states(input, batch_sizes)
+            self.check_forward_args(input, self._result(None, list(states))[1], batch_sizes)
+        else:
+            states = self._states_of(hx)
+            if batch_sizes is None:
+                self._check_states_rank(states, 3 if batched else 2)
+            states = states if batched else tuple([shape.unsqueeze(s, 1) for s in states])
+            self.check_forward_args(input, self._result(None, list(states))[1], batch_sizes)
+            states = tuple([self.permute_hidden(s, order) for s in states])
+        kind = KINDS[self.mode]
+        given = states if kind == "lstm" else states[0]
+        rest = (given, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        if batch_sizes is not None:
+            rows, *finals = recurrent.packed(kind, input, batch_sizes, *rest)
+            packed = PackedSequence(rows, batch_sizes, order, back)
+            return self._result(packed, [self.permute_hidden(s, back) for s in finals])
+        output, *finals = recurrent.padded(kind, input, *rest, self.batch_first)
+        if not batched:
+            output = shape.squeeze(output, 0 if self.batch_first else 1)
+            finals = [shape.squeeze(s, 1) for s in finals]
+        return self._result(output, finals)
+
+    _bad_rank = "{}: Expected input to be 2D or 3D, got {}D instead"
+
+    def extra_repr(self) -> str:
+        defaults = {
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0,
+            "bidirectional": False,
+        }
+        options = [f", {name}={value}" for name, d in defaults.items() if (value := getattr(self, name)) != d]
+        return f"{self.input_size}, {self.hidden_size}" + "".join(options)
+
+
+def _no_projection(kwargs: dict[str, Any]) -> None:
+    if "proj_size" in kwargs:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+
+
+class RNN(RNNBase):
+    """Recurrent layers h' = tanh(W_ih x + b_ih + W_hh h + b_hh) (Elman 1990); further arguments as RNNBase.
+
+    Args:
+        nonlinearity: "tanh" or "relu"; the fourth positional argument.
+    """
+
+    _bad_rank = "{}: Expected input to be 2D or 3D, got {}D tensor instead"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _no_projection(kwargs)
+        if len(args) > 3:
+            self.nonlinearity = args[3]
+            args = args[:3] + args[4:]
+        else:
+            self.nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
+        super().__init__(f"RNN_{self.nonlinearity.upper()}", *args, **kwargs)
+
+
+class LSTM(RNNBase):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates; projections: Sak et al. 2014).
+
+    i, f, o = sigmoid(W_i x + b_i + U_i h + c_i), ..; g = tanh(W_g x + ..); c' = f c + i g; h' = o tanh(c').
+    Arguments as RNNBase; states are pairs (h, c).
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+    def _zero_states(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
+        sizes = self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
+        return tuple([create.zeros(*size, dtype=input.dtype) for size in sizes])
+
+    def _states_of(self, hx: Any) -> tuple[Any, ...]:
+        return hx[0], hx[1]
+
+    def _result(self, output: Any, states: list[Any]) -> tuple[Any, Any]:
+        return output, tuple(states)
+
+    def _check_states_rank(self, states: tuple[Any, ...], rank: int) -> None:
+        h, c = states
+        if h.dim() != rank or c.dim() != rank:
+            kind, also = ("unbatched 2-D", "also be 2-D") if rank == 2 else ("batched 3-D", "also be 3-D")
+            raise RuntimeError(f"For {kind} input, hx and cx should {also} but got ({h.dim()}-D, {c.dim()}-D) tensors")
+
+    def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
+        """Raise for an input or initial states that do not fit."""
+        self.check_input(input, batch_sizes)
+        expected = self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
+        for i, (state, size) in enumerate(zip(hidden, expected, strict=True)):
+            self.check_hidden_size(state, size, f"Expected hidden[{i}] size {{}}, got {{}}")
+
+    def permute_hidden(self, hx: Any, permutation: Any) -> Any:
+        """States, or the pair of them, in the order of a permutation of the batch."""
+        if isinstance(hx, Tensor):
+            return super().permute_hidden(hx, permutation)
+        return tuple([super(LSTM, self).permute_hidden(s, permutation) for s in hx])
+
+
+class GRU(RNNBase):
+    """Gated recurrent units (Cho et al. 2014), with the reset gate after the product.
+
+    r, z = sigmoid(W_r x + b_r + U_r h + c_r), ..; n = tanh(W_n x + b_n + r (U_n h + c_n)); h' = (1 - z) n + z h.
+    Arguments as RNNBase.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _no_projection(kwargs)
+        super().__init__("GRU", *args, **kwargs)
+
+
+# ---------------------------------------------------------------------------------------------------------------- cells
+
+
+class RNNCellBase(Module):
+    """Base of the recurrent cells: one step of a layer.
+
+    Args:
+        input_size: features of the input.
+        hidden_size: features of the state.
+        bias: whether there are biases.
+        num_chunks: number of gates.
+
+    Attributes:
+        weight_ih, weight_hh, bias_ih, bias_hh: as of the layer.
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        gates = num_chunks * hidden_size
+        for name, size in (("weight_ih", (gates, input_size)), ("weight_hh", (gates, hidden_size))):
+            setattr(self, name, Parameter(create.empty(*size, dtype=dtype, device=device)))
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, Parameter(create.empty(gates, dtype=dtype, device=device)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def _step(self, function: Any, input: Any, states: Any, count: int) -> list[Any]:
+        """The states after a step; batched or not, as the input."""
+        name = type(self).__name__
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        for i, s in enumerate(() if states is None else states):
+            if s.dim() not in (1, 2):
+                what = "hidden" if count == 1 else f"hx[{i}]"
+                raise ValueError(f"{name}: Expected {what} to be 1D or 2D, got {s.dim()}D instead")
+        batched = input.dim() == 2
+        x = input if batched else shape.unsqueeze(input, 0)
+        if states is None:
+            given = [create.zeros(x.size(0), self.hidden_size, dtype=x.dtype)] * count
+        else:
+            given = [s if batched else shape.unsqueeze(s, 0) for s in states]
+        hx = given[0] if count == 1 else given
+        out = function(x, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        found = [out] if count == 1 else list(out)
+        return found if batched else [shape.squeeze(s, 0) for s in found]
+
+    def extra_repr(self) -> str:
+        bias = "" if self.bias else f", bias={self.bias}"
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        return f"{self.input_size}, {self.hidden_size}{bias}" + (
+            "" if nonlinearity == "tanh" else f", nonlinearity={nonlinearity}"
+        )
+
+
+class RNNCell(RNNCellBase):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it; arguments as RNNCellBase."""
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """(B, features) and a state (B, hidden_size), or both without B, to the next state; zeros by default.
+
+        Raises:
+            RuntimeError, ValueError: for shapes that do not fit, or an unknown nonlinearity.
+        """
+        function = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}.get(self.nonlinearity)
+        if function is None:
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return self._step(function, input, None if hx is None else (hx,), 1)[0]
+
+
+class LSTMCell(RNNCellBase):
+    """One step of an LSTM layer; arguments as RNNCellBase."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """(B, features) and states (h, c) of (B, hidden_size), or all without B, to the next ones; zeros by default.
+
+        Raises:
+            RuntimeError, ValueError: for shapes that do not fit.
+        """
+        h, c = self._step(recurrent.lstm_cell, input, hx, 2)
+        return h, c
+
+
+class GRUCell(RNNCellBase):
+    """One step of a GRU layer; arguments as RNNCellBase."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """(B, features) and a state (B, hidden_size), or both without B, to the next state; zeros by default.
+
+        Raises:
+            RuntimeError, ValueError: for shapes that do not fit.
+        """
+        return self._step(recurrent.gru_cell, input, None if hx is None else (hx,), 1)[0]

@@ -1,0 +1,166 @@
+"""Layers that move elements about: flattening, windows as columns, shuffling, resizing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ops import shape
+from . import functional as F
+from .module import Module, shown
+
+
+class Flatten(Module):
+    """Dimensions start_dim to end_dim merged into one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Any) -> Any:
+        """(N, ...) to (N, product of ...) by default."""
+        return shape.flatten(input, self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return shown(self, "start_dim", "end_dim")
+
+
+class Unflatten(Module):
+    """One dimension split into several.
+
+    Args:
+        dim: the dimension.
+        unflattened_size: sizes it is split into, a tuple or list; one may be -1.
+
+    Raises:
+        TypeError: for sizes that are no integers.
+    """
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        if not isinstance(unflattened_size, tuple | list):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+        for i, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {i}"
+                )
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def forward(self, input: Any) -> Any:
+        """(..., product of sizes, ...) to (..., *sizes, ...)."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class Unfold(Module):
+    """Windows of images as columns; arguments as nn.functional.unfold."""
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, H, W) or (C, H, W) to (N, C * elements of a window, number of windows) or without N."""
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return shown(self, "kernel_size", "dilation", "padding", "stride")
+
+
+class Fold(Unfold):
+    """Columns added up at the places of their windows in an image of output_size; arguments as nn.functional.fold."""
+
+    def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Any:
+        """(N, C * elements of a window, number of windows), or without N, to (N, C, *output_size)."""
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return f"{shown(self, 'output_size')}, {super().extra_repr()}"
+
+
+class PixelShuffle(Module):
+    """Blocks of channels become blocks of pixels: an image that is upscale_factor times as high and wide."""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Any) -> Any:
+        """(*, C r r, H, W) to (*, C, H r, W r) for the factor r."""
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return shown(self, "upscale_factor")
+
+
+class PixelUnshuffle(Module):
+    """The inverse of PixelShuffle."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Any) -> Any:
+        """(*, C, H r, W r) to (*, C r r, H, W) for the factor r."""
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return shown(self, "downscale_factor")
+
+
+class ChannelShuffle(Module):
+    """The channels of `groups` groups taken in turn."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *) to the same shape."""
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return shown(self, "groups")
+
+
+class Upsample(Module):
+    """An image (N, C, *sizes) resized to `size`, or by scale_factor; arguments as nn.functional.interpolate."""
+
+    def __init__(
+        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.name = type(self).__name__
+        self.size, self.mode, self.align_corners = size, mode, align_corners
+        if isinstance(scale_factor, tuple):
+            scale_factor = tuple(float(s) for s in scale_factor)
+        self.scale_factor = float(scale_factor) if scale_factor and not isinstance(scale_factor, tuple) else scale_factor
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) to (N, C, *other sizes)."""
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
+
+    def extra_repr(self) -> str:
+        return shown(self, "size" if self.scale_factor is None else "scale_factor", "mode")
+
+
+class UpsamplingNearest2d(Upsample):
+    """Upsample with mode "nearest"."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Upsample with mode "bilinear" and aligned corners."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)

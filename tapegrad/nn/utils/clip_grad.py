@@ -1,0 +1,104 @@
+"""Gradients of a whole module at once."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from ...core.modes import no_grad
+from ...core.warning import warn
+from ...ops import create, linalg, shape
+from ...tensor import Tensor
+
+
+def _listed(parameters: Tensor | Iterable[Any]) -> list[Any]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+def _gradients(parameters: Tensor | Iterable[Any]) -> list[Any]:
+    return [p.grad for p in _listed(parameters) if p.grad is not None]
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Tensor | Iterable[Any], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
+) -> Any:
+    """Norm of all elements of the tensors together, as a 0-dim tensor; 0 without tensors.
+
+    Args:
+        norm_type: order of the norm; inf for the largest element.
+        error_if_nonfinite: raise if the norm is inf or nan.
+        foreach: of no effect.
+
+    Raises:
+        RuntimeError: with error_if_nonfinite, for a norm that is inf or nan.
+    """
+    norm_type = float(norm_type)
+    norms = [linalg.vector_norm(t, norm_type) for t in _listed(tensors)]
+    if not norms:
+        return create.tensor(0.0)
+    total = linalg.vector_norm(shape.stack(norms), norm_type)
+    if error_if_nonfinite and not math.isfinite(total):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Any], max_norm: float, total_norm: Any, foreach: Any = None
+) -> None:
+    """Scale the gradients, in place, by max_norm / total_norm, if that is less than 1."""
+    scale = float(float(max_norm) / (total_norm + 1e-6))
+    for g in _gradients(parameters) if not scale >= 1.0 else ():
+        g.mul_(scale)
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Any], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: Any = None,
+) -> Any:  # fmt: skip
+    """Scale the gradients, in place, so that the norm of all their elements together is at most max_norm.
+
+    Args:
+        parameters: a tensor or an iterable of tensors; those without a gradient are passed over.
+        norm_type: order of the norm; inf for the largest element.
+        error_if_nonfinite: raise if the norm is inf or nan.
+        foreach: of no effect.
+
+    Returns:
+        The norm before scaling, as a 0-dim tensor.
+
+    Raises:
+        RuntimeError: with error_if_nonfinite, for a norm that is inf or nan.
+    """
+    given = _listed(parameters)
+    if not given and isinstance(parameters, types.GeneratorType):
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
+    total = get_total_norm(_gradients(given), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(given, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Any], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: Any = None,
+) -> Any:  # fmt: skip
+    """clip_grad_norm_ under PyTorch's old name."""
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensor | Iterable[Any], clip_value: float, foreach: Any = None) -> None:
+    """Limit every element of the gradients, in place, to [-clip_value, clip_value]."""
+    limit = float(clip_value)
+    for g in _gradients(parameters):
+        g.clamp_(-limit, limit)

@@ -1,0 +1,266 @@
+"""Sequences of several lengths in one tensor: padded, or packed step by step as recurrent layers take them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import dtypes
+from ...core.record import wrap
+from ...ops import create, index, shape, sort
+from ...tensor import Tensor
+
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
+
+
+class PackedSequence_(NamedTuple):
+    """The fields of a PackedSequence."""
+
+    data: Any
+    batch_sizes: Any
+    sorted_indices: Any
+    unsorted_indices: Any
+
+
+class PackedSequence(PackedSequence_):
+    """Sequences packed step by step: the first elements of all, the second ones of those that have one, and so on.
+
+    Made by `pack_padded_sequence` and `pack_sequence`; recurrent layers take and give it.
+
+    Attributes:
+        data: (sum of the lengths, ...).
+        batch_sizes: int64, number of sequences that have an element at each step.
+        sorted_indices: order of the sequences by length, the longest first; None if they were given so.
+        unsorted_indices: the inverse permutation.
+    """
+
+    def __new__(
+        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+    ) -> PackedSequence:
+        """Also PackedSequence((data, batch_sizes), sorted_indices=..)."""
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if batch_sizes is None:
+            if not (isinstance(data, list | tuple) and len(data) == 2):
+                raise AssertionError("Expected data to be a list or tuple of length 2")
+            data, batch_sizes = data
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The sequences with data.to(...); itself where that changes nothing."""
+        data = self.data.to(*args, **kwargs)
+        return self if data is self.data else type(self)(data, *self[1:])
+
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """On the CPU, where it is."""
+        return self.to(*args, **{**kwargs, "device": "cpu"})
+
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """On a CUDA device; raises, since there is none here."""
+        return self.to(*args, **{**kwargs, "device": "cuda"})
+
+    def double(self) -> PackedSequence:
+        """Data in float64."""
+        return self.to(dtype=dtypes.float64)
+
+    def float(self) -> PackedSequence:
+        """Data in float32."""
+        return self.to(dtype=dtypes.float32)
+
+    def half(self) -> PackedSequence:
+        """Data in float16."""
+        return self.to(dtype=dtypes.float16)
+
+    def long(self) -> PackedSequence:
+        """Data in int64."""
+        return self.to(dtype=dtypes.int64)
+
+    def int(self) -> PackedSequence:
+        """Data in int32."""
+        return self.to(dtype=dtypes.int32)
+
+    def short(self) -> PackedSequence:
+        """Data in int16."""
+        return self.to(dtype=dtypes.int16)
+
+    def char(self) -> PackedSequence:
+        """Data in int8."""
+        return self.to(dtype=dtypes.int8)
+
+    def byte(self) -> PackedSequence:
+        """Data in uint8."""
+        return self.to(dtype=dtypes.uint8)
+
+    @property
+    def is_cuda(self) -> bool:
+        """False."""
+        return False
+
+    def is_pinned(self) -> bool:
+        """False."""
+        return False
+
+    def pin_memory(self) -> PackedSequence:
+        """Itself: memory is not pinned here."""
+        return self
+
+
+def invert_permutation(permutation: Any) -> Any:
+    """The inverse of a permutation given as an index tensor; None for None."""
+    return None if permutation is None else sort.argsort(permutation)
+
+
+def _places(sizes: Sequence[int], steps: int, columns: Any, batch_first: bool) -> Any:
+    """Where packed rows lie among those of a padded batch, flattened; `columns`: of each sequence its place in the batch."""
+    step = np.repeat(np.arange(len(sizes)), sizes)
+    column = np.concatenate([columns[:n] for n in sizes])
+    return column * steps + step if batch_first else step * len(columns) + column
+
+
+def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Any:
+    """(size, ...) filled with a value, but for the rows of data at the places among the first two dimensions flattened."""
+    rest = tuple(data.shape[1:])
+    filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype)
+    return shape.reshape(index.index_copy(filled, 0, wrap(places), data), (*size, *rest))
+
+
+def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
+    """Packs a padded batch of sequences.
+
+    Args:
+        input: (T, B, ...), or (B, T, ...) with batch_first.
+        lengths: of each sequence, at least 1 and at most T: a list or a 1-D tensor.
+        enforce_sorted: they must be given longest first; else they are sorted here.
+
+    Raises:
+        RuntimeError: for lengths that do not fit.
+    """
+    if not isinstance(lengths, Tensor):
+        lengths = create.as_tensor(lengths, dtype=dtypes.int64)
+    if lengths.dim() != 1:
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D cpu "
+            f"{lengths.type().split('.')[-1].removesuffix('Tensor')} tensor"
+        )
+    steps, n = (input.size(1), input.size(0)) if batch_first else (input.size(0), input.size(1))
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
+    count = np.array(lengths.to(dtypes.int64).tolist(), np.int64)
+    if len(count) != n:
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(count)} (batch_size={n})")
+    order = None if enforce_sorted else np.argsort(-count, kind="stable")
+    count = count if order is None else count[order]
+    if (count <= 0).any():
+        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+    if (np.diff(count) > 0).any():
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not "
+            "need ONNX exportability."
+        )
+    if count[0] > steps:
+        raise RuntimeError(f"Expected lengths of at most {steps}, the padded length, but got {count[0]}")
+    sizes = (count[:, None] > np.arange(count[0])).sum(0)
+    places = _places(sizes, steps, np.arange(n) if order is None else order, batch_first)
+    data = shape.reshape(input, (steps * n, *input.shape[2:]))[wrap(places)]
+    return PackedSequence(data, wrap(sizes), None if order is None else wrap(order))
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: builtins.float = 0.0,
+    total_length: builtins.int | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The padded batch of packed sequences, in the order before packing, and their lengths.
+
+    Args:
+        batch_first: (B, T, ...) in place of (T, B, ...).
+        padding_value: what fills the rest.
+        total_length: T, at least the length of the longest sequence, which is the default.
+
+    Raises:
+        ValueError: for a total_length that is too short.
+    """
+    sizes = np.array(sequence.batch_sizes.tolist(), np.int64)
+    steps = len(sizes)
+    if total_length is not None:
+        if total_length < steps:
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {steps}"
+            )
+        steps = total_length
+    n = builtins.int(sizes[0])
+    count = (sizes[:, None] > np.arange(n)).sum(0)
+    columns = np.arange(n)
+    if sequence.unsorted_indices is not None:
+        back = np.array(sequence.unsorted_indices.tolist())
+        count, columns = count[back], np.argsort(back)
+    places = _places(sizes, steps, columns, batch_first)
+    padded = _placed(sequence.data, places, (n, steps) if batch_first else (steps, n), padding_value)
+    return padded, wrap(count)
+
+
+def pad_sequence(
+    sequences: Any, batch_first: bool = False, padding_value: builtins.float = 0.0, padding_side: str = "right"
+) -> Any:
+    """Sequences (L_i, ...) side by side, filled up to the longest: (T, B, ...), or (B, T, ...) with batch_first.
+
+    Args:
+        padding_side: where they are filled up: "right" or "left".
+
+    Raises:
+        RuntimeError: for no sequence, or sequences that differ behind the first dimension.
+    """
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
+    rows = list(shape.unbind(sequences)) if isinstance(sequences, Tensor) else list(sequences)
+    for i, x in enumerate(rows):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+    if not rows:
+        raise RuntimeError("received an empty list of sequences")
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    for x in rows[1:]:
+        for d, (a, b) in enumerate(zip(rows[0].shape[1:], x.shape[1:], strict=False)):
+            if a != b:
+                raise RuntimeError(
+                    f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {d + 1}"
+                )
+    count = np.array([x.size(0) for x in rows])
+    steps, n = builtins.int(count.max()), len(rows)
+    sequence = np.repeat(np.arange(n), count)
+    step = np.concatenate([np.arange(k) for k in count])
+    step = step + (steps - count)[sequence] if padding_side == "left" else step
+    places = sequence * steps + step if batch_first else step * n + sequence
+    data = shape.cat([x.to(rows[0].dtype) for x in rows], 0)
+    return _placed(data, places, (n, steps) if batch_first else (steps, n), padding_value)
+
+
+def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+    """The sequences of a padded batch (T, B, ...), or (B, T, ...) with batch_first, without what fills them up."""
+    rows = padded_sequences if batch_first else shape.transpose(padded_sequences, 0, 1)
+    return [row[: builtins.int(n)].clone() for row, n in zip(rows, lengths, strict=True)]
+
+
+def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
+    """Packs sequences (L_i, ...), with enforce_sorted given longest first; see `pack_padded_sequence`."""
+    rows = list(sequences)
+    return pack_padded_sequence(pad_sequence(rows), [x.size(0) for x in rows], enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+    """The sequences that were packed, in the order before packing."""
+    return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

@@ -1,0 +1,127 @@
+"""The arithmetic that update formulas are written in: one text for arrays in place and for recorded tensors.
+
+Every operation takes `into`: a value that is not needed any more, whose memory may take the result. `Arrays` uses it, or a
+scratch array kept from step to step, so that a step allocates nothing; `Tensors` ignores it and makes new tensors, which can
+be differentiated and transformed. All values of one formula have one shape; the others are numbers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ops import elementwise, shape
+
+Operation = Callable[..., Any]
+
+
+def _binary(ufunc: Any) -> Operation:
+    def operation(self: Arrays, a: Any, b: Any, into: Any = None) -> Any:
+        return ufunc(a, b, self.temporary() if into is None else into)
+
+    return operation
+
+
+def _unary(ufunc: Any) -> Operation:
+    def operation(self: Arrays, a: Any, into: Any = None) -> Any:
+        return ufunc(a, self.temporary() if into is None else into)
+
+    return operation
+
+
+def _test(ufunc: Any) -> Operation:
+    def operation(self: Arrays, a: Any, b: Any) -> Any:
+        return ufunc(a, b, self.temporary(np.bool_))
+
+    return operation
+
+
+class Arrays:
+    """NumPy arrays, in place. `begin` says for which array the next formula runs."""
+
+    def __init__(self) -> None:
+        self.memory: dict[Any, Any] = {}
+        self.views: dict[Any, Any] = {}
+        self.shape: tuple[int, ...] = ()
+        self.dtype: Any = None
+        self.size = self.used = 0
+
+    def begin(self, like: Any) -> None:
+        self.shape, self.dtype, self.size, self.used = like.shape, like.dtype, like.size, 0
+
+    def temporary(self, dtype: Any = None) -> Any:
+        """A scratch array; of equal sizes and numbers the memory is the same."""
+        key = (self.shape, dtype or self.dtype, self.used)
+        self.used += 1
+        found = self.views.get(key)
+        if found is None:
+            whole = self.memory.get(key[1:])
+            if whole is None or whole.size < self.size:
+                whole = self.memory[key[1:]] = np.empty(self.size, key[1])
+                self.views = {k: v for k, v in self.views.items() if k[1:] != key[1:]}
+            found = self.views[key] = whole[: self.size].reshape(self.shape)
+        return found
+
+    add, sub, mul, div = _binary(np.add), _binary(np.subtract), _binary(np.multiply), _binary(np.divide)
+    maximum, minimum = _binary(np.maximum), _binary(np.minimum)
+    neg, sqrt, abs, sign = _unary(np.negative), _unary(np.sqrt), _unary(np.absolute), _unary(np.sign)
+    greater, less, equal = _test(np.greater), _test(np.less), _test(np.equal)
+
+    def copy(self, a: Any) -> Any:
+        return a.copy()
+
+    def addmul(self, a: Any, x: Any, y: Any, into: Any = None) -> Any:
+        """a + x * y"""
+        out = self.temporary() if into is None else into
+        t = np.multiply(x, y, self.temporary())
+        self.used -= 1
+        return np.add(a, t, out)
+
+    def lerp(self, a: Any, b: Any, weight: Any, into: Any = None) -> Any:
+        """a + weight * (b - a)"""
+        out = self.temporary() if into is None else into
+        t = np.subtract(b, a, self.temporary())
+        t *= weight
+        self.used -= 1
+        return np.add(a, t, out)
+
+    def mean_square(self, a: Any, x: Any, beta: Any, into: Any) -> Any:
+        """a * beta + x**2 * (1 - beta)"""
+        t = np.multiply(x, x, self.temporary())
+        t *= 1 - beta
+        self.used -= 1
+        return np.add(np.multiply(a, beta, into), t, into)
+
+    def where(self, condition: Any, a: Any, b: Any, into: Any = None) -> Any:
+        """a where the condition holds, else b."""
+        out = self.temporary() if into is None else into
+        if out is not b:
+            np.copyto(out, b)
+        np.copyto(out, a, where=condition)
+        return out
+
+
+def _pure(function: Operation, count: int = 2) -> Operation:
+    """The function as an operation that takes `into` after its `count` operands and ignores it."""
+
+    def operation(self: Tensors, *values: Any) -> Any:
+        return function(*values[:count])
+
+    return operation
+
+
+class Tensors:
+    """Tensors, recorded as any other operations on them."""
+
+    add, sub, mul, div = _pure(operator.add), _pure(operator.sub), _pure(operator.mul), _pure(operator.truediv)
+    maximum, minimum = _pure(elementwise.maximum), _pure(elementwise.minimum)
+    neg, sqrt, abs, sign = (_pure(getattr(elementwise, name), 1) for name in ("neg", "sqrt", "abs", "sign"))
+    greater, less, equal = _pure(operator.gt), _pure(operator.lt), _pure(operator.eq)
+    copy = _pure(shape.clone, 1)
+    where = _pure(elementwise.where, 3)
+    addmul = _pure(lambda a, x, y: a + x * y, 3)
+    lerp = _pure(lambda a, b, weight: a + (b - a) * weight, 3)
+    mean_square = _pure(lambda a, x, beta: a * beta + x * x * (1 - beta), 3)

@@ -1,0 +1,158 @@
+"""Many small parameters updated as one array.
+
+A call of a NumPy function costs as much as 1,000 elements, so parameters with the same settings, dtype and counters run
+together. Their state lies in flat arrays, of which the state tensors are parts; parameters and gradients are gathered before
+the formula and the parameters written after it, since they may be replaced at any time. Each step tests that nobody has
+replaced a state tensor or holds its memory: if so, the buckets are made anew from the tensors as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import alias
+from ..core.tape import getrefcount
+from ..tensor import raw
+
+SMALL = 1 << 15  # elements of a parameter that gains from company
+MOST = 1 << 19  # elements of a bucket: its arrays stay in the cache
+Member = tuple[Any, dict[str, Any]]
+
+
+def private(t: Any) -> bool:
+    """Whether a tensor shares its memory with no other, is in no transform and has no hooks."""
+    if t._st is not None:
+        alias.sync(t)
+    return t._st is None
+
+
+def key_of(p: Any, state: dict[str, Any], scalars: tuple[str, ...]) -> Any:
+    """What parameters of one bucket have in common; None if a parameter has to be alone."""
+    a = raw(p)
+    if not private(p) or type(a) is not np.ndarray or a.dtype.char not in "fd" or not 0 < a.size <= SMALL:
+        return None
+    key: list[Any] = [a.dtype]
+    for name, t in state.items():
+        b = getattr(t, "_d", None)
+        if b is None or not private(t) or t._s or b.shape != (() if name in scalars else a.shape):
+            return None
+        if name in scalars:
+            if b.dtype.char not in "fd":
+                return None
+            key.append((name, b.dtype, b.item()))
+        elif b.dtype is not a.dtype:
+            return None
+        else:
+            key.append(name)
+    return tuple(key)
+
+
+class Bucket:
+    """Parameters that run together, with their flat state."""
+
+    def __init__(self, members: list[Member], scalars: tuple[str, ...]) -> None:
+        self.members = members
+        first, state = members[0]
+        self.p = np.concatenate([p._d for p, _ in members], axis=None)
+        self.g = np.empty_like(self.p)
+        self.views = self.split(self.p)
+        self.counters = [name for name in state if name in scalars]
+        self.flat = {name: np.concatenate([s[name]._d for _, s in members], axis=None) for name in state}
+        self.kept = []  # each state tensor, where it is found and its part of the flat array
+        for name, flat in self.flat.items():
+            parts = [flat[i : i + 1].reshape(()) for i in range(flat.size)] if name in scalars else self.split(flat)
+            for (_, s), part in zip(members, parts, strict=True):
+                s[name]._d = part
+                self.kept.append((s, name, s[name], part))
+        self.held = self.holders()
+
+    def split(self, flat: Any) -> list[Any]:
+        """The parts of a flat array in the parameters' shapes."""
+        ends = np.cumsum([p._d.size for p, _ in self.members]).tolist()
+        return [
+            flat[end - p._d.size : end].reshape(p._d.shape) for end, (p, _) in zip(ends, self.members, strict=True)
+        ]
+
+    def holders(self) -> list[int]:
+        """How many hold each part of the state, and the flat arrays."""
+        return [getrefcount(k[3]) for k in self.kept] + [getrefcount(flat) for flat in self.flat.values()]
+
+    def fits(self, state: dict[Any, dict[str, Any]]) -> bool:
+        """Whether parameters and state are still as the bucket left them."""
+        for p, s in self.members:
+            if state.get(p, s) is not s or len(s) != len(self.flat) or not private(p):
+                return False
+        for s, name, t, part in self.kept:
+            if s.get(name) is not t or t._d is not part or t._st is not None or t._s:
+                return False
+        if any([not (flat[0] == flat).all() for flat in map(self.flat.__getitem__, self.counters)]):
+            return False
+        return self.holders() == self.held and all(
+            [p._d.dtype is self.p.dtype and p._d.shape == v.shape for (p, _), v in zip(self.members, self.views, strict=True)]
+        )
+
+    def step(self, optimizer: Any, h: dict[str, Any]) -> None:
+        """Run the optimizer's formula."""
+        np.concatenate([p._d for p, _ in self.members], axis=None, out=self.p)
+        np.concatenate([raw(p._g) for p, _ in self.members], axis=None, out=self.g)
+        s = {name: flat[0] if name in self.counters else flat for name, flat in self.flat.items()}
+        optimizer._arrays.begin(self.p)
+        new = optimizer.updated(optimizer._arrays, self.p, self.g, s, h)
+        if new is not self.p:
+            np.copyto(self.p, new)
+        for name in self.counters:
+            self.flat[name].fill(s[name])
+        for (p, _), part in zip(self.members, self.views, strict=True):
+            if alias.exclusive(p):
+                np.copyto(p._d, part)
+            else:
+                p._d = part.copy()
+
+
+class Plan:
+    """How the parameters of a group run: in buckets, and alone."""
+
+    def __init__(self, members: list[Member], scalars: tuple[str, ...]) -> None:
+        self.ready = [id(p) for p, _ in members]
+        self.members = members
+        self.single: list[Any] = []
+        self.buckets: list[Bucket] = []
+        found: dict[Any, list[Member]] = {}
+        twice = len(set(self.ready)) < len(self.ready)
+        for p, state in members:
+            key = None if twice or lifted(p._g) else key_of(p, state, scalars)
+            if key is None:
+                self.single.append(p)
+            else:
+                found.setdefault(key, []).append((p, state))
+        for together in found.values():
+            for part in cut(together):
+                if len(part) == 1:
+                    self.single.append(part[0][0])
+                else:
+                    self.buckets.append(Bucket(part, scalars))
+
+    def fits(self, state: dict[Any, dict[str, Any]], ready: list[Any]) -> bool:
+        """Whether the plan holds for the parameters that have gradients now."""
+        if [id(p) for p in ready] != self.ready or any([lifted(p._g) for p in ready]):
+            return False
+        return all([bucket.fits(state) for bucket in self.buckets])
+
+
+def lifted(t: Any) -> bool:
+    return t._st is not None and alias.lifted(t)
+
+
+def cut(members: list[Member]) -> list[list[Member]]:
+    """Lists of members, each of at most MOST elements."""
+    parts: list[list[Member]] = [[]]
+    size = 0
+    for p, state in members:
+        size += p._d.size
+        if size > MOST:
+            parts.append([])
+            size = p._d.size
+        parts[-1].append((p, state))
+    return parts
