@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import kernels as registry
+from . import training as programs
 from . import transforms as functional
 from . import workloads
 
@@ -152,6 +153,18 @@ def transforms(rounds: int = 5) -> None:
         print(f"{name:32s} tapegrad {ours * 1e3:9.3f} ms   {'   '.join(texts)}")
 
 
+def training(rounds: int = 5) -> None:
+    """Steps and epochs of whole programs, in processes in turn."""
+    for name, (bar, _) in programs.PROGRAMS.items():
+        times: dict[str, list[float]] = {"torch": [], "tapegrad": []}
+        for _ in range(rounds):
+            for library in random.sample(("torch", "tapegrad"), 2):
+                times[library].append(child(library, "training", name))
+        torch, ours = (statistics.median(times[library]) * 1e3 for library in ("torch", "tapegrad"))
+        over = "" if ours / torch <= bar else "  above the bar"
+        print(f"{name:44s} torch {torch:8.2f} ms   tapegrad {ours:8.2f} ms   ratio {ours / torch:.3f} (bar {bar}){over}")
+
+
 def transform_memory() -> None:
     """Peak memory of a PINN step: all of tapegrad's arrays against what PyTorch's graph saved."""
     ours, theirs = (child(library, "transform_memory") for library in ("tapegrad", "torch"))
@@ -161,7 +174,7 @@ def transform_memory() -> None:
 
 ALL = {
     f.__name__: f
-    for f in (tiny, mlp, eikonal, memory, scaling, startup, kernels, kernel_memory, transforms, transform_memory)
+    for f in (tiny, mlp, eikonal, memory, scaling, startup, kernels, kernel_memory, transforms, transform_memory, training)
 }
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from . import kernels as registry
+from . import training as programs
 from . import transforms as functional
 from . import workloads
 
@@ -66,6 +67,11 @@ def timed(step: Any, spent: float = 0.15, rounds: int = 7) -> float:
             step()
         times.append((time.perf_counter() - start) / calls)
     return statistics.median(times)
+
+
+def training(L: Any, name: str) -> float:
+    """Median seconds of a step or epoch of one program."""
+    return timed(programs.PROGRAMS[name][1](L), spent=2.0)
 
 
 def kernel_memory(L: Any, name: str) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from typing import Any
 
 from ..tensor import Parameter, Tensor
-from .module import Module, indented
+from .module import Module, indented, typename
 
 
 def position(index: Any, size: int) -> int:
@@ -111,6 +113,9 @@ class Sequential(Ordered):
 
     __rmul__ = __mul__
 
+    def __imul__(self, other: Any) -> Any:
+        return self.extend(list(self * other)[len(self) :])
+
     def extend(self, sequential: Iterable[Any]) -> Any:
         """Add modules at the end; returns the container."""
         for module in list(sequential):
@@ -205,13 +210,28 @@ class ModuleDict(Module):
 
     def update(self, modules: Any) -> None:
         """Add modules from a mapping or from (key, module) pairs, overwriting keys that are there."""
-        if not isinstance(modules, Iterable):
-            raise TypeError(
-                f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}"
-            )
-        pairs: Any = modules.items() if isinstance(modules, Mapping | ModuleDict) else modules
-        for key, module in pairs:
+        for key, module in pairs_of(modules, self):
             self[key] = module
+
+
+def pairs_of(given: Any, receiver: Any) -> Iterable[tuple[Any, Any]]:
+    """The (key, value) pairs of a mapping, or of a sequence of pairs."""
+    name = type(receiver).__name__
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+        )
+    if isinstance(given, Mapping | ModuleDict | ParameterDict):
+        return list(given.items())
+    pairs = []
+    for i, pair in enumerate(given):
+        if not isinstance(pair, Iterable):
+            raise TypeError(f"{name} update sequence element #{i} should be Iterable; is {type(pair).__name__}")
+        key_value = tuple(pair)
+        if len(key_value) != 2:
+            raise ValueError(f"{name} update sequence element #{i} has length {len(key_value)}; 2 is required")
+        pairs.append(key_value)
+    return pairs
 
 
 class ParameterList(Module):
@@ -229,9 +249,7 @@ class ParameterList(Module):
         return getattr(self, str(position(index, len(self))))
 
     def __setitem__(self, index: Any, param: Any) -> None:
-        if isinstance(param, Tensor) and not isinstance(param, Parameter):
-            param = Parameter(param)
-        setattr(self, str(position(index, len(self))), param)
+        setattr(self, str(position(index, len(self))), as_parameter(param))
 
     def __len__(self) -> int:
         return self._size
@@ -258,15 +276,158 @@ class ParameterList(Module):
 
     def extra_repr(self) -> str:
         """One line a value."""
-        return "\n".join(f"  ({i}): {described(value)}" for i, value in enumerate(self))
+        return "\n".join(f"  ({i}): {described(value, dtype_of)}" for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
 
-def described(value: Any) -> str:
-    """How a ParameterList prints a value."""
+class ParameterDict(Module):
+    """Parameters by key, in order of insertion; tensors are made Parameters, other values are kept as they are.
+
+    Args:
+        parameters: a mapping or (key, value) pairs; a plain dict is taken in the order of its sorted keys.
+    """
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, self._key_to_attr(key))
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        attribute = self._key_to_attr(key)
+        self._keys[key] = None
+        setattr(self, attribute, as_parameter(value))
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, self._key_to_attr(key))
+
+    def _key_to_attr(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise TypeError(
+                "Index given to ParameterDict cannot be used as a key as it is not a string (type is "
+                f"'{type(key).__name__}'). Open an issue on github if you need non-string keys."
+            )
+        return key
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __or__(self, other: Any) -> ParameterDict:
+        joined = self.copy()
+        joined.update(other)
+        return joined
+
+    def __ror__(self, other: Any) -> ParameterDict:
+        joined = other.copy()
+        joined.update(self)
+        return joined  # type: ignore[no-any-return]
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
+    def copy(self) -> ParameterDict:
+        """Another dict of the same parameters."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value of a key, which is set to the default first if it is not there."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self) -> None:
+        """Remove all."""
+        for key in list(self._keys):
+            del self[key]
+
+    def pop(self, key: str) -> Any:
+        """Remove a key and return its value."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove the key that was added last; returns (key, value)."""
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key, or the default if it is not there."""
+        return getattr(self, key) if key in self else default
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """A new dict of these keys, each with the default."""
+        return ParameterDict((key, default) for key in keys)
+
+    def keys(self) -> KeysView[str]:
+        """The keys."""
+        return self._keys.keys()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """(key, value) pairs."""
+        return ((key, self[key]) for key in self._keys)
+
+    def values(self) -> Iterable[Any]:
+        """The values."""
+        return (self[key] for key in self._keys)
+
+    def update(self, parameters: Any) -> None:
+        """Add values from a mapping or from (key, value) pairs, overwriting keys that are there; see the class."""
+        pairs = pairs_of(parameters, self)
+        ordered = not isinstance(parameters, Mapping) or isinstance(parameters, OrderedDict)
+        for key, value in pairs if ordered else sorted(pairs):
+            self[key] = value
+
+    def extra_repr(self) -> str:
+        """One line a value."""
+        return "\n".join(f"  ({key}): {described(value, typename)}" for key, value in self.items())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ParameterDict should not be called.")
+
+
+class Container(Module):
+    """A module that only holds others, under the names of keyword arguments; for older code: use Module."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        warnings.warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
+
+
+def as_parameter(value: Any) -> Any:
+    """A tensor as a Parameter; other values as they are."""
+    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
+
+
+def dtype_of(t: Any) -> str:
+    return str(t.dtype)
+
+
+def described(value: Any, kind: Callable[[Any], str]) -> str:
+    """How a ParameterList or ParameterDict prints a value."""
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
-    kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"{kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+    name = "Parameter" if isinstance(value, Parameter) else "Tensor"
+    return f"{name} containing: [{kind(value)} of size {'x'.join(map(str, value.shape))}]"

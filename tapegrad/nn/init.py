@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import warnings
+from collections.abc import Callable
 from typing import Any
 
+from .. import linalg
 from ..core.modes import no_grad
+from ..ops import create, random
 from ..ops.warning import warn
 
 LINEAR = (
@@ -44,7 +49,7 @@ def fans(tensor: Any) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
-def _fan(tensor: Any, mode: str) -> int:
+def _calculate_correct_fan(tensor: Any, mode: str) -> int:
     if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return fans(tensor)[mode.lower() == "fan_out"]
@@ -94,7 +99,7 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float |
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
         return None
-    return calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
 def kaiming_uniform_(
@@ -126,5 +131,122 @@ def kaiming_normal_(
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
+
+@no_grad()
+def trunc_normal_(
+    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Any:
+    """Normal of a mean and standard deviation, given that it lies in [a, b]; returns the tensor.
+
+    Where the interval holds more than 0.3 of the normal distribution, numbers outside are drawn again; else uniform numbers
+    are accepted with the probability density there over its peak in the interval (rejection sampling).
+    """
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.")
+    inside = math.erf((b - mean) / std / math.sqrt(2.0)) / 2 - math.erf((a - mean) / std / math.sqrt(2.0)) / 2
+    if inside > 0.3:
+        low, high = tensor.new_tensor(a), tensor.new_tensor(b)
+        result = tensor.normal_(mean, std, generator=generator).detach()
+        while (again := (result < low) | (result > high)).any():
+            result = result.where(~again, create.empty_like(result).normal_(mean, std, generator=generator))
+        return tensor.copy_(result)
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def draw() -> tuple[Any, Any]:
+        """Candidates, and whether each is refused."""
+        x = create.empty_like(tensor).uniform_(a, b, generator=generator)
+        density = ((x - mean) / std) ** 2 * -0.5 - peak
+        return x, create.empty_like(tensor).uniform_(generator=generator).log() > density
+
+    result, pending = draw()
+    while pending.any():
+        x, refused = draw()
+        result, pending = result.where(~pending, x), pending & refused
+    return tensor.copy_(result)
+
+
+@no_grad()
+def eye_(tensor: Any) -> Any:
+    """A matrix with 1 on the diagonal and 0 elsewhere; returns the tensor."""
+    check_matrix(tensor)
+    return tensor.copy_(create.eye(*tensor.shape))
+
+
+def check_matrix(tensor: Any) -> None:
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+
+
+@no_grad()
+def dirac_(tensor: Any, groups: int = 1) -> Any:
+    """A convolution's weight that passes on as many of its input channels as it can, in each group; returns the tensor.
+
+    Raises:
+        ValueError: for a tensor that is not of 3 to 5 dimensions, or a first size that groups does not divide.
+    """
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    channels = tensor.shape[0] // groups
+    middle = tuple([n // 2 for n in tensor.shape[2:]])
+    tensor.zero_()
+    for group in range(groups):
+        for d in range(min(channels, tensor.shape[1])):
+            tensor[(group * channels + d, d, *middle)] = 1
+    return tensor
+
+
+@no_grad()
+def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+    """A matrix (all dimensions but the first taken as one) with orthonormal rows or columns, times gain; returns the tensor.
+
+    Uniform among such matrices: Q of a normal matrix, with signs that make R's diagonal positive (Mezzadri 2007).
+
+    Raises:
+        ValueError: for a tensor of fewer than two dimensions.
+    """
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if 0 in tensor.shape:
+        return tensor
+    normal = tensor.new_empty((tensor.shape[0], math.prod(tensor.shape[1:]))).normal_(generator=generator)
+    wide = normal.shape[0] < normal.shape[1]
+    q, r = linalg.qr(normal.t() if wide else normal)
+    q = q * r.diagonal().sign()
+    tensor.copy_((q.t() if wide else q).reshape(tensor.shape))
+    return tensor.mul_(gain)
+
+
+@no_grad()
+def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+    """A normal matrix with a fraction `sparsity` of each column 0 (Martens 2010); returns the tensor."""
+    check_matrix(tensor)
+    rows, columns = tensor.shape
+    tensor.normal_(0, std, generator=generator)
+    for column in range(columns):
+        tensor[random.randperm(rows)[: math.ceil(sparsity * rows)], column] = 0
+    return tensor
+
+
+def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An initialiser under its older name, without the underscore."""
+    new = function.__name__
+    old = new[:-1]
+
+    @functools.wraps(function)
+    def initialise(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    initialise.__name__ = old
+    initialise.__doc__ = f"The older name of {new}."
+    return initialise
+
+
+uniform, normal, constant = map(_deprecated, (uniform_, normal_, constant_))
+xavier_uniform, xavier_normal = map(_deprecated, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(_deprecated, (kaiming_uniform_, kaiming_normal_))
+eye, dirac, orthogonal, sparse = map(_deprecated, (eye_, dirac_, orthogonal_, sparse_))
 
 _calculate_fan_in_and_fan_out = fans
