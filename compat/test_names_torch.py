@@ -21,7 +21,6 @@ OUT_OF_SCOPE = re.compile(
 KERNEL = "a kernel of PyTorch's own, no operation for programs"
 SETTING = "a setting of PyTorch's own machinery"
 COMPILER = "of PyTorch's compiler and its scripts"
-RECURRENT = "recurrent layers are modules"
 MEMORY = "of PyTorch's memory blocks"
 TRANSFORM = "of function transforms"
 MISSING = {
@@ -46,9 +45,6 @@ MISSING = {
          "prepare_multiprocessing_environment", "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12", "typename",
          "classproperty", "wait"),
         COMPILER,
-    ),
-    **dict.fromkeys(
-        ("gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"), RECURRENT
     ),
     **dict.fromkeys(("from_file", "is_storage", "is_distributed"), MEMORY),
     "vmap": TRANSFORM,

@@ -17,6 +17,7 @@ from . import masked as masked
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
+from . import random as random
 from . import special as special
 from . import utils as utils
 from .arrays.dtypes import Size as Size
@@ -358,6 +359,7 @@ from .ops.parts import (
     view_as_real_copy,
 )  # fmt: skip
 from .ops.pool import adaptive_avg_pool1d, avg_pool1d, max_pool1d, max_pool1d_with_indices, max_pool2d, max_pool3d
+from .ops.recurrent import gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
 from .ops.reduce import (
     all,
     amax,
@@ -395,6 +397,11 @@ from .ops.resample import (
     pixel_shuffle,
     pixel_unshuffle,
 )
+from .ops.sampling import _dirichlet_grad as _dirichlet_grad
+from .ops.sampling import _sample_dirichlet as _sample_dirichlet
+from .ops.sampling import _standard_gamma as _standard_gamma
+from .ops.sampling import _standard_gamma_grad as _standard_gamma_grad
+from .ops.sampling import binomial as binomial
 from .ops.scatter import index_reduce, scatter, scatter_add, scatter_reduce
 from .ops.shape import (
     adjoint,

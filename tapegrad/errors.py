@@ -81,9 +81,18 @@ def no_matrix_property(name: str, rank: int) -> RuntimeError:
 
 
 def dtype_mismatch(op: str, a: Any, b: Any) -> RuntimeError:
-    ca, cb = ({"float32": "float", "float64": "double"}.get(str(d), dtype_name(d).lower()) for d in (a, b))
+    names = {"int64": "long int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"}
+    ca, cb = (names.get(str(d), c_name(d)) for d in (a, b))
     return RuntimeError(
         f"expected m1 and m2 to have the same dtype, but got: {ca} != {cb}. In {op}(): convert one with .to(dtype)."
+    )
+
+
+def affine_dtypes(x: Any, weight: Any, bias: Any) -> RuntimeError:
+    """For input, weight and bias of a linear map, not all of one dtype."""
+    pair, a, b = ("mat1 and mat2", x, weight) if x != weight else ("self and mat2", bias, weight)
+    return RuntimeError(
+        f"{pair} must have the same dtype, but got {dtype_name(a)} and {dtype_name(b)}. Convert one with .to(dtype)."
     )
 
 

@@ -1083,7 +1083,7 @@ def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
 def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any]) -> Any:
     """What unpickling and deepcopy make a tensor with."""
     t = Box.__new__(cls)
-    t._d, t._s, t._st = array, 0, None
+    t._d, t._s, t._st = dtypes.settled(array), 0, None
     if requires_grad:
         set_leaf(t, True)
     t.__dict__.update(state)

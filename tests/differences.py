@@ -55,6 +55,17 @@ ROWS = [
      "x = L.tensor([[[1., np.inf, 2.]]])\n"
      "print(L.nn.functional.interpolate(x, 2, mode='linear', align_corners=True).tolist())",
      "[[[1.0, 2.0]]]", "[[[nan, 2.0]]]"),
+    ("CrossMapLRN2d sums over the channels at most (size - 1) // 2 away, and its gradient fits",
+     "x = L.arange(1., 6.).reshape(1, 5, 1, 1)\n"
+     "print(L.nn.CrossMapLRN2d(3, alpha=3., beta=-1., k=0.)(x).round().flatten().tolist())",
+     "[5.0, 28.0, 87.0, 200.0, 205.0]", "[5.0, 28.0, 90.0, 204.0, 210.0]"),
+    ("Embedding and EmbeddingBag with sparse=True have dense gradients",
+     "e = L.nn.Embedding(2, 1, sparse=True); e(L.tensor([1])).sum().backward(); print(e.weight.grad.is_sparse)",
+     "False", "True"),
+    ("batch normalisation moves its running statistics inside grad and jvp too",
+     "b = L.nn.BatchNorm1d(1); x = L.tensor([[1.], [3.]])\n"
+     "L.func.grad(lambda x: b(x).sum())(x); L.func.jvp(b, (x,), (x,)); print(round(b.running_mean.item(), 4))",
+     "0.38", "RuntimeError: During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place"),
     ("a convolution over no input channels has all its output channels",
      "print(tuple(L.nn.functional.conv2d(L.ones(2, 0, 4, 4), L.ones(3, 0, 2, 2)).shape))",
      "(2, 3, 3, 3)", "(2, 0, 3, 3)"),

@@ -18,7 +18,7 @@ LAYERS = [
     {"arrays"},
     {"ops"},
     {"printing", "tensor"},
-    {"special", "linalg", "fft", "masked", "cuda"},
+    {"special", "linalg", "fft", "masked", "cuda", "random"},
     {"numpy"},
     {"func"},
     {"autograd"},

@@ -156,6 +156,16 @@ def of(np_dtype: NumpyDType) -> dtype:
         return _of_unregistered(np_dtype)
 
 
+def settled(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array, with the one object that stands for its dtype here: arrays that were pickled have another.
+
+    Raises:
+        TypeError: for a dtype that tensors do not have.
+    """
+    own = of(array.dtype).numpy
+    return array if array.dtype is own else array.view(own)
+
+
 def _of_unregistered(np_dtype: NumpyDType) -> dtype:
     if np_dtype.name == "bfloat16" and np_dtype == bfloat16.numpy:
         return bfloat16

@@ -273,10 +273,10 @@ def _poisson(rate: float, uniform: Callable[[], float]) -> int:
 
 
 def _gamma(shape: float, uniform: Callable[[], float], normal: Callable[[], float], rounded: Callable[[float], float]) -> float:
+    if not shape > 0.0:
+        return math.nan if math.isnan(shape) else 0.0
     scale = 1.0
     if shape < 1.0:
-        if shape == 0.0:
-            return 0.0
         scale = (1.0 - uniform()) ** rounded(1.0 / shape)
         shape = rounded(shape + 1.0)
     d = rounded(shape - _THIRD)

@@ -12,7 +12,7 @@ from .alias import slot_of
 from .hooks import Grads, NodeHooks, arguments_of
 from .kinds import is_inexact
 from .leaves import LEAVES, WATCHED_LEAVES, Cell, cell_of, leaf_of
-from .record import wrap
+from .record import Extra, wrap
 from .rules import arrays
 from .saved import array_of
 from .tape import (
@@ -158,6 +158,27 @@ def hooks_at(slot: int) -> NodeHooks:
         home.late_cells[key] = cell
     if cell.node is None:
         cell.node = NodeHooks()
+    return cell.node  # type: ignore[no-any-return]
+
+
+def owned_hooks(outputs: list[Any]) -> NodeHooks:
+    """The hooks of the operation that has just made these tensors, of which no other has been made yet.
+
+    The tensors own them, and hand them on to what is made of them: what a hook holds keeps no entry.
+    """
+    made = next(t for t in outputs if t._s)
+    hit = find(made._s)
+    if hit is None:
+        raise errors.second_backward(None)
+    slot = hit[1][1] if hit[1][0] == OUTPUT else made._s
+    cell = Cell()
+    cell.node = NodeHooks()
+    hit[0].cells[slot + 0] = weakref.ref(cell)
+    for t in outputs:
+        if t._st is None:
+            t._st = Extra(frozenset((cell,)))
+        else:
+            t._st.cells = frozenset((cell,)) | (t._st.cells or frozenset())
     return cell.node  # type: ignore[no-any-return]
 
 

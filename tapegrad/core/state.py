@@ -13,7 +13,7 @@ import weakref
 from contextvars import ContextVar
 from typing import Any
 
-from .tape import Tape
+from .tape import TAPES, Tape
 
 
 class _FirstUse:
@@ -69,6 +69,17 @@ def current_tape() -> Tape:
             tape = _thread.tape = Tape()
         TAPE.set(tape)
     return tape
+
+
+def start_afresh() -> None:
+    """Begin with an empty tape, as a worker process does: what its parent recorded is dropped."""
+    for tape in TAPES:
+        tape.clear()
+    TAPES.clear()
+    _thread.__dict__.clear()
+    TAPE.set(None)
+    if is_recording():
+        RECORDING.set(FIRST_USE)
 
 
 def is_recording() -> bool:

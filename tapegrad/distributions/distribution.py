@@ -179,10 +179,9 @@ class Distribution:
 
     def _enumerated(self, values: Any, expand: bool) -> Any:
         """Values along a first dimension, with the batch's dimensions after it."""
-        rank = len(self._event_shape)
-        event = tuple(values.shape[1:])
-        values = values.reshape(-1, *[1] * len(self._batch_shape), *event[len(event) - rank :])
-        return values.expand(-1, *self._batch_shape, *event[len(event) - rank :]) if expand else values
+        event = values.shape[1:]
+        values = values.reshape(-1, *[1] * len(self._batch_shape), *event)
+        return values.expand(-1, *self._batch_shape, *event) if expand else values
 
     def entropy(self) -> Any:
         """Expected -log_prob, in nats."""
@@ -230,8 +229,8 @@ class Distribution:
         home = cls or next(k for k in kind.__mro__ if k.__module__.startswith(__package__))
         if _instance is None and kind.__init__ is not home.__init__:
             raise NotImplementedError(
-                f"Subclass {kind.__name__} of {home.__name__} that defines a custom __init__ method must also define a custom "
-                ".expand() method."
+                f"Subclass {kind.__name__} of {home.__name__} that defines a custom __init__ method must also define a "
+                "custom .expand() method."
             )
         return kind.__new__(kind) if _instance is None else _instance
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..arrays import dtypes
 from ..core.modes import enable_grad
 from ..ops import create
 from ..ops.activation import softmax
+from ..ops.elementwise import where
 from ..ops.shape import broadcast_tensors
 from ..tensor import Tensor
 
@@ -105,6 +107,41 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
 def _tril_size(n: int, diag: int) -> int:
     """Elements on and below a diagonal of an n x n matrix."""
     return sum(min(max(row + diag + 1, 0), n) for row in range(n))
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Value at x of a polynomial, coefficients from that of x**0 on."""
+    total = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        total = total * x + c
+    return total
+
+
+def _ratio(x: Any, radius: float, near: Callable[[Any], Any], far: Callable[[Any], Any]) -> Any:
+    """near(x) within a radius around 0, else far(x) / x."""
+    inside = x.abs() < radius
+    other = where(inside, radius, x)
+    return where(inside, near(where(inside, x, 0.0)), far(other) / other)
+
+
+def expm1_ratio(x: Any) -> Any:
+    """expm1(x) / x, 1 at 0, with derivatives of any order there."""
+    return _ratio(x, 0.5, lambda x: _polynomial(x, [1 / math.factorial(n + 1) for n in range(16)]), lambda x: x.expm1())
+
+
+def atanh_rest(x: Any) -> Any:
+    """(atanh(x) / x - 1) / x**2 for |x| up to 0.25, 1/3 at 0."""
+    return _polynomial(x * x, [1 / (2 * n + 3) for n in range(14)])
+
+
+def log1p_ratio(x: Any) -> Any:
+    """log1p(x) / x, 1 at 0, with derivatives of any order there: log1p(x) is 2*atanh(x / (2 + x))."""
+
+    def near(x: Any) -> Any:
+        t = x / (2 + x)
+        return 2 / (2 + x) * (1 + t * t * atanh_rest(t))
+
+    return _ratio(x, 0.25, near, lambda x: x.log1p())
 
 
 def drawn(method: str, like: Any, shape: Any, *args: Any) -> Any:

@@ -69,10 +69,10 @@ class Ordered(Module):
         self._renumber(modules)
         return self
 
-    def pop(self, index: Any = -1) -> Any:
-        """Remove a module and return it."""
-        module = self[index]
-        del self[index]
+    def pop(self, key: Any) -> Any:
+        """Remove a module, or several of a slice, and return it."""
+        module = self[key]
+        del self[key]
         return module
 
 
@@ -407,7 +407,8 @@ class Container(Module):
 
     def __init__(self, **kwargs: Any) -> None:
         warnings.warn(
-            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that instead.",
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that "
+            "instead.",
             FutureWarning,
             stacklevel=2,
         )

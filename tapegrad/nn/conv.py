@@ -76,10 +76,10 @@ class _ConvNd(Module):
 
     def extra_repr(self) -> str:
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        ones, zeros = ((n,) * len(self.kernel_size) for n in (1, 0))
-        for name, usual in (("padding", zeros), ("dilation", ones), ("output_padding", zeros), ("groups", 1)):
-            if getattr(self, name) != usual:
-                parts.append(f"{name}={getattr(self, name)}")
+        for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0), ("groups", 1)):
+            value = getattr(self, name)
+            if value not in (usual, (usual,) * self._dims):
+                parts.append(f"{name}={value}")
         if self.bias is None:
             parts.append("bias=False")
         if self.padding_mode != "zeros":

@@ -15,13 +15,15 @@ from .module import Module
 class _Table(Module):
     """Base of Embedding and EmbeddingBag."""
 
+    _padding = "padding_idx"  # its name in error texts
+
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, max_norm: float | None, norm_type: float,
         scale_grad_by_freq: bool, sparse: bool, weight: Any, freeze: bool, device: Any, dtype: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise AssertionError("Padding_idx must be within num_embeddings")
+            raise AssertionError(f"{self._padding} must be within num_embeddings")
         if weight is not None and tuple(weight.shape) != (num_embeddings, embedding_dim):
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
@@ -73,6 +75,8 @@ class Embedding(_Table):
     Raises:
         AssertionError: for a padding_idx out of range.
     """
+
+    _padding = "Padding_idx"
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,

@@ -12,14 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.function import Function
+from ..core.batch import Batch
+from ..core.level import level_of
 from ..core.modes import is_grad_enabled
-from ..core.node import Handle, hook_into
+from ..core.node import Handle, hook_into, owned_hooks
 from ..core.state import TASK
+from ..ops import create
 from ..tensor import Tensor
 
 CALL_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
 TABLES = (
-    *CALL_TABLES, "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
     "_state_dict_hooks", "_state_dict_hooks_without_result", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
     "_load_state_dict_pre_hooks_with_module", "_load_state_dict_post_hooks",
 )  # fmt: skip
@@ -27,8 +30,11 @@ TABLES = (
 
 def tables() -> dict[str, Any]:
     """Empty tables."""
-    made: dict[str, Any] = {name: OrderedDict() for name in TABLES}
-    made["_is_full_backward_hook"] = None
+    made: dict[str, Any] = {"_is_full_backward_hook": None}
+    for name in CALL_TABLES:
+        made[name] = OrderedDict()
+    for name in TABLES:
+        made[name] = {}
     return made
 
 
@@ -211,6 +217,7 @@ class Passing:
         self.inputs: list[int] | None = None
         self.outputs: list[int] | None = None
         self.n_inputs = self.n_outputs = 0
+        self.metas: list[Any] = []  # of the inputs: shape and dtype
 
     @staticmethod
     def of(module: Any) -> Passing | None:
@@ -223,6 +230,7 @@ class Passing:
     def enter(self, args: Any) -> Any:
         """The arguments, watched."""
         self.n_inputs = len(args)
+        self.metas = [(v.shape, v.dtype) for v in args if isinstance(v, Tensor)]
         args, self.inputs = watched(args, self.after)
         return args
 
@@ -271,22 +279,40 @@ class Passing:
         grad_outputs = TASK.get().values.pop(self, None)
         if grad_outputs is None:  # they came by another way than through the outputs
             return None
-        grads: Any = spread(self.inputs, grad_inputs, self.n_inputs)
+        filled = [create.zeros(m[0], dtype=m[1]) if g is None else g for g, m in zip(grad_inputs, self.metas, strict=True)]
+        grads: Any = spread(self.inputs, filled, self.n_inputs)
         for hook in self.hooks:
             grads = answer(hook(self.module, grads, grad_outputs), grads, "Backward hook", "grad_input")
-        return tuple([grads[i] for i in self.inputs or ()])
+        return tuple([None if g is None else grads[i] for g, i in zip(grad_inputs, self.inputs or (), strict=True)])
 
 
-def watched(values: Any, hook: Callable[[Any, Any], Any]) -> tuple[Any, list[int] | None]:
+def watched(values: Any, act: Callable[[Any, Any], Any]) -> tuple[Any, list[int] | None]:
     """A tuple with its tensors in a graph node that has a hook, and where these are; as it is if none requires grad."""
     places = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
     if not is_grad_enabled() or not any([values[i].requires_grad for i in places]):
         return values, None
+
+    def hook(grad_inputs: Any, grad_outputs: Any) -> Any:
+        return act(grad_inputs, grad_outputs)
+
     full = list(values)
-    for i, t in zip(places, BackwardHookFunction.apply(*[values[i] for i in places]), strict=True):
+    made = list(BackwardHookFunction.apply(*[values[i] for i in places]))
+    for i, t in zip(places, made, strict=True):
         full[i] = t
-    next(full[i] for i in places if full[i].requires_grad).grad_fn.register_hook(hook)
+    hook_into(owned_hooks([recorded(t) for t in made]).post, hook)
     return (type(values)(*full) if hasattr(values, "_fields") else tuple(full)), places
+
+
+def recorded(t: Any) -> Any:
+    """The tensor that is in a graph: within forward transforms, the one below."""
+    while not t._s and (level := level_of(t)) is not None:
+        if isinstance(level, Batch) and t.requires_grad:
+            raise RuntimeError(
+                "a full backward hook of a module cannot see the gradients of single samples outside of vmap: call the "
+                "module under no_grad(), differentiate inside of vmap, as in vmap(grad(f)), or remove the hook"
+            )
+        t = t._st.lower
+    return t
 
 
 def spread(places: list[int] | None, grads: Sequence[Any], n: int) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import linalg
 from ..core.modes import no_grad
-from ..ops import create, random
+from ..ops import create
 from ..ops.warning import warn
 
 LINEAR = (
@@ -225,7 +225,7 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
     rows, columns = tensor.shape
     tensor.normal_(0, std, generator=generator)
     for column in range(columns):
-        tensor[random.randperm(rows)[: math.ceil(sparsity * rows)], column] = 0
+        tensor[create.randperm(rows)[: math.ceil(sparsity * rows)], column] = 0
     return tensor
 
 

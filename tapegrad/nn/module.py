@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pathlib
+import os
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,13 +45,11 @@ __all__ = [
 M = TypeVar("M", bound="Module")
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
 EVERYWHERE = hooks.EVERYWHERE
-PACKAGE = str(pathlib.Path(errors.__file__).parent)
+PACKAGE = os.path.dirname(errors.__file__)
 
 
 def typename(value: Any) -> str:
     """PyTorch's name of a value's type in error texts."""
-    if isinstance(value, Parameter):
-        return "torch.nn.parameter.Parameter"
     if isinstance(value, Tensor):
         return str(value.type())
     kind = type(value)
@@ -279,7 +277,7 @@ class Module:
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        self._parameters[name] = hooks.registered("parameter", self, name, param)
+        self._parameters[name] = None if param is None else hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add a tensor that belongs to the module's state but is no parameter; non-persistent ones are not saved."""
@@ -578,11 +576,11 @@ class Module:
 
     def get_extra_state(self) -> Any:
         """What state_dict keeps besides tensors; a subclass may define it, with set_extra_state."""
-        raise NotImplementedError
+        raise no_extra_state("get")
 
     def set_extra_state(self, state: Any) -> None:
         """Take what get_extra_state gave."""
-        raise NotImplementedError
+        raise no_extra_state("set")
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call hook(module, prefix, keep_vars) before state_dict takes the module's own state."""
@@ -896,7 +894,14 @@ def kind(value: Any) -> str:
     """What an argument is, in a word."""
     if not isinstance(value, Tensor):
         return type(value).__name__
-    return repr(value) if is_lazy(value) else f"{value.dtype} {tuple(value.shape)}"
+    return repr(value) if is_lazy(value) else f"{raw(value).dtype} {tuple(value.shape)}"
+
+
+def no_extra_state(act: str) -> RuntimeError:
+    """The error of a module that has none."""
+    return RuntimeError(
+        f"Reached a code path in Module.{act}_extra_state() that should never be called. Define it in the subclass."
+    )
 
 
 def cannot_assign(value: Any, role: str, name: str, wanted: str) -> TypeError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -300,19 +300,32 @@ def _added_mask(mask: Any, name: str, dtype: Any) -> Any:
     return mask if kind != "b" else _closing(mask, -math.inf, 0.0, dtype)
 
 
+def added_masks(padding: Any, mask: Any, names: tuple[str, str], dtype: Any) -> tuple[Any, Any]:
+    """Both masks to add; a warning, by their names, where only one of them is bool."""
+    padding, mask = (None if t is None else tensor(t) for t in (padding, mask))
+    if padding is not None and mask is not None and padding._d.dtype != mask._d.dtype:
+        warn(f"Support for mismatched {names[0]} and {names[1]} is deprecated. Use same type for both instead.")
+    return _added_mask(padding, names[0], dtype), _added_mask(mask, names[1], dtype)
+
+
 def _projected(
-    query: Any, key: Any, value: Any, weight: Any, weights: tuple[Any, Any, Any], bias: Any, separate: bool
-) -> list[Any]:
-    """Query, key and value through their linear maps, given as one weight or as three."""
+    xs: list[Any], alike: tuple[bool, bool], weight: Any, weights: Sequence[Any], bias: Any, separate: bool
+) -> Any:
+    """Query, key and value through linear maps, given as one weight or as three; `alike`: key is query, value is key."""
     if separate:
-        for name, w in zip(("q", "k", "v"), weights, strict=True):
+        for x, w, of in zip(xs, weights, ("query", "key", "value"), strict=True):
             if w is None:
-                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+                raise AssertionError(f"use_separate_proj_weight is True but {of[0]}_proj_weight is None")
+            expected = shape_of(xs[0])[-1], shape_of(x)[-1]
+            if shape_of(w) != expected:
+                raise AssertionError(f"expecting {of} weights shape of {expected}, but got {errors.size(shape_of(w))}")
     elif weight is None:
         raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+    elif alike[0] and alike[1]:
+        return shape.chunk(linear(xs[0], weight, bias), 3, -1)
     parts = weights if separate else shape.chunk(weight, 3, 0)
     biases = (None,) * 3 if bias is None else shape.chunk(bias, 3, 0)
-    return [linear(x, w, b) for x, w, b in zip((query, key, value), parts, biases, strict=True)]
+    return [linear(x, w, b) for x, w, b in zip(xs, parts, biases, strict=True)]
 
 
 def _more_positions(mask: Any) -> Any:
@@ -357,6 +370,7 @@ def multi_head_attention_forward(
     Raises:
         AssertionError, RuntimeError: for shapes that do not fit.
     """
+    alike = key is query, value is key
     query, key, value = (tensor(t) for t in (query, key, value))
     padding, mask = (None if t is None else tensor(t) for t in (key_padding_mask, attn_mask))
     batched = _check_heads(query, key, value, padding, mask, num_heads)
@@ -365,8 +379,6 @@ def multi_head_attention_forward(
         padding = None if padding is None else shape.unsqueeze(padding, 0)
     length, batch, width = shape_of(query)
     size, heads = width // num_heads, batch * num_heads
-    if padding is not None and mask is not None and padding._d.dtype != mask._d.dtype:
-        warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.")
     if is_causal and mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
@@ -374,8 +386,7 @@ def multi_head_attention_forward(
         )
     causal = is_causal and padding is None and not need_weights  # the hint is taken at its word
     mask = None if causal else mask
-    padding = _added_mask(padding, "key_padding_mask", query._d.dtype)
-    mask = _added_mask(mask, "attn_mask", query._d.dtype)
+    padding, mask = added_masks(padding, mask, ("key_padding_mask", "attn_mask"), query._d.dtype)
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
     if size * num_heads != width:
@@ -390,7 +401,7 @@ def multi_head_attention_forward(
             f"key shape {errors.size(shape_of(key))} does not match value shape {errors.size(shape_of(value))}"
         )
     weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    q, k, v = _projected(query, key, value, in_proj_weight, weights, in_proj_bias, use_separate_proj_weight)
+    q, k, v = _projected([query, key, value], alike, in_proj_weight, weights, in_proj_bias, use_separate_proj_weight)
     if mask is not None:
         sizes = shape_of(mask)
         expected = (length, shape_of(key)[0]) if len(sizes) == 2 else (heads, length, shape_of(key)[0])
@@ -420,10 +431,11 @@ def multi_head_attention_forward(
         mask, padding = _more_positions(mask), _more_positions(padding)
     positions = shape_of(k)[1]
     if padding is not None:
-        if shape_of(padding) != (batch, positions):
-            raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, positions)}, but got {errors.size(shape_of(padding))}"
-            )
+        for d, expected_size in enumerate((batch, positions)):
+            if shape_of(padding)[d] != expected_size:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{d}] to be {expected_size}, but got {shape_of(padding)[d]}"
+                )
         closed = repeat_interleave(shape.reshape(padding, (batch, 1, positions)), num_heads, 0)
         mask = closed if mask is None else mask + closed
     attended, used = _attend(q, k, v, mask, dropout_p if training else 0.0, causal, need_weights)

@@ -161,16 +161,15 @@ def tensors(name: str, **given: Any) -> list[Any]:
 
 
 def _check_dtypes(name: str, x: Any, w: Any, b: Any) -> None:
+    if b is not None and b._d.dtype != x._d.dtype:
+        a, c = (errors.c_name(t._d.dtype) for t in (x, b))
+        raise RuntimeError(f"Input type ({a}) and bias type ({c}) should be the same")
     if x._d.dtype != w._d.dtype:
         a, c = (f"torch.{errors.dtype_name(t._d.dtype)}Tensor" for t in (x, w))
         raise RuntimeError(
             f"Input type ({a}) and weight type ({c}) should be the same or input should be a MKLDNN tensor and weight is a "
             "dense tensor"
         )
-    if b is not None and b._d.dtype != x._d.dtype:
-        names = {"float32": "float", "float64": "double"}
-        a, c = (names.get(str(t._d.dtype), errors.dtype_name(t._d.dtype)) for t in (x, b))
-        raise RuntimeError(f"Input type ({a}) and bias type ({c}) should be the same")
     if x._d.dtype.kind == "b":
         raise NotImplementedError(f"\"slow_{name}_cpu\" not implemented for 'Bool'")
 

@@ -148,9 +148,7 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         shape_of(data)
         return np.array(data._d, None if dtype is None else dtypes.to_numpy(dtype), order="K")
     if isinstance(data, np.ndarray | np.generic):
-        if dtype is None:
-            dtypes.of(data.dtype)
-        return np.array(data, None if dtype is None else dtypes.to_numpy(dtype), subok=False)
+        return dtypes.settled(np.array(data, None if dtype is None else dtypes.to_numpy(dtype), subok=False))
     if isinstance(data, list | tuple):
         kinds = _kinds_of_items(data, set())
         if dtype is None:
@@ -278,8 +276,7 @@ def from_numpy(ndarray: Any) -> Any:
     """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    dtypes.of(ndarray.dtype)
-    return alias.foreign(np.asarray(ndarray))
+    return alias.foreign(dtypes.settled(np.asarray(ndarray)))
 
 
 @factory
@@ -486,7 +483,16 @@ default_generator.seed()
 
 
 def generator_of(generator: Any) -> random.Generator:
-    return default_generator if generator is None else generator
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, random.Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    return generator
+
+
+def random_seed(generator: Any = None) -> int:
+    """A seed as PyTorch draws it for another generator: what random_() puts into an int64."""
+    return int(generator_of(generator).random_ints((), np.int64))
 
 
 def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None) -> Any:

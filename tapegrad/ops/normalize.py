@@ -15,11 +15,14 @@ from .. import errors
 from ..arrays import dtypes
 from ..arrays.numpy import unbroadcast
 from ..core.kinds import HALF
+from ..core.level import bottom
 from ..core.modes import no_grad
 from ..core.op import TABLE, Op
+from ..core.record import wrap
 from . import batching, create, elementwise, reduce, shape
 from .define import define
-from .operands import floating, tensor
+from .lookup import is_batched
+from .operands import floating, tensor, to_dtype
 from .samples import Sample, uniform
 from .shape import broadcast_tensors, shape_of
 
@@ -421,6 +424,7 @@ def _affine(a: Any, sizes: tuple[int, ...], absent: float) -> Any:
 
 def _standardized_by(x: Any, weight: Any, bias: Any, dims: Dims, sizes: tuple[int, ...], eps: float) -> tuple[Any, ...]:
     """(normalised, mean, variance); weight and bias take the shape `sizes`. 16-bit input is computed in float32."""
+    _check_dtypes(x, weight, bias)
     half = x._d.dtype if x._d.dtype in HALF else None
     if half is not None:
         x, weight, bias = (None if a is None else tensor(a).float() for a in (x, weight, bias))
@@ -438,13 +442,36 @@ def _check_channels(channels: int, **given: Any) -> None:
             raise RuntimeError(f"{name} should contain {channels} elements not {math.prod(shape_of(value))}")
 
 
+def _check_dtypes(x: Any, *parameters: Any) -> None:
+    """That parameters have the input's dtype, or all float32 beside a 16-bit input."""
+    own, single = x._d.dtype, np.dtype(np.float32)
+    given = {tensor(p)._d.dtype for p in parameters if p is not None}
+    if not given or given == {own} or (own in HALF and given == {single}):
+        return
+    alike = own == np.float64 and given == {single}
+    raise RuntimeError(
+        "mixed dtype (CPU): "
+        + ("all inputs must share same datatype." if alike else "expect parameter to have scalar type of Float")
+        + f"\nThe input is {errors.dtype_name(own)}, the parameters are {', '.join(sorted(map(errors.dtype_name, given)))}."
+    )
+
+
 @no_grad()
 def _update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
     """Move the running statistics towards the batch's, the variance unbiased, in place."""
-    if running_mean is not None:
-        running_mean.mul_(1 - momentum).add_(shape.reshape(mean, (-1,)), alpha=momentum)
-    if running_var is not None:
-        running_var.mul_(1 - momentum).add_(shape.reshape(var, (-1,)), alpha=momentum * count / max(count - 1, 1))
+    moves = []
+    for running, batch, share in ((running_mean, mean, momentum), (running_var, var, momentum * count / max(count - 1, 1))):
+        if running is None:
+            continue
+        if is_batched(batch) and not is_batched(running):
+            raise RuntimeError(
+                "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
+                "place, were not batched.\nUse a layer with track_running_stats=False, or in evaluation mode."
+            )
+        values = batch if is_batched(batch) else wrap(bottom(batch))  # without derivatives of running transforms
+        moves.append((running, shape.reshape(values, (-1,)), share))
+    for running, batch, share in moves:
+        running.mul_(1 - momentum).add_(batch, alpha=share)
 
 
 def _batch(
@@ -466,6 +493,7 @@ def _batch(
     if len(sizes) < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     row = (1, channels) + (1,) * (len(sizes) - 2)
+    _check_dtypes(x, *given.values())
     if training:
         y, mean, var = _standardized_by(x, weight, bias, _channel_dims(sizes), row, eps)
         count = math.prod(sizes) // max(channels, 1)
@@ -697,7 +725,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
         eps = float(np.finfo(x._d.dtype).eps)
     square = elementwise.square(x) if not x.is_complex() else x * x
     y = x * elementwise.rsqrt(reduce.mean(square, dims, True) + eps)
-    return y if weight is None else y * weight
+    return y if weight is None else to_dtype(y * weight, x._d.dtype)
 
 
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:

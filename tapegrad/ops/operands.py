@@ -21,7 +21,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 def constant(a: Any, copy: bool = True) -> Any:
     """A tensor around a NumPy array; a copy where the tape may keep it, since NumPy code can write to the array."""
-    dtypes.of(a.dtype)
+    a = dtypes.settled(a)
     if not copy:
         return wrap(a)
     a = np.array(a, order="K", subok=False)

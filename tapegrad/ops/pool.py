@@ -24,7 +24,7 @@ from .define import define, named
 from .operands import to_dtype
 from .resample import adaptive_mean, adaptive_windows, means
 from .samples import Sample, cases, of_values, uniform
-from .shape import shape_of
+from .shape import dim_within, shape_of
 
 Sizes = tuple[int, ...]
 Array = np.ndarray[Any, Any]
@@ -281,12 +281,14 @@ def _check_rank(name: str, x: Any, dims: int) -> None:
     shape = shape_of(x)
     expected = f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input"
     if len(shape) not in (dims + 1, dims + 2):
+        if name in ("avg_pool2d", "lp_pool2d"):
+            dim_within(-3, len(shape))  # what PyTorch looks at first
         if name in ("avg_pool1d", "lp_pool1d"):
             raise RuntimeError(
                 f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while "
                 "checking arguments for avg_pool1d)"
             )
-        if dims > 1:
+        if dims > 1 and name not in ("avg_pool2d", "lp_pool2d"):
             raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     if len(shape) not in (dims + 1, dims + 2) or 0 in shape[-dims - 1 :]:
         prefix = "max_pool1d: " if name == "max_pool1d" else ""

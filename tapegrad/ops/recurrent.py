@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import errors
 from ..core.batch import one_by_one
 from ..core.op import TABLE, Op
 from ..core.record import wrap
@@ -48,11 +49,12 @@ def _gate(xp: Any, gates: Any, k: int, width: int) -> Any:
 
 def _entering(xp: Any, last: Any, initial: Any, n: int) -> Any:
     """The states that n sequences enter a step with: of those that ran in the last one, then initial ones."""
-    ran = 0 if last is None else last.shape[0]
+    if last is None:
+        return _rows(xp, initial, 0, n)
+    ran = last.shape[0]
     if ran >= n:
         return last if ran == n else _rows(xp, last, 0, n)
-    rest = _rows(xp, initial, ran, n)
-    return xp.cat([last, rest], 0) if ran else rest
+    return xp.cat([last, _rows(xp, initial, ran, n)], 0)
 
 
 def _before(xp: Any, x: Any, initial: Any, sizes: Sizes, reverse: bool) -> Any:
@@ -336,6 +338,9 @@ def _direction(
     """States after every row of x, packed: h, and c of an LSTM."""
     w_ih, w_hh, *rest = weights
     b_ih, b_hh, *rest = rest if has_biases else (None, None, *rest)
+    for t in (*states, x):
+        if t._d.dtype != w_hh._d.dtype:
+            raise errors.affine_dtypes(t._d.dtype, w_hh._d.dtype, None)
     if kind == "gru":
         return (_gru_layer(linear(x, w_ih, b_ih), states[0], w_hh, 0.0 if b_hh is None else b_hh, sizes, reverse)[0],)
     gx = linear(x, w_ih, None if b_ih is None else b_ih + b_hh)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from . import functional as functional
 from . import lr_scheduler as lr_scheduler
-from .adam import Adam, AdamW
+from . import swa_utils as swa_utils
+from .adam import Adam, Adamax, AdamW, NAdam, RAdam
+from .adaptive import Adadelta, Adagrad, RMSprop, Rprop
+from .lbfgs import LBFGS
+from .matrix import Adafactor, Muon, SparseAdam
 from .optimizer import Optimizer
-from .sgd import SGD
+from .sgd import ASGD, SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+__all__ = [
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "Optimizer",
+    "RAdam", "RMSprop", "Rprop", "SparseAdam", "functional", "lr_scheduler", "swa_utils",
+]  # fmt: skip

@@ -1,23 +1,49 @@
-"""Adam and AdamW."""
+"""Adam and its kin."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
-from ..arrays import dtypes
-from ..core.record import wrap
-from .optimizer import Optimizer, writable, zeros_for
-
-
-def parts(array: Any) -> Any:
-    """A complex array as real and imaginary parts in the same memory; others as they are."""
-    return np.atleast_1d(array).view(array.real.dtype) if array.dtype.kind == "c" else array
+from ..ops import elementwise
+from ..tensor import Tensor
+from .optimizer import Optimizer, ParamsT, check, check_betas, check_lr, check_size, given
+from .sgd import number
 
 
-class Adam(Optimizer):
+class AdamFamily(Optimizer):
+    """What the optimizers with two betas share: checks, and the running means of the gradient and its square."""
+
+    def __init__(self, params: ParamsT, settings: dict[str, Any]) -> None:
+        check_lr(settings["lr"])
+        check("epsilon value", settings["eps"])
+        check_betas(settings["betas"])
+        check("weight_decay value", settings["weight_decay"])
+        super().__init__(params, settings)
+
+    def start(self, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": 0, "exp_avg": 0, "exp_avg_sq": 0}
+
+    def means(self, m: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> tuple[Any, Any]:
+        """The running means, in the state too."""
+        beta1, beta2 = h["betas"]
+        s["exp_avg"] = m.lerp(s["exp_avg"], g, 1 - beta1, s["exp_avg"])
+        s["exp_avg_sq"] = m.mean_square(s["exp_avg_sq"], g, beta2, s["exp_avg_sq"])
+        return s["exp_avg"], s["exp_avg_sq"]
+
+
+def check_tensors(lr: Any, betas: Any, foreach: bool) -> None:
+    """Refuse tensors as settings where PyTorch does."""
+    if isinstance(lr, Tensor) and foreach:
+        raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+    if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
+        raise ValueError("betas must be either both floats or both Tensors")
+    for i in (0, 1):
+        if isinstance(betas[i], Tensor) and foreach:
+            raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+        check_size(betas[i], f"betas[{i}]")
+
+
+class Adam(AdamFamily):
     """Adam: steps along the mean of the gradients over the root of the mean of their squares.
 
     With m and v the running means of the gradient and its square, corrected for their start at 0, the parameter moves by
@@ -32,83 +58,37 @@ class Adam(Optimizer):
         amsgrad: divide by the largest v so far.
         maximize: ascend instead.
         decoupled_weight_decay: shrink the parameter by lr * weight_decay instead of changing the gradient (AdamW).
-        foreach, capturable, differentiable, fused: kept for PyTorch's programs; differentiable must be False.
+        differentiable: record the steps, see `docs/optim.md`.
+        foreach, capturable, fused: kept for PyTorch's programs.
 
     Raises:
         ValueError: for settings out of range.
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 0, amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False,
-        capturable: bool = False, differentiable: bool = False, fused: Any = None, decoupled_weight_decay: bool = False,
+        self, params: ParamsT, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
+        capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:  # fmt: skip
-        if not lr >= 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        for i in (0, 1):
-            if not 0.0 <= betas[i] < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
-            "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        check_tensors(lr, betas, bool(foreach) and not capturable)
+        super().__init__(params, given(locals()))
 
-    def _state_of(self, p: Any, amsgrad: bool) -> dict[str, Any]:
-        """The parameter's "step", "exp_avg", "exp_avg_sq" and, with amsgrad, "max_exp_avg_sq"."""
-        state = self.state[p]
-        if not state:
-            wide = dtypes.get_default_dtype() is dtypes.float64
-            state["step"] = wrap(np.zeros((), np.float64 if wide else np.float32))
-            state["exp_avg"], state["exp_avg_sq"] = zeros_for(p), zeros_for(p)
-            if amsgrad:
-                state["max_exp_avg_sq"] = zeros_for(p)
-        return state
+    def start(self, group: dict[str, Any]) -> dict[str, Any]:
+        return super().start(group) | ({"max_exp_avg_sq": 0} if group["amsgrad"] else {})
 
-    def update(self, p: Any, g: Any, group: dict[str, Any]) -> None:
-        """One step of one parameter."""
-        state = self._state_of(p, group["amsgrad"])
-        count = writable(state["step"])
-        count += 1
-        step = float(count)
-        lr, (beta1, beta2) = float(group["lr"]), map(float, group["betas"])
-        array, g = parts(writable(p)), parts(g)
-        temporary = self.scratch(array)
-        g = self._decayed(array, g, group, lr, temporary)
-        mean, square = parts(writable(state["exp_avg"])), parts(writable(state["exp_avg_sq"]))
-        np.subtract(g, mean, out=temporary)
-        temporary *= 1 - beta1
-        mean += temporary
-        np.multiply(g, g, out=temporary)
-        temporary *= 1 - beta2
-        square *= beta2
-        square += temporary
-        if group["amsgrad"]:
-            largest = parts(writable(state["max_exp_avg_sq"]))
-            square = np.maximum(largest, square, out=largest)
-        np.sqrt(square, out=temporary)
-        temporary /= math.sqrt(1 - beta2**step)
-        temporary += group["eps"]
-        np.divide(mean, temporary, out=temporary)
-        temporary *= lr / (1 - beta1**step)
-        array -= temporary
-
-    def _decayed(self, array: Any, g: Any, group: dict[str, Any], lr: float, temporary: Any) -> Any:
-        """The gradient with its sign and weight decay; with decoupled decay the parameter is shrunk here."""
-        decay = float(group["weight_decay"])
-        if decay and group["decoupled_weight_decay"]:
-            array *= 1 - lr * decay
-            decay = 0.0
-        if not decay and not group["maximize"]:
-            return g
-        result = self.scratch(array, 1)
-        np.multiply(array, decay, out=temporary)
-        return (np.subtract if group["maximize"] else np.add)(temporary, g, out=result)
+    def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
+        """The update; the corrections for the start at 0 are numbers, put where they cost no pass over the arrays."""
+        (beta1, beta2), step = h["betas"], s["step"]
+        mean, square = self.means(m, g, s, h)
+        if h["amsgrad"]:
+            square = s["max_exp_avg_sq"] = m.maximum(s["max_exp_avg_sq"], square, s["max_exp_avg_sq"])
+        root = (1 - beta2**step) ** 0.5
+        t = m.sqrt(square)
+        t = m.add(t, h["eps"] * root, t)
+        t = m.div(mean, t, t)
+        t = m.mul(t, h["lr"] * root / (1 - beta1**step), t)
+        return m.sub(p, t, p)
 
 
 class AdamW(Adam):
@@ -116,7 +96,7 @@ class AdamW(Adam):
 
     Args:
         params: parameters or groups of them.
-        lr, betas, eps, amsgrad, maximize: as of Adam.
+        lr, betas, eps, amsgrad, maximize, foreach, capturable, differentiable, fused: as of Adam.
         weight_decay: the share by which, times lr, a parameter shrinks in each step.
 
     Raises:
@@ -124,11 +104,127 @@ class AdamW(Adam):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: Any = None,
-        capturable: bool = False, differentiable: bool = False, fused: Any = None,
+        self, params: ParamsT, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,
+        capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
             differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
         )  # fmt: skip
+
+
+class NAdam(AdamFamily):
+    """Adam with Nesterov momentum (Dozat 2016).
+
+    With mu(t) = beta1 * (1 - 0.96**(t * momentum_decay) / 2) and P the product of the mu so far, the parameter moves by
+    -lr * ((1 - mu(t)) / (1 - P) * g + mu(t + 1) / (1 - P * mu(t + 1)) * m) / (sqrt(v) + eps).
+
+    Args:
+        params: parameters or groups of them.
+        lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, foreach, capturable, differentiable: as of Adam.
+        momentum_decay: as above.
+
+    Raises:
+        ValueError: for settings out of range.
+    """
+
+    scalars = ("step", "mu_product")
+
+    def __init__(
+        self, params: ParamsT, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check("momentum_decay value", momentum_decay)
+        super().__init__(params, given(locals()))
+
+    def start(self, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": 0, "mu_product": 1, "exp_avg": 0, "exp_avg_sq": 0}
+
+    def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
+        """The update."""
+        (beta1, beta2), step, decay = h["betas"], s["step"], h["momentum_decay"]
+        mean, square = self.means(m, g, s, h)
+        mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
+        s["mu_product"] = s["mu_product"] * mu
+        product = number(s["mu_product"])
+        t = m.div(square, 1 - beta2**step)
+        t = m.sqrt(t, t)
+        t = m.add(t, h["eps"], t)
+        u = m.mul(g, h["lr"] * (1 - mu) / (1 - product))
+        u = m.addmul(u, mean, h["lr"] * following / (1 - product * following), u)
+        return m.sub(p, m.div(u, t, u), p)
+
+
+class RAdam(AdamFamily):
+    """Adam with a rectified second moment (Liu et al. 2020): while too few squares were seen, plain momentum.
+
+    Args:
+        params: parameters or groups of them.
+        lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, foreach, capturable, differentiable: as of Adam.
+
+    Raises:
+        ValueError: for settings out of range.
+    """
+
+    def __init__(
+        self, params: ParamsT, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
+        maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, given(locals()))
+
+    def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
+        """The update."""
+        (beta1, beta2), step = h["betas"], s["step"]
+        mean, square = self.means(m, g, s, h)
+        correction = 1 - beta2**step
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * step * beta2**step / correction
+        t = m.mul(mean, h["lr"] / (1 - beta1**step))
+        enough = length > 5
+        if not isinstance(enough, Tensor) and not enough:
+            return m.sub(p, t, p)
+        rectified = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length) * correction
+        u = m.sqrt(square)
+        u = m.add(u, h["eps"], u)
+        if isinstance(enough, Tensor):  # the count differs between samples of a batch
+            factor = elementwise.where(enough, elementwise.where(enough, rectified, 1.0).sqrt() / u, 1.0)
+            return m.sub(p, m.mul(t, factor), p)
+        t = m.div(m.mul(t, rectified**0.5, t), u, t)
+        return m.sub(p, t, p)
+
+
+class Adamax(AdamFamily):
+    """Adam with the largest decayed gradient instead of the root of the mean square (Kingma and Ba 2015).
+
+    Args:
+        params: parameters or groups of them.
+        lr, betas, eps, weight_decay, maximize, foreach, capturable, differentiable: as of Adam.
+
+    Raises:
+        ValueError: for settings out of range.
+    """
+
+    def __init__(
+        self, params: ParamsT, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, given(locals()))
+
+    def start(self, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": 0, "exp_avg": 0, "exp_inf": 0}
+
+    def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
+        """The update."""
+        beta1, beta2 = h["betas"]
+        mean = s["exp_avg"] = m.lerp(s["exp_avg"], g, 1 - beta1, s["exp_avg"])
+        t = m.abs(g)
+        t = m.add(t, h["eps"], t)
+        largest = m.mul(s["exp_inf"], beta2, s["exp_inf"])
+        largest = s["exp_inf"] = m.maximum(largest, t, largest)
+        t = m.div(mean, largest, t)
+        t = m.mul(t, h["lr"] / (1 - beta1 ** s["step"]), t)
+        return m.sub(p, t, p)

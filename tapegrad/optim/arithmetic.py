@@ -20,14 +20,14 @@ Operation = Callable[..., Any]
 
 def _binary(ufunc: Any) -> Operation:
     def operation(self: Arrays, a: Any, b: Any, into: Any = None) -> Any:
-        return ufunc(a, b, self.temporary() if into is None else into)
+        return ufunc(a, b, out=self.temporary() if into is None else into)
 
     return operation
 
 
 def _unary(ufunc: Any) -> Operation:
     def operation(self: Arrays, a: Any, into: Any = None) -> Any:
-        return ufunc(a, self.temporary() if into is None else into)
+        return ufunc(a, out=self.temporary() if into is None else into)
 
     return operation
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core import alias
+from ..core.record import wrap
 from ..core.tape import getrefcount
 from ..tensor import raw
 
@@ -54,26 +55,28 @@ class Bucket:
 
     def __init__(self, members: list[Member], scalars: tuple[str, ...]) -> None:
         self.members = members
-        first, state = members[0]
         self.p = np.concatenate([p._d for p, _ in members], axis=None)
         self.g = np.empty_like(self.p)
         self.views = self.split(self.p)
-        self.counters = [name for name in state if name in scalars]
-        self.flat = {name: np.concatenate([s[name]._d for _, s in members], axis=None) for name in state}
-        self.kept = []  # each state tensor, where it is found and its part of the flat array
-        for name, flat in self.flat.items():
-            parts = [flat[i : i + 1].reshape(()) for i in range(flat.size)] if name in scalars else self.split(flat)
-            for (_, s), part in zip(members, parts, strict=True):
-                s[name]._d = part
-                self.kept.append((s, name, s[name], part))
+        self.flat = {name: np.concatenate([s[name]._d for _, s in members], axis=None) for name in members[0][1]}
+        self.counters = [name for name in self.flat if name in scalars]
+        # where each state tensor is found, and its part of the flat array
+        self.kept: list[tuple[dict[str, Any], str, Any, Any]] = []
+        for name in self.flat:
+            self.lay_out(name, self.flat[name])
         self.held = self.holders()
+
+    def lay_out(self, name: str, flat: Any) -> None:
+        """Make the state tensors of a name parts of the flat array."""
+        parts = [i.reshape(()) for i in np.split(flat, flat.size)] if name in self.counters else self.split(flat)
+        for (_, s), part in zip(self.members, parts, strict=True):
+            s[name]._d = part
+            self.kept.append((s, name, s[name], part))
 
     def split(self, flat: Any) -> list[Any]:
         """The parts of a flat array in the parameters' shapes."""
         ends = np.cumsum([p._d.size for p, _ in self.members]).tolist()
-        return [
-            flat[end - p._d.size : end].reshape(p._d.shape) for end, (p, _) in zip(ends, self.members, strict=True)
-        ]
+        return [flat[end - p._d.size : end].reshape(p._d.shape) for end, (p, _) in zip(ends, self.members, strict=True)]
 
     def holders(self) -> list[int]:
         """How many hold each part of the state, and the flat arrays."""
@@ -81,17 +84,18 @@ class Bucket:
 
     def fits(self, state: dict[Any, dict[str, Any]]) -> bool:
         """Whether parameters and state are still as the bucket left them."""
-        for p, s in self.members:
+        return self.intact(state) and self.holders() == self.held
+
+    def intact(self, state: dict[Any, dict[str, Any]]) -> bool:
+        for (p, s), view in zip(self.members, self.views, strict=True):
             if state.get(p, s) is not s or len(s) != len(self.flat) or not private(p):
                 return False
-        for s, name, t, part in self.kept:
-            if s.get(name) is not t or t._d is not part or t._st is not None or t._s:
+            if p._d.dtype is not view.dtype or p._d.shape != view.shape:
                 return False
-        if any([not (flat[0] == flat).all() for flat in map(self.flat.__getitem__, self.counters)]):
-            return False
-        return self.holders() == self.held and all(
-            [p._d.dtype is self.p.dtype and p._d.shape == v.shape for (p, _), v in zip(self.members, self.views, strict=True)]
-        )
+        for found, name, t, part in self.kept:
+            if name not in found or found[name] is not t or t._d is not part or t._st is not None or t._s:
+                return False
+        return all([(self.flat[name][0] == self.flat[name]).all() for name in self.counters])
 
     def step(self, optimizer: Any, h: dict[str, Any]) -> None:
         """Run the optimizer's formula."""
@@ -104,6 +108,10 @@ class Bucket:
             np.copyto(self.p, new)
         for name in self.counters:
             self.flat[name].fill(s[name])
+        for name in s.keys() - self.flat.keys():
+            for (p, state), part in zip(self.members, self.split(s[name]), strict=True):
+                optimizer.state[p] = state
+                state[name] = wrap(part)
         for (p, _), part in zip(self.members, self.views, strict=True):
             if alias.exclusive(p):
                 np.copyto(p._d, part)
@@ -112,11 +120,11 @@ class Bucket:
 
 
 class Plan:
-    """How the parameters of a group run: in buckets, and alone."""
+    """How the parameters of a group run: in buckets, and alone. `names`: what a state has at least."""
 
-    def __init__(self, members: list[Member], scalars: tuple[str, ...]) -> None:
+    def __init__(self, members: list[Member], scalars: tuple[str, ...], names: list[str]) -> None:
         self.ready = [id(p) for p, _ in members]
-        self.members = members
+        self.members, self.names = members, names
         self.single: list[Any] = []
         self.buckets: list[Bucket] = []
         found: dict[Any, list[Member]] = {}
@@ -134,9 +142,9 @@ class Plan:
                 else:
                     self.buckets.append(Bucket(part, scalars))
 
-    def fits(self, state: dict[Any, dict[str, Any]], ready: list[Any]) -> bool:
+    def fits(self, state: dict[Any, dict[str, Any]], ready: list[Any], names: list[str]) -> bool:
         """Whether the plan holds for the parameters that have gradients now."""
-        if [id(p) for p in ready] != self.ready or any([lifted(p._g) for p in ready]):
+        if names != self.names or [id(p) for p in ready] != self.ready or any([lifted(p._g) for p in ready]):
             return False
         return all([bucket.fits(state) for bucket in self.buckets])
 

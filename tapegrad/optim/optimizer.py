@@ -144,6 +144,7 @@ class Optimizer:
 
     scalars: tuple[str, ...] = ("step",)  # the 0-dim numbers in a parameter's state
     elementwise = True  # whether the formula treats every element alone
+    _scheduled = _opt_called = False  # whether a scheduler follows it; whether it has stepped since
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -258,9 +259,10 @@ class Optimizer:
         return self.formula(m, p, g, s, h)
 
     def _step_in_place(self, number: int, group: Group, ready: list[Any]) -> None:
-        plan = self._plans.get(number)
-        if plan is None or not plan.fits(self.state, ready):
-            self._plans[number] = plan = buckets.Plan([(p, self._state_of(p, group)) for p in ready], self.scalars)
+        plan, names = self._plans.get(number), list(self.start(group))
+        if plan is None or not plan.fits(self.state, ready, names):
+            members = [(p, self._state_of(p, group)) for p in ready]
+            self._plans[number] = plan = buckets.Plan(members, self.scalars, names)
         h = {k: plain(v) for k, v in group.items() if k not in ("params", "param_names")}
         for bucket in plan.buckets:
             bucket.step(self, h)

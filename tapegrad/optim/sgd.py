@@ -1,13 +1,12 @@
-"""Stochastic gradient descent."""
+"""Stochastic gradient descent, plain and averaged."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..core.record import wrap
-from .optimizer import Optimizer, writable
+from ..ops import elementwise
+from ..tensor import Tensor
+from .optimizer import Optimizer, ParamsT, check, check_lr, given
 
 
 class SGD(Optimizer):
@@ -21,63 +20,90 @@ class SGD(Optimizer):
         lr: learning rate.
         momentum, dampening, weight_decay, nesterov: as above.
         maximize: ascend instead.
-        foreach, differentiable, fused: kept for PyTorch's programs; differentiable must be False.
+        differentiable: record the steps, see `docs/optim.md`.
+        foreach, fused: kept for PyTorch's programs.
 
     Raises:
         ValueError: for negative settings, or nesterov without momentum or with dampening.
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
-        nesterov: bool = False, *, maximize: bool = False, foreach: Any = None, differentiable: bool = False,
-        fused: Any = None,
+        self, params: ParamsT, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: Any = 0,
+        nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:  # fmt: skip
-        if lr < 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if momentum < 0.0:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        check_lr(lr)
+        check("momentum value", momentum)
+        check("weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
-            "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, given(locals()))
 
-    def update(self, p: Any, g: Any, group: dict[str, Any]) -> None:
-        """One step of one parameter; its "momentum_buffer" is kept in the state."""
-        lr = float(group["lr"])
-        array = writable(p)
-        temporary = self.scratch(array)
+    def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
+        """The update."""
+        momentum = h["momentum"]
         direction = g
-        if group["weight_decay"] or group["maximize"]:
-            direction = self.scratch(array, 1)
-            np.multiply(array, group["weight_decay"], out=temporary)
-            (np.subtract if group["maximize"] else np.add)(temporary, g, out=direction)
-        if group["momentum"]:
-            direction = self._with_momentum(p, direction, group, temporary)
-        np.multiply(direction, lr, out=temporary)
-        np.subtract(array, temporary, out=array)
-
-    def _with_momentum(self, p: Any, direction: Any, group: dict[str, Any], temporary: Any) -> Any:
-        momentum = group["momentum"]
-        state = self.state[p]
-        kept = state.get("momentum_buffer")
-        if kept is None:
-            buffer = direction.copy()
-            state["momentum_buffer"] = wrap(buffer)
-        else:
-            buffer = writable(kept)
-            buffer *= momentum
-            if group["dampening"]:
-                np.multiply(direction, 1 - group["dampening"], out=temporary)
-                buffer += temporary
+        if isinstance(momentum, Tensor) or momentum:
+            kept = s.get("momentum_buffer")
+            if kept is None:
+                direction = s["momentum_buffer"] = m.copy(g)
             else:
-                buffer += direction
-        if not group["nesterov"]:
-            return buffer
-        np.multiply(buffer, momentum, out=temporary)
-        temporary += direction
-        return temporary
+                kept = m.mul(kept, momentum, kept)
+                if isinstance(h["dampening"], Tensor) or h["dampening"]:
+                    kept = m.addmul(kept, g, 1 - h["dampening"], kept)
+                else:
+                    kept = m.add(kept, g, kept)
+                direction = s["momentum_buffer"] = kept
+            if h["nesterov"]:
+                direction = m.addmul(g, direction, momentum)
+        return m.sub(p, m.mul(direction, h["lr"]), p)
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky 1992); the mean of the parameters is "ax" of the state.
+
+    With eta = lr / (1 + lambd * lr * step)**alpha, the parameter shrinks by lambd * eta and moves by -eta times the
+    gradient; the mean counts from step t0 on.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        lambd, alpha, t0: as above.
+        weight_decay: share of the parameter added to the gradient.
+        maximize: ascend instead.
+        differentiable: record the steps, see `docs/optim.md`.
+        foreach, capturable: kept for PyTorch's programs.
+
+    Raises:
+        ValueError: for settings out of range.
+    """
+
+    scalars = ("step", "eta", "mu")
+
+    def __init__(
+        self, params: ParamsT, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+        weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        check("weight_decay value", weight_decay)
+        super().__init__(params, given(locals()))
+
+    def start(self, group: dict[str, Any]) -> dict[str, Any]:
+        return {"step": 0, "eta": group["lr"], "mu": 1, "ax": 0}
+
+    def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
+        """The update."""
+        step, eta, mu = s["step"], number(s["eta"]), number(s["mu"])
+        p = m.mul(p, 1 - h["lambd"] * eta, p)
+        p = m.sub(p, m.mul(g, eta), p)
+        s["ax"] = m.lerp(s["ax"], p, mu, s["ax"])
+        s["eta"] = h["lr"] / (1 + h["lambd"] * h["lr"] * step) ** h["alpha"]
+        late = step - h["t0"]
+        s["mu"] = 1 / (elementwise.maximum(late, 1.0) if isinstance(late, Tensor) else max(1, late))
+        return p
+
+
+def number(value: Any) -> Any:
+    """A counter for a formula: a tensor, or else a Python number, which changes no dtype."""
+    return value if isinstance(value, Tensor) else float(value)

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from . import checkpoint as checkpoint
 
-__all__ = ["checkpoint"]
+if TYPE_CHECKING:
+    from . import data as data
+
+__all__ = ["checkpoint", "data"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "data":  # loaded on first use
+        return importlib.import_module(".data", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

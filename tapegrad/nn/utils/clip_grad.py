@@ -7,9 +7,10 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
+from ... import linalg
 from ...core.modes import no_grad
 from ...core.warning import warn
-from ...ops import create, linalg, shape
+from ...ops import create, shape
 from ...tensor import Tensor
 
 
@@ -50,9 +51,7 @@ def get_total_norm(
 
 
 @no_grad()
-def clip_grads_with_norm_(
-    parameters: Tensor | Iterable[Any], max_norm: float, total_norm: Any, foreach: Any = None
-) -> None:
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Any], max_norm: float, total_norm: Any, foreach: Any = None) -> None:
     """Scale the gradients, in place, by max_norm / total_norm, if that is less than 1."""
     scale = float(float(max_norm) / (total_norm + 1e-6))
     for g in _gradients(parameters) if not scale >= 1.0 else ():
@@ -90,9 +89,7 @@ def clip_grad_norm(
     foreach: Any = None,
 ) -> Any:  # fmt: skip
     """clip_grad_norm_ under PyTorch's old name."""
-    warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
-    )
+    warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

@@ -5,8 +5,91 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ...core.warning import warn
-from ...ops import native, reduce
+from ...ops.native import norm_except_dim
 from ...tensor import Parameter
 from ..module import Module
 
 M = TypeVar("M", bound=Module)
+
+
+def product(v: Any, g: Any, dim: int) -> Any:
+    """v with the norms g over all dimensions but one (-1: over all)."""
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+def hook_of(module: Module, kind: type, name: str, attribute: str = "name") -> int | None:
+    """Key of the forward pre-hook of a kind that makes the tensor of a name."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, kind) and getattr(hook, attribute) == name:
+            return key  # type: ignore[no-any-return]
+    return None
+
+
+def take_out(module: Module, kind: type, name: str, what: str) -> None:
+    """Remove the hook that makes a tensor, which becomes a parameter again."""
+    key = hook_of(module, kind, name)
+    if key is None:
+        raise ValueError(f"{what} of '{name}' not found in {module}")
+    module._forward_pre_hooks.pop(key).remove(module)
+
+
+class WeightNorm:
+    """The hook: before every call the module's weight is made anew of its direction v and norm g."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name, self.dim = name, -1 if dim is None else dim
+
+    def compute_weight(self, module: Any) -> Any:
+        """The weight."""
+        return product(getattr(module, f"{self.name}_v"), getattr(module, f"{self.name}_g"), self.dim)
+
+    @staticmethod
+    def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
+        """Replace a parameter by two others and register the hook."""
+        warn(
+            "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
+            FutureWarning,
+        )
+        if hook_of(module, WeightNorm, name) is not None:
+            raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        hook, weight = WeightNorm(name, dim), getattr(module, name)
+        g = norm_except_dim(weight.detach(), 2, hook.dim)
+        del module._parameters[name]
+        module.register_parameter(f"{name}_g", Parameter(g))
+        module.register_parameter(f"{name}_v", Parameter(weight.data))
+        setattr(module, name, hook.compute_weight(module))
+        module.register_forward_pre_hook(hook)
+        return hook
+
+    def remove(self, module: Any) -> None:
+        """Make the weight a parameter again."""
+        weight = self.compute_weight(module)
+        for suffix in ("", "_g", "_v"):
+            delattr(module, self.name + suffix)
+        setattr(module, self.name, Parameter(weight.data))
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    """Replace a parameter by its norms (name_g) and direction (name_v), by a hook; see parametrizations.weight_norm.
+
+    Args:
+        dim: the dimension that has a norm for each index; None: one norm for the whole.
+
+    Raises:
+        RuntimeError: if the parameter is normalised already.
+    """
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module: M, name: str = "weight") -> M:
+    """Undo weight_norm; the parameter keeps its value.
+
+    Raises:
+        ValueError: if the parameter is not normalised.
+    """
+    take_out(module, WeightNorm, name, "weight_norm")
+    return module

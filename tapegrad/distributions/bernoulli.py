@@ -1,0 +1,70 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from ..core.modes import no_grad
+from ..ops.create import arange
+from ..ops.create import bernoulli as draw_bernoulli
+from ..ops.elementwise import where
+from ..ops.loss import binary_cross_entropy_with_logits
+from . import constraints
+from .distribution import ProbsOrLogits
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
+
+__all__ = ["Bernoulli"]
+
+
+class Bernoulli(ProbsOrLogits, ExponentialFamily):
+    """Bernoulli distribution: 1 with a probability, else 0.
+
+    Args:
+        probs: probability of 1.
+        logits: its log odds, instead.
+    """
+
+    arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(self._take_either(probs, logits).shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        return where(self.probs == 0.5, math.nan, (self.probs >= 0.5).to(self.probs.dtype))
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            return draw_bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self) -> Any:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        return self._enumerated(arange(2, dtype=self._param.dtype), expand)
+
+    @property
+    def _natural_params(self) -> Any:
+        return (self.logits,)
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return x.exp().log1p()

@@ -1,0 +1,71 @@
+"""The exponential distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..ops.create import zeros_like
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import drawn
+
+__all__ = ["Exponential"]
+
+
+class Exponential(ExponentialFamily):
+    """Exponential distribution: density rate * exp(-rate * x) for x >= 0.
+
+    Args:
+        rate: 1 / mean.
+    """
+
+    rate: Any
+    arg_constraints: ClassVar[Any] = {"rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        self._take(validate_args, rate=rate)
+
+    @property
+    def mean(self) -> Any:
+        return self.rate.reciprocal()
+
+    @property
+    def mode(self) -> Any:
+        return zeros_like(self.rate)
+
+    @property
+    def stddev(self) -> Any:
+        return self.rate.reciprocal()
+
+    @property
+    def variance(self) -> Any:
+        return self.rate.pow(-2)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return drawn("exponential", self.rate, self._extended_shape(sample_shape)) / self.rate
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -(-self.rate * value).expm1()
+
+    def icdf(self, value: Any) -> Any:
+        return -(-value).log1p() / self.rate
+
+    def entropy(self) -> Any:
+        return 1.0 - self.rate.log()
+
+    @property
+    def _natural_params(self) -> Any:
+        return (-self.rate,)
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return -(-x).log()

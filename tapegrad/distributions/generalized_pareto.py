@@ -1,0 +1,91 @@
+"""The generalised Pareto distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from ..ops.elementwise import where
+from . import constraints
+from .distribution import Distribution
+from .utils import drawn, expm1_ratio, log1p_ratio
+
+__all__ = ["GeneralizedPareto"]
+
+
+class GeneralizedPareto(Distribution):
+    """Generalised Pareto distribution: survival (1 + concentration * z) ** (-1 / concentration), z = (x - loc) / scale.
+
+    A concentration of 0 is the exponential distribution, one below 0 has an upper end.
+
+    Args:
+        loc: lower end.
+        scale: spread.
+        concentration: weight of the tail.
+    """
+
+    loc: Any
+    scale: Any
+    concentration: Any
+    arg_constraints: ClassVar[Any] = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+        "concentration": constraints.real,
+    }
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self._take(validate_args, loc=loc, scale=scale, concentration=concentration)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        bounded = self.concentration < 0
+        end = self.loc - self.scale / where(bounded, self.concentration, -1.0)
+        return constraints.interval(self.loc, where(bounded, end, math.inf))
+
+    def _z(self, value: Any) -> Any:
+        return (value - self.loc) / self.scale
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return self.icdf(drawn("uniform", self.loc, self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.log_survival_function(value) - (self.concentration * self._z(value)).log1p() - self.scale.log()
+
+    def log_survival_function(self, value: Any) -> Any:
+        """Logarithm of the probability of more than `value`."""
+        if self._validate_args:
+            self._validate_sample(value)
+        z = self._z(value)
+        return -z * log1p_ratio(self.concentration * z)
+
+    def log_cdf(self, value: Any) -> Any:
+        """Logarithm of the probability of at most `value`."""
+        return (-self.log_survival_function(value).expm1()).log()
+
+    def cdf(self, value: Any) -> Any:
+        return -self.log_survival_function(value).expm1()
+
+    def icdf(self, value: Any) -> Any:
+        depth = -(-value).log1p()
+        return self.loc + self.scale * depth * expm1_ratio(self.concentration * depth)
+
+    @property
+    def mean(self) -> Any:
+        finite = self.concentration < 1
+        return where(finite, self.loc + self.scale / (1 - where(finite, self.concentration, 0.0)), math.inf)
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        finite = self.concentration < 0.5
+        c = where(finite, self.concentration, 0.0)
+        return where(finite, self.scale.pow(2) / ((1 - c).pow(2) * (1 - 2 * c)), math.inf)
+
+    def entropy(self) -> Any:
+        return self.scale.log() + self.concentration + 1

@@ -1,0 +1,62 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from .. import special
+from ..core.modes import no_grad
+from ..core.rules import bottom
+from ..ops.create import zeros_like
+from ..ops.loss import binary_cross_entropy_with_logits
+from . import constraints
+from .distribution import ProbsOrLogits, described
+from .utils import drawn, tiny_of
+
+__all__ = ["Geometric"]
+
+
+class Geometric(ProbsOrLogits):
+    """Geometric distribution: how many trials fail before the first success.
+
+    Args:
+        probs: probability of success, above 0.
+        logits: its log odds, instead.
+    """
+
+    arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(self._take_either(probs, logits).shape, validate_args=validate_args)
+        if self._validate_args and probs is not None and not constraints.holds(constraints.positive, self.probs):
+            values = bottom(self.probs)
+            raise ValueError(
+                f"Expected parameter probs ({described(self.probs)}) of distribution {self!r} to be positive but found "
+                f"invalid values:\n{self.probs.new_tensor(values[values <= 0])}"
+            )
+
+    @property
+    def mean(self) -> Any:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Any:
+        return zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Any:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            u = drawn("uniform", self.probs, self._extended_shape(sample_shape), tiny_of(self.probs), 1)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return special.xlog1py(value, -self.probs) + self.probs.log()
+
+    def entropy(self) -> Any:
+        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs

@@ -1,0 +1,31 @@
+"""The half-Cauchy distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..ops.create import full
+from .cauchy import Cauchy
+from .half import Half
+
+__all__ = ["HalfCauchy"]
+
+
+class HalfCauchy(Half):
+    """Distribution of |x| for x of Cauchy(0, scale).
+
+    Args:
+        scale: that of the Cauchy distribution.
+    """
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        self._of(Cauchy(0, scale, validate_args=False), validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
+
+    @property
+    def variance(self) -> Any:
+        return self.base_dist.variance

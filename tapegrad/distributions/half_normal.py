@@ -1,0 +1,35 @@
+"""The half-normal distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .half import Half
+from .normal import Normal
+
+__all__ = ["HalfNormal"]
+
+
+class HalfNormal(Half):
+    """Distribution of |x| for x of Normal(0, scale).
+
+    Args:
+        scale: standard deviation of the normal distribution.
+    """
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        self._of(Normal(0, scale, validate_args=False), validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self) -> Any:
+        return self.scale.pow(2) * (1 - 2 / math.pi)
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return (value / (self.scale * math.sqrt(2))).erf()

@@ -1,0 +1,82 @@
+"""Batch dimensions as event dimensions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from . import constraints
+from .distribution import Distribution
+from .utils import _sum_rightmost
+
+__all__ = ["Independent"]
+
+
+class Independent(Distribution):
+    """A distribution whose last batch dimensions count as dimensions of one event, so that log_prob sums over them.
+
+    Args:
+        base_distribution: the distribution.
+        reinterpreted_batch_ndims: how many dimensions.
+
+    Raises:
+        ValueError: if the distribution has fewer batch dimensions.
+    """
+
+    base_dist: Any
+    arg_constraints: ClassVar[Any] = {}
+
+    def __init__(self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None) -> None:
+        batch = base_distribution.batch_shape
+        if reinterpreted_batch_ndims > len(batch):
+            raise ValueError(
+                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+                f"{reinterpreted_batch_ndims} vs {len(batch)}"
+            )
+        cut = len(batch) - reinterpreted_batch_ndims
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
+        super().__init__(batch[:cut], batch[cut:] + base_distribution.event_shape, validate_args)
+
+    @property
+    def has_rsample(self) -> Any:
+        return self.base_dist.has_rsample
+
+    @property
+    def has_enumerate_support(self) -> Any:
+        return self.base_dist.has_enumerate_support if self.reinterpreted_batch_ndims == 0 else False
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        result = self.base_dist.support
+        return constraints.independent(result, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else result
+
+    @property
+    def mean(self) -> Any:
+        return self.base_dist.mean
+
+    @property
+    def mode(self) -> Any:
+        return self.base_dist.mode
+
+    @property
+    def variance(self) -> Any:
+        return self.base_dist.variance
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value: Any) -> Any:
+        return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self) -> Any:
+        return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"

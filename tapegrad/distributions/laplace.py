@@ -1,0 +1,68 @@
+"""The Laplace distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from ..ops.elementwise import where
+from . import constraints
+from .distribution import Distribution
+from .utils import drawn, eps_of
+
+__all__ = ["Laplace"]
+
+
+class Laplace(Distribution):
+    """Laplace distribution: density exp(-|x - loc| / scale) / (2 scale).
+
+    Args:
+        loc: mean.
+        scale: mean distance from it.
+    """
+
+    loc: Any
+    scale: Any
+    arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self._take(validate_args, loc=loc, scale=scale)
+
+    @property
+    def mean(self) -> Any:
+        return self.loc
+
+    @property
+    def mode(self) -> Any:
+        return self.loc
+
+    @property
+    def variance(self) -> Any:
+        return 2 * self.scale.pow(2)
+
+    @property
+    def stddev(self) -> Any:
+        return 2**0.5 * self.scale
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        u = drawn("uniform", self.loc, self._extended_shape(sample_shape), eps_of(self.loc) - 1, 1)
+        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        return where(z < 0, 0.5 * z.exp(), 1 - 0.5 * (-z).exp())
+
+    def icdf(self, value: Any) -> Any:
+        return self.loc + self.scale * where(value < 0.5, (2 * value).log(), -(2 - 2 * value).log())
+
+    def entropy(self) -> Any:
+        return 1 + math.log(2) + self.scale.log()

@@ -1,0 +1,41 @@
+"""The logistic-normal distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from . import constraints
+from .normal import Normal
+from .transformed_distribution import TransformedDistribution
+from .transforms import StickBreakingTransform
+
+__all__ = ["LogisticNormal"]
+
+
+class LogisticNormal(TransformedDistribution):
+    """Distribution over the simplex of StickBreakingTransform()(x) for x of Normal(loc, scale).
+
+    Args:
+        loc: means of x, (.., K-1) for vectors of K elements.
+        scale: standard deviations of x.
+    """
+
+    arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand([1])
+        super().__init__(base, StickBreakingTransform(), validate_args)
+
+    @property
+    def loc(self) -> Any:
+        """Means of x."""
+        return self.base_dist.base_dist.loc
+
+    @property
+    def scale(self) -> Any:
+        """Standard deviations of x."""
+        return self.base_dist.base_dist.scale

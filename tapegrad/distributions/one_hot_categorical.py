@@ -1,0 +1,98 @@
+"""Categorical distributions over one-hot vectors."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..core.modes import no_grad
+from ..ops.create import eye
+from ..ops.embed import one_hot
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution
+
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
+
+
+class OfCategorical(Distribution):
+    """Base of distributions over vectors that keep a Categorical."""
+
+    arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    _categorical: Any
+
+    def _take_categorical(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+        self._categorical = Categorical(probs, logits)
+        Distribution.__init__(self, self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
+
+    def _new(self, *args: Any, **kwargs: Any) -> Any:
+        return self._categorical._new(*args, **kwargs)
+
+    @property
+    def _param(self) -> Any:
+        return self._categorical._param
+
+    @property
+    def probs(self) -> Any:
+        """Probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Any:
+        """Logarithms of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """Shape of the probabilities."""
+        return self._categorical.param_shape
+
+
+class OneHotCategorical(OfCategorical):
+    """Categorical distribution over one-hot vectors of K elements.
+
+    Args:
+        probs: (.., K), probabilities up to a factor.
+        logits: (.., K), their logarithms up to a constant, instead.
+    """
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._take_categorical(probs, logits, validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        return one_hot(self._categorical.mode, self.event_shape[0]).to(self.probs.dtype)
+
+    @property
+    def variance(self) -> Any:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            return one_hot(self._categorical.sample(sample_shape), self.event_shape[0]).to(self.probs.dtype)
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Any:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        return self._enumerated(eye(self.event_shape[0], dtype=self._param.dtype), expand)
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """OneHotCategorical whose samples take the gradient of the probabilities (Y. Bengio et al., arXiv:1308.3432)."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

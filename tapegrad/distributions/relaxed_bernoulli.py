@@ -1,0 +1,76 @@
+"""Relaxed Bernoulli distributions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from . import constraints
+from .distribution import ProbsOrLogits
+from .transformed_distribution import TransformedDistribution
+from .transforms import SigmoidTransform
+from .utils import broadcast_all, clamp_probs, drawn
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+
+
+class LogitRelaxedBernoulli(ProbsOrLogits):
+    """The log odds of RelaxedBernoulli (C. Maddison, A. Mnih and Y. W. Teh, arXiv:1611.00712).
+
+    Args:
+        temperature: how far from 0 and 1 the values are.
+        probs: probability of 1.
+        logits: its log odds, instead.
+    """
+
+    arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        (self.temperature,) = broadcast_all(temperature)
+        super().__init__(self._take_either(probs, logits).shape, validate_args=validate_args)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        u = clamp_probs(drawn("uniform", probs, shape))
+        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = broadcast_all(self.logits, value)
+        diff = logits - value.mul(self.temperature)
+        return self.temperature.log() + diff - 2 * diff.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """A distribution on (0, 1) that tends to Bernoulli as its temperature goes to 0, with samples that have a gradient.
+
+    Args:
+        temperature: how far from 0 and 1 the values are.
+        probs: probability of 1.
+        logits: its log odds, instead.
+    """
+
+    arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        """How far from 0 and 1 the values are."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Any:
+        """Log odds."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Any:
+        """Probabilities."""
+        return self.base_dist.probs

@@ -1,0 +1,116 @@
+"""The distribution of a transformed random value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from ..core.modes import no_grad
+from . import constraints
+from .distribution import Distribution
+from .independent import Independent
+from .transforms import ComposeTransform, Transform
+from .utils import _sum_rightmost
+
+__all__ = ["TransformedDistribution"]
+
+
+class TransformedDistribution(Distribution):
+    """The distribution of t(x) for x of a base distribution.
+
+    log_prob(y) is that of x = t.inv(y) less log |det dy/dx|.
+
+    Args:
+        base_distribution: distribution of x; expanded, or its batch dimensions taken as event's, as the transforms ask.
+        transforms: a transform, or several, the first applied first.
+
+    Raises:
+        ValueError: if transforms are none, or if the base distribution has too few dimensions.
+    """
+
+    base_dist: Any
+    arg_constraints: ClassVar[Any] = {}
+
+    def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
+        self.transforms = _listed(transforms)
+        own = len(base_distribution.event_shape)
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        whole = ComposeTransform(self.transforms)
+        taken, given = whole.domain.event_dim, whole.codomain.event_dim
+        if len(shape) < taken:
+            raise ValueError(f"base_distribution needs to have shape with size at least {taken}, but got {shape}.")
+        forward = whole.forward_shape(shape)
+        wanted = whole.inverse_shape(forward)
+        if shape != wanted:
+            base_distribution = base_distribution.expand(wanted[: len(wanted) - own])
+        self.base_dist = Independent(base_distribution, taken - own) if taken > own else base_distribution
+        cut = len(forward) - max(given, own + given - taken)
+        super().__init__(forward[:cut], forward[cut:], validate_args)
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        if not self.transforms:
+            return self.base_dist.support
+        support = self.transforms[-1].codomain
+        missing = len(self.event_shape) - support.event_dim
+        return constraints.independent(support, missing) if missing > 0 else support
+
+    @property
+    def has_rsample(self) -> Any:
+        return self.base_dist.has_rsample
+
+    def _forward(self, x: Any) -> Any:
+        for transform in self.transforms:
+            x = transform(x)
+        return x
+
+    def _backward(self, y: Any) -> Any:
+        for transform in reversed(self.transforms):
+            y = transform.inv(y)
+        return y
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            return self._forward(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return self._forward(self.base_dist.rsample(sample_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        dim, total, y = len(self.event_shape), 0.0, value
+        for transform in reversed(self.transforms):
+            x = transform.inv(y)
+            dim += transform.domain.event_dim - transform.codomain.event_dim
+            total = total - _sum_rightmost(transform.log_abs_det_jacobian(x, y), dim - transform.domain.event_dim)
+            y = x
+        return total + _sum_rightmost(self.base_dist.log_prob(y), dim - len(self.base_dist.event_shape))
+
+    def _monotonize_cdf(self, value: Any) -> Any:
+        """A probability of at most x as one of at most t(x), and back: 1 less it where t decreases."""
+        sign = ComposeTransform(self.transforms).sign
+        if isinstance(sign, int) and sign == 1:
+            return value
+        return sign * (value - 0.5) + 0.5
+
+    def cdf(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        x = self._backward(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(x)
+        return self._monotonize_cdf(self.base_dist.cdf(x))
+
+    def icdf(self, value: Any) -> Any:
+        return self._forward(self.base_dist.icdf(self._monotonize_cdf(value)))
+
+
+def _listed(transforms: Any) -> list[Any]:
+    if isinstance(transforms, Transform):
+        return [transforms]
+    if not isinstance(transforms, Sequence):
+        raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
+    if not all(isinstance(t, Transform) for t in transforms):
+        raise ValueError("transforms must be a Transform or a list of Transforms")
+    return list(transforms)

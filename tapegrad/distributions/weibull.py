@@ -1,0 +1,53 @@
+"""The Weibull distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..ops.create import ones_like
+from . import constraints
+from .exponential import Exponential
+from .transformed_distribution import TransformedDistribution
+from .transforms import AffineTransform, PowerTransform
+from .utils import broadcast_all, euler_constant
+
+__all__ = ["Weibull"]
+
+
+class Weibull(TransformedDistribution):
+    """Weibull distribution: cdf 1 - exp(-(x / scale) ** concentration).
+
+    Args:
+        scale: spread.
+        concentration: exponent.
+    """
+
+    scale: Any
+    concentration: Any
+    arg_constraints: ClassVar[Any] = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
+
+    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        self.scale, self.concentration = broadcast_all(scale, concentration)
+        self.concentration_reciprocal = self.concentration.reciprocal()
+        base = Exponential(ones_like(self.scale), validate_args=validate_args)
+        steps = [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
+        super().__init__(base, steps, validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.scale * (1 + self.concentration_reciprocal).lgamma().exp()
+
+    @property
+    def mode(self) -> Any:
+        rising = (1 - self.concentration_reciprocal).clamp(min=0)  # 0 where the density only falls
+        return self.scale * rising**self.concentration_reciprocal
+
+    @property
+    def variance(self) -> Any:
+        r = self.concentration_reciprocal
+        return self.scale.pow(2) * ((1 + 2 * r).lgamma().exp() - (2 * (1 + r).lgamma()).exp())
+
+    def entropy(self) -> Any:
+        r = self.concentration_reciprocal
+        return euler_constant * (1 - r) + (self.scale * r).log() + 1

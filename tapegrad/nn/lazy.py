@@ -1,0 +1,193 @@
+"""Layers that learn the size of their input from the first one."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .linear import Linear
+from .module import Module
+from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+from .parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+
+
+class LazyModuleMixin:
+    """Base of modules some of whose parameters have no shape yet; it comes before the Module class among the bases.
+
+    A subclass makes UninitializedParameters and defines `initialize_parameters`, which is called with the arguments of the
+    first call and materializes them.
+
+    Attributes:
+        cls_to_become: the class of the module from then on; None: it stays as it is.
+    """
+
+    cls_to_become: type[Any] | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        module: Any = self
+        self._initialize_hook = module.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Materialize the parameters, given the arguments of the first call."""
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether a parameter or buffer has no shape yet."""
+        module: Any = self
+        return any([is_lazy(t) for t in (*module._parameters.values(), *module._buffers.values())])
+
+    def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {type(self).__name__} has not been fully initialized")
+        module._initialize_hook.remove()
+        del module._initialize_hook
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become
+
+
+class LazyLayer(LazyModuleMixin):
+    """Base of the lazy forms of layers: the class with its first argument, the size of the input, left out.
+
+    Attributes:
+        _called_like: a class whose arguments (and their defaults) it has instead.
+        _size: name of that argument and of its attribute, 0 until the first call.
+    """
+
+    __signature__: inspect.Signature
+    _called_like: type[Any] | None = None
+    _size: str
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if LazyLayer in cls.__bases__[0].__mro__ and issubclass(cls.__bases__[-1], Module):
+            cls.cls_to_become = cls.__bases__[-1]
+            eager = inspect.signature(cls._called_like or cls.cls_to_become)
+            cls.__signature__ = eager.replace(parameters=list(eager.parameters.values())[1:])
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = self.__signature__.bind(*args, **kwargs)
+        given.apply_defaults()
+        super().__init__(0, *given.args, **given.kwargs)
+        module: Any = self
+        self._shapes = {}  # 0 where the size of the input goes
+        for table, kind in ((module._parameters, UninitializedParameter), (module._buffers, UninitializedBuffer)):
+            for name, t in table.items():
+                if t is not None and t.dim():
+                    self._shapes[name] = tuple(t.shape)
+                    table[name] = kind(dtype=t.dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, once there are any."""
+        if getattr(self, self._size) and not self.has_uninitialized_params():
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Any, *args: Any, **kwargs: Any) -> None:
+        """Materialize and draw the parameters for inputs like this one."""
+        size = self._size_of(input)
+        fresh = self.has_uninitialized_params()
+        groups = getattr(self, "groups", 1)
+        if size % groups:
+            raise ValueError(f"{self._size} must be divisible by groups")
+        setattr(self, self._size, size)
+        shapes = self.__dict__.pop("_shapes")
+        if fresh:
+            inner = size if getattr(self, "transposed", False) else size // groups
+            for name, shape in shapes.items():
+                getattr(self, name).materialize([n or inner for n in shape])
+            self.reset_parameters()
+
+    def _size_of(self, input: Any) -> int:
+        raise NotImplementedError
+
+
+class _LastSize(LazyLayer):
+    _size = "in_features"
+
+    def _size_of(self, input: Any) -> int:
+        return input.shape[-1]  # type: ignore[no-any-return]
+
+
+class _Channels(LazyLayer):
+    """Channels are in dimension 1, or 0 of a single sample."""
+
+    _size = "in_channels"
+    _dims: int
+
+    def _size_of(self, input: Any) -> int:
+        least = self._dims + 1
+        if input.dim() not in (least, least + 1):
+            raise RuntimeError(
+                f"Expected {least}D (unbatched) or {least + 1}D (batched) input to {type(self).__name__}, but got input of "
+                f"size: {input.shape}"
+            )
+        return input.shape[input.dim() - least]  # type: ignore[no-any-return]
+
+
+class _Features(LazyLayer):
+    """As many features as there are channels; of a single sample where the layer takes such.
+
+    Instance normalisations have batch normalisation's defaults, as in PyTorch: a weight, and running statistics.
+    """
+
+    _called_like = BatchNorm1d
+    _size = "num_features"
+
+    def _size_of(self, input: Any) -> int:
+        self._check_input_dim(input)  # type: ignore[attr-defined]
+        single = input.dim() == getattr(self, "_dims", 0) + 1
+        return input.shape[0 if single else 1]  # type: ignore[no-any-return]
+
+
+class LazyLinear(_LastSize, Linear):
+    """Linear that takes in_features from its first input."""
+
+
+class LazyConv1d(_Channels, Conv1d):
+    """Conv1d that takes in_channels from its first input."""
+
+
+class LazyConv2d(_Channels, Conv2d):
+    """Conv2d that takes in_channels from its first input."""
+
+
+class LazyConv3d(_Channels, Conv3d):
+    """Conv3d that takes in_channels from its first input."""
+
+
+class LazyConvTranspose1d(_Channels, ConvTranspose1d):
+    """ConvTranspose1d that takes in_channels from its first input."""
+
+
+class LazyConvTranspose2d(_Channels, ConvTranspose2d):
+    """ConvTranspose2d that takes in_channels from its first input."""
+
+
+class LazyConvTranspose3d(_Channels, ConvTranspose3d):
+    """ConvTranspose3d that takes in_channels from its first input."""
+
+
+class LazyBatchNorm1d(_Features, BatchNorm1d):
+    """BatchNorm1d that takes num_features from its first input."""
+
+
+class LazyBatchNorm2d(_Features, BatchNorm2d):
+    """BatchNorm2d that takes num_features from its first input."""
+
+
+class LazyBatchNorm3d(_Features, BatchNorm3d):
+    """BatchNorm3d that takes num_features from its first input."""
+
+
+class LazyInstanceNorm1d(_Features, InstanceNorm1d):
+    """InstanceNorm1d that takes num_features from its first input."""
+
+
+class LazyInstanceNorm2d(_Features, InstanceNorm2d):
+    """InstanceNorm2d that takes num_features from its first input."""
+
+
+class LazyInstanceNorm3d(_Features, InstanceNorm3d):
+    """InstanceNorm3d that takes num_features from its first input."""

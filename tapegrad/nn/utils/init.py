@@ -1,0 +1,27 @@
+"""Modules without initial values."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ...ops import create
+from ..module import Module
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """A module whose parameters and buffers hold arbitrary values; random numbers drawn before and after follow on.
+
+    Args:
+        module_cls: the class; args and kwargs are its arguments.
+
+    Raises:
+        RuntimeError: for a class that is no Module or has no argument `device`.
+    """
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    with create.fork_rng():
+        module: Any = module_cls(*args, **kwargs)
+    return module.to_empty(device=kwargs.get("device", "cpu"))

@@ -1,0 +1,224 @@
+"""Ready parametrisations: orthogonal matrices, weight and spectral normalisation."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeVar
+
+from ... import linalg
+from ...arrays import dtypes
+from ...core.modes import no_grad
+from ...ops import create, elementwise, shape
+from ...ops.decompose import geqrf
+from ...ops.native import norm_except_dim
+from ...tensor import Tensor
+from .. import functional as F
+from ..module import Module
+from .parametrize import register_parametrization
+from .spectral_norm import flattened, rows_of, unit_vectors
+from .weight_norm import product
+
+M = TypeVar("M", bound=Module)
+MAPS = ("matrix_exp", "cayley", "householder")
+
+
+def _tensor_of(module: Module, name: str) -> Any:
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    return weight
+
+
+def _tall(x: Any) -> tuple[Any, bool]:
+    """A matrix or its transpose, with at least as many rows as columns, and whether it is the transpose."""
+    wide = x.size(-2) < x.size(-1)
+    return (x.mT if wide else x), wide
+
+
+def _diagonal(x: Any) -> Any:
+    return shape.diagonal(x, 0, -2, -1)
+
+
+def _is_orthogonal(q: Any) -> bool:
+    eye = create.eye(q.size(-1), dtype=q.dtype)
+    return bool(elementwise.allclose(q.mH @ q, eye, atol=10.0 * q.size(-2) * dtypes.finfo(q.dtype).eps))
+
+
+def _make_orthogonal(a: Any) -> Any:
+    """The Q of a QR decomposition whose R has a positive diagonal."""
+    x, tau = geqrf(a)
+    return linalg.householder_product(x, tau) * _diagonal(x).sgn().unsqueeze(-2)
+
+
+class _Orthogonal(Module):
+    """A matrix of orthonormal columns (rows, if it is wide) from one of any numbers.
+
+    With a base (use_trivialization) it is base @ Q(X): the map is used around the identity (Lezcano-Casado 2019).
+    """
+
+    def __init__(self, weight: Any, orthogonal_map: str, *, use_trivialization: bool = True) -> None:
+        super().__init__()
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape, self.orthogonal_map = weight.shape, orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, X: Any) -> Any:
+        x, wide = _tall(X)
+        n, k = x.shape[-2:]
+        if self.orthogonal_map == "householder":
+            a = x.tril(-1)
+            tau = 2.0 / (1.0 + (a * a).sum(dim=-2))
+            q = linalg.householder_product(a, tau) * _diagonal(x).int().unsqueeze(-2)
+        else:
+            q = self._exponential(F.pad(x.tril(), (0, n - k)))[..., :k]
+        if "base" in self._buffers:
+            q = self.base @ q
+        return q.mT if wide else q
+
+    def _exponential(self, lower: Any) -> Any:
+        a = lower - lower.mH  # skew-symmetric
+        if self.orthogonal_map == "matrix_exp":
+            return linalg.matrix_exp(a)
+        half, eye = 0.5 * a, create.eye(a.size(-1), dtype=a.dtype)
+        return linalg.solve(eye - half, eye + half)
+
+    @no_grad()
+    def right_inverse(self, Q: Any) -> Any:
+        """The numbers for a matrix; with a base, the matrix (made orthogonal first) becomes the base."""
+        if Q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
+            )
+        q, wide = _tall(Q)
+        n, k = q.shape[-2:]
+        if "base" not in self._buffers:
+            if self.orthogonal_map != "householder":
+                raise NotImplementedError(
+                    "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
+                    "use_trivialization=False."
+                )
+            a, tau = geqrf(q)
+            corner = _diagonal(a)
+            corner.copy_(corner.sign() * elementwise.where(tau == 0.0, -1.0, 1.0))
+            return a.mT if wide else a
+        if n != k:
+            noise = create.randn(*q.shape[:-2], n, n - k, dtype=q.dtype)
+            q = _make_orthogonal(shape.cat([q, noise], -1))
+        else:
+            q = q.clone() if _is_orthogonal(q) else _make_orthogonal(q)
+        self.base = q
+        return -create.eye(*Q.shape[-2:], dtype=Q.dtype).expand(Q.shape).contiguous()
+
+
+def orthogonal(module: M, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True) -> M:
+    """Let a parameter be a matrix (or a batch of them) with orthonormal columns, or rows if it is wide.
+
+    Args:
+        orthogonal_map: "matrix_exp", "cayley" or "householder"; None: the first for square or complex ones, else the last.
+        use_trivialization: use the map around the present value, which makes that the start and lets one assign to the
+            parameter.
+
+    Raises:
+        ValueError: for a tensor that is no matrix, an unknown map, or a complex one with "householder".
+    """
+    weight = _tensor_of(module, name)
+    if weight.ndim < 2:
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        square = weight.size(-2) == weight.size(-1)
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in MAPS:
+        raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}')
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    return register_parametrization(module, name, made, unsafe=True)
+
+
+class _WeightNorm(Module):
+    """A weight of its norms and its direction."""
+
+    def __init__(self, dim: int | None = 0) -> None:
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def forward(self, weight_g: Any, weight_v: Any) -> Any:
+        return product(weight_v, weight_g, self.dim)
+
+    def right_inverse(self, weight: Any) -> Any:
+        return norm_except_dim(weight, 2, self.dim), weight
+
+
+def _take_old_keys(name: str, state_dict: Any, prefix: str, *_: Any) -> None:
+    """Rename the entries that the hook of utils.weight_norm makes."""
+    old = [f"{prefix}{name}_g", f"{prefix}{name}_v"]
+    if all(key in state_dict for key in old):
+        for i, key in enumerate(old):
+            state_dict[f"{prefix}parametrizations.{name}.original{i}"] = state_dict.pop(key)
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    """Let a parameter be g * v / |v| (Salimans and Kingma 2016), with its norms g and direction v as originals 0 and 1.
+
+    Args:
+        dim: the dimension that has a norm for each index; None: one norm for the whole.
+    """
+    register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    module._register_load_state_dict_pre_hook(functools.partial(_take_old_keys, name))
+    return module
+
+
+class _SpectralNorm(Module):
+    """A weight over its largest singular value u^T W v, from power iteration; a vector over its length."""
+
+    def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        super().__init__()
+        ndim = weight.ndim
+        if not -ndim <= dim < ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
+        if n_power_iterations <= 0:
+            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+        self.dim, self.eps = dim % ndim, eps
+        if ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            with no_grad():
+                w = flattened(weight, self.dim)
+                for name, vector in zip(("_u", "_v"), unit_vectors(w, eps), strict=True):
+                    self.register_buffer(name, vector)
+                self._iterate(w, 15)
+
+    @no_grad()
+    def _iterate(self, w: Any, times: int) -> None:
+        for _ in range(times):
+            self._u.copy_(F.normalize(w.mv(self._v), dim=0, eps=self.eps))
+            self._v.copy_(F.normalize(w.mH.mv(self._u), dim=0, eps=self.eps))
+
+    def forward(self, weight: Any) -> Any:
+        if weight.ndim == 1:
+            return F.normalize(weight, dim=0, eps=self.eps)
+        w = flattened(weight, self.dim)
+        if self.training:
+            self._iterate(w, self.n_power_iterations)
+        return weight / self._u.clone().vdot(w.mv(self._v.clone()))
+
+    def right_inverse(self, value: Any) -> Any:
+        return value
+
+
+def spectral_norm(
+    module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> M:
+    """Let a parameter be divided by its largest singular value (Miyato et al. 2018), found by power iteration.
+
+    Args:
+        n_power_iterations: steps each time the parameter is computed in training mode.
+        eps: smallest norm that counts in them.
+        dim: the dimension of outputs; None: 1 for transposed convolutions, else 0.
+
+    Raises:
+        ValueError: for n_power_iterations that is not positive.
+        IndexError: for a dim that is not there.
+    """
+    weight = _tensor_of(module, name)
+    made = _SpectralNorm(weight, n_power_iterations, rows_of(module) if dim is None else dim, eps)
+    return register_parametrization(module, name, made)

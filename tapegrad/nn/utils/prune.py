@@ -1,0 +1,422 @@
+"""Parameters with elements set to 0 by a mask: weight = weight_orig * weight_mask, made anew before every call."""
+
+from __future__ import annotations
+
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, TypeVar
+
+from ...ops import create, elementwise, reduce, sort
+from ..module import Module
+from .convert_parameters import parameters_to_vector
+from .weight_norm import hook_of
+
+M = TypeVar("M", bound=Module)
+
+
+class BasePruningMethod(ABC):
+    """Base of pruning methods, and the hook that applies the mask; a subclass defines compute_mask and PRUNING_TYPE.
+
+    Attributes:
+        PRUNING_TYPE: which elements a second method sees, after a first one: "unstructured" those the mask keeps,
+            "structured" the channels (along its attribute `dim`) of which the mask keeps something, "global" all.
+    """
+
+    PRUNING_TYPE: ClassVar[str]
+    _tensor_name: str
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    @abstractmethod
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The mask (0 or 1) for scores t, within a default mask."""
+
+    def apply_mask(self, module: Any) -> Any:
+        """The module's original tensor times its mask."""
+        orig = getattr(module, f"{self._tensor_name}_orig")
+        return getattr(module, f"{self._tensor_name}_mask").to(orig.dtype) * orig
+
+    @classmethod
+    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
+        """Prune a parameter, further if it is pruned already; args and kwargs are the method's. Returns the hook.
+
+        Args:
+            importance_scores: a tensor of the parameter's shape from which the mask is computed; None: the parameter.
+        """
+        orig = getattr(module, name)
+        scores = checked_scores(importance_scores, orig, f"parameter {name} of {module}")
+        method: Any = cls(*args, **kwargs)
+        method._tensor_name = name
+        key = hook_of(module, BasePruningMethod, name, "_tensor_name")
+        if key is None:
+            mask = method.compute_mask(scores, default_mask=create.ones_like(orig))
+            module.register_parameter(f"{name}_orig", orig)
+            del module._parameters[name]
+        else:
+            before = module._forward_pre_hooks[key]
+            earlier = before if isinstance(before, PruningContainer) else (before,)
+            method = PruningContainer(*earlier, method)
+            mask = method.compute_mask(scores, getattr(module, f"{name}_mask").detach().clone())
+            del module._forward_pre_hooks[key]
+        module.register_buffer(f"{name}_mask", mask)
+        setattr(module, name, method.apply_mask(module))
+        module.register_forward_pre_hook(method)
+        return method
+
+    def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
+        """A tensor times the mask for it, or for other scores of its shape."""
+        scores = checked_scores(importance_scores, t, "tensor t")
+        return t * self.compute_mask(scores, default_mask=create.ones_like(t) if default_mask is None else default_mask)
+
+    def remove(self, module: Any) -> None:
+        """Make the pruned tensor a parameter again."""
+        name = self._tensor_name
+        weight = self.apply_mask(module)
+        if hasattr(module, name):
+            delattr(module, name)
+        orig = module._parameters.pop(f"{name}_orig")
+        orig.data = weight.data
+        del module._buffers[f"{name}_mask"]
+        setattr(module, name, orig)
+
+
+def checked_scores(scores: Any, t: Any, what: str) -> Any:
+    """Scores of a tensor's shape; the tensor itself for None."""
+    if scores is None:
+        return t
+    if scores.shape != t.shape:
+        raise AssertionError(f"importance_scores should have the same shape as {what}, got {scores.shape} vs {t.shape}")
+    return scores
+
+
+class PruningContainer(BasePruningMethod):
+    """Several methods applied to one tensor one after the other."""
+
+    def __init__(self, *args: Any) -> None:
+        self._pruning_methods: tuple[Any, ...] = ()
+        if args:
+            self._tensor_name = args[0]._tensor_name
+        for method in args:
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method: Any) -> None:
+        """Add a method of the same tensor."""
+        if method is not None and not isinstance(method, BasePruningMethod):
+            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+        if method is not None and self._tensor_name != method._tensor_name:
+            raise ValueError(
+                f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to PruningContainer "
+                f"{self}. Found '{method._tensor_name}'"
+            )
+        self._pruning_methods += (method,)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._pruning_methods[idx]
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The default mask with that of the last method in the part of the tensor that it sees."""
+        method = self._pruning_methods[-1]
+        part = seen_by(method, t, default_mask)
+        mask = default_mask.to(t.dtype, copy=True)
+        mask[part] = method.compute_mask(t[part], default_mask=default_mask[part]).to(mask.dtype)
+        return mask
+
+
+def seen_by(method: Any, t: Any, mask: Any) -> Any:
+    """Index of the elements that a method sees after others have left a mask."""
+    if method.PRUNING_TYPE == "unstructured":
+        return mask == 1
+    if method.PRUNING_TYPE == "global":
+        return (slice(None),) * t.dim()
+    if method.PRUNING_TYPE != "structured":
+        raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+    if not hasattr(method, "dim"):
+        raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.')
+    dim = method.dim + t.dim() if method.dim < 0 else method.dim
+    if dim < 0:
+        raise IndexError(f"Index is out of bounds for tensor with dimensions {t.dim()}")
+    kept = mask.sum(dim=[d for d in range(t.dim()) if d != dim]) != 0
+    return (slice(None),) * dim + (kept,)
+
+
+class Amount(BasePruningMethod):
+    """Base of methods that prune a number or share of the elements or channels."""
+
+    amount: Any
+
+    def _check_amount(self) -> None:
+        a = self.amount
+        if not isinstance(a, numbers.Real):
+            raise TypeError(f"Invalid type for amount: {a}. Must be int or float.")
+        if a < 0 or (not isinstance(a, numbers.Integral) and float(a) > 1.0):
+            raise ValueError(f"amount={a} should either be a float in the range [0, 1] or a non-negative integer")
+
+    def _count(self, size: int) -> int:
+        """How many of `size` elements are pruned."""
+        count = int(self.amount) if isinstance(self.amount, numbers.Integral) else round(self.amount * size)
+        if count > size:
+            raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={size}")
+        return count
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing: a mask of ones."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The default mask."""
+        return default_mask
+
+    @classmethod
+    def apply(cls, module: Any, name: str) -> Any:  # type: ignore[override]
+        """Prune a parameter."""
+        return super().apply(module, name)
+
+
+class Unstructured(Amount):
+    """Base of methods that prune single elements: those that come first by some score."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount: Any) -> None:
+        self.amount = amount
+        self._check_amount()
+
+    def _first(self, t: Any, count: int) -> Any:
+        raise NotImplementedError
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The default mask with the pruned elements 0."""
+        count = self._count(t.nelement())
+        mask = default_mask.clone()
+        if count:
+            mask.view(-1)[self._first(t, count)] = 0
+        return mask
+
+
+class RandomUnstructured(Unstructured):
+    """Prunes elements at random.
+
+    Args:
+        amount: how many, or (a float) which share.
+    """
+
+    def _first(self, t: Any, count: int) -> Any:
+        return sort.topk(create.rand_like(t).view(-1), count).indices
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: Any) -> Any:  # type: ignore[override]
+        """Prune a parameter."""
+        return super().apply(module, name, amount=amount)
+
+
+class L1Unstructured(Unstructured):
+    """Prunes the elements of smallest magnitude.
+
+    Args:
+        amount: how many, or (a float) which share.
+    """
+
+    def _first(self, t: Any, count: int) -> Any:
+        return sort.topk(elementwise.abs(t).view(-1), count, largest=False).indices
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:  # type: ignore[override]
+        """Prune a parameter."""
+        return super().apply(module, name, amount=amount, importance_scores=importance_scores)
+
+
+class Structured(Amount):
+    """Base of methods that prune whole channels along a dimension."""
+
+    PRUNING_TYPE = "structured"
+    dim: int
+
+    def _kept(self, t: Any, count: int) -> Any:
+        """Index of the channels that stay when `count` of them are pruned."""
+        raise NotImplementedError
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The default mask with the pruned channels 0."""
+        if t.dim() <= 1:
+            raise ValueError(
+                "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
+                f"{t.shape} with {t.dim()} dims"
+            )
+        if self.dim >= t.dim():
+            raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
+        count = self._count(t.shape[self.dim])
+        if not count:
+            return default_mask
+        mask = create.zeros_like(t)
+        mask[(slice(None),) * (self.dim % t.dim()) + (self._kept(t, count),)] = 1
+        return mask * default_mask.to(mask.dtype)
+
+
+class RandomStructured(Structured):
+    """Prunes channels at random.
+
+    Args:
+        amount: how many, or (a float) which share.
+        dim: the dimension of channels.
+    """
+
+    def __init__(self, amount: Any, dim: int = -1) -> None:
+        self.amount, self.dim = amount, dim
+        self._check_amount()
+
+    def _kept(self, t: Any, count: int) -> Any:
+        drawn = create.rand(t.shape[self.dim])
+        return drawn > sort.kthvalue(drawn, count).values
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: Any, dim: int = -1) -> Any:  # type: ignore[override]
+        """Prune a parameter."""
+        return super().apply(module, name, amount=amount, dim=dim)
+
+
+class LnStructured(Structured):
+    """Prunes the channels of smallest norm.
+
+    Args:
+        amount: how many, or (a float) which share.
+        n: order of the norm, as in `norm`.
+        dim: the dimension of channels.
+    """
+
+    def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
+        self.amount, self.n, self.dim = amount, n, dim
+        self._check_amount()
+
+    def _kept(self, t: Any, count: int) -> Any:
+        others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
+        return sort.topk(reduce.norm(t, self.n, others), t.shape[self.dim] - count).indices
+
+    @classmethod
+    def apply(  # type: ignore[override]
+        cls, module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None
+    ) -> Any:
+        """Prune a parameter."""
+        return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
+
+
+class CustomFromMask(BasePruningMethod):
+    """Prunes where a given mask is 0."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Any) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """The default mask times the given one."""
+        if default_mask.shape != self.mask.shape:
+            raise AssertionError(f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}")
+        return default_mask * self.mask.to(default_mask.dtype)
+
+    @classmethod
+    def apply(cls, module: Any, name: str, mask: Any) -> Any:  # type: ignore[override]
+        """Prune a parameter."""
+        return super().apply(module, name, mask=mask)
+
+
+# ----------------------------------------------------------------------------------------------------------- functions
+
+
+def identity(module: M, name: str) -> M:
+    """Give a parameter a mask of ones; returns the module. All of these add name_orig and name_mask to it."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: M, name: str, amount: Any) -> M:
+    """Prune a number (or share, for a float) of a parameter's elements at random; returns the module."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module: M, name: str, amount: Any, importance_scores: Any = None) -> M:
+    """Prune the elements of smallest magnitude, of the parameter or of other scores; returns the module."""
+    L1Unstructured.apply(module, name, amount, importance_scores)
+    return module
+
+
+def random_structured(module: M, name: str, amount: Any, dim: int) -> M:
+    """Prune a number (or share, for a float) of a parameter's channels along dim at random; returns the module."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(module: M, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> M:
+    """Prune the channels along dim of smallest n-norm, of the parameter or of other scores; returns the module."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores)
+    return module
+
+
+def global_unstructured(
+    parameters: Iterable[tuple[Any, str]], pruning_method: Any, importance_scores: Any = None, **kwargs: Any
+) -> None:
+    """Prune several parameters as if they were one.
+
+    Args:
+        parameters: (module, name) pairs.
+        pruning_method: a class of PRUNING_TYPE "unstructured"; kwargs are its arguments.
+        importance_scores: scores by such a pair; without one, the parameter itself.
+
+    Raises:
+        TypeError: for arguments of other types.
+    """
+    if not isinstance(parameters, Iterable):
+        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    scores = {} if importance_scores is None else importance_scores
+    if not isinstance(scores, dict):
+        raise TypeError("global_unstructured(): importance_scores must be of type dict")
+    pairs = list(parameters)
+    tensors = [getattr(module, name) for module, name in pairs]
+    masks = [getattr(m, f"{n}_mask", None) for m, n in pairs]
+    all_scores = parameters_to_vector([scores.get(pair, t) for pair, t in zip(pairs, tensors, strict=True)])
+    all_masks = [create.ones_like(t) if mask is None else mask for t, mask in zip(tensors, masks, strict=True)]
+    method = pruning_method(**kwargs)
+    if method.PRUNING_TYPE != "unstructured":
+        raise TypeError(
+            'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method '
+            f"{pruning_method} of type {method.PRUNING_TYPE}"
+        )
+    method._tensor_name = "all of them"
+    mask = PruningContainer(method).compute_mask(all_scores, parameters_to_vector(all_masks))
+    parts = mask.split([t.numel() for t in tensors])
+    for (module, name), t, part in zip(pairs, tensors, parts, strict=True):
+        custom_from_mask(module, name, part.view_as(t))
+
+
+def custom_from_mask(module: M, name: str, mask: Any) -> M:
+    """Prune a parameter where a mask of its shape is 0; returns the module."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def remove(module: M, name: str) -> M:
+    """Make a pruned parameter a plain one, with its zeros; returns the module.
+
+    Raises:
+        ValueError: if it is not pruned.
+    """
+    key = hook_of(module, BasePruningMethod, name, "_tensor_name")
+    if key is None:
+        raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+    module._forward_pre_hooks.pop(key).remove(module)
+    return module
+
+
+def is_pruned(module: Module) -> bool:
+    """Whether a parameter of the module or of one below it is pruned."""
+    return any(isinstance(h, BasePruningMethod) for m in module.modules() for h in m._forward_pre_hooks.values())

@@ -1,0 +1,85 @@
+"""Optimizers as pure functions: state in, state out, differentiable and transformable.
+
+Parameters, gradients and state are nested containers, of which nothing is written. The formulas are those of the classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..func.tree import LEAF, Spec, children_of, flatten, unflatten
+from ..ops.create import as_tensor, zeros
+from .optimizer import Optimizer
+
+
+def up_to(spec: Spec, node: Any) -> list[Any]:
+    """What a nested container holds in the places of the leaves of another.
+
+    Raises:
+        ValueError: if the containers differ above these places.
+    """
+    if spec is LEAF:
+        return [node]
+    found = children_of(node)
+    if type(node) is not spec.kind or found is None or found[0] != spec.keys:
+        raise ValueError(f"the structure differs from the parameters' {spec}")
+    return [leaf for child, part in zip(spec.children, found[1], strict=True) for leaf in up_to(child, part)]
+
+
+class pure:
+    """An optimizer as two functions, `init` and `update`.
+
+    Args:
+        kind: the class, as `tg.optim.Adam`.
+        settings: its settings; numbers, or tensors to differentiate by.
+
+    Raises:
+        TypeError: if the class has no update formula (LBFGS calls a closure).
+        ValueError: for settings out of range.
+    """
+
+    def __init__(self, kind: type[Optimizer], **settings: Any) -> None:
+        if kind.formula is Optimizer.formula:
+            raise TypeError(f"{kind.__name__} has no update formula that could be a pure function")
+        self.optimizer = kind([zeros(1, 1)], **settings)
+
+    def init(self, params: Any) -> Any:
+        """The state to start from: for each parameter a dict of tensors, in the parameters' containers."""
+        leaves, spec = flatten(params)
+        return unflatten(spec, [self._begun(as_tensor(p)) for p in leaves])
+
+    def _begun(self, p: Any) -> dict[str, Any]:
+        state = self.optimizer._state_of(p, self.optimizer.param_groups[0])
+        self.optimizer.state.pop(p, None)
+        return state
+
+    def update(self, grads: Any, state: Any, params: Any, **settings: Any) -> tuple[Any, Any]:
+        """One step.
+
+        Args:
+            grads: gradients in the parameters' containers; None leaves a parameter and its state as they are.
+            state: what `init` or the last `update` gave.
+            params: the parameters.
+            settings: settings of this step, as a learning rate from a schedule.
+
+        Returns:
+            The new parameters and the new state, as new tensors.
+
+        Raises:
+            ValueError: if the containers differ.
+            TypeError: for an unknown setting.
+        """
+        group = self.optimizer.param_groups[0]
+        for name in settings:
+            if name not in group or name == "params":
+                raise TypeError(f"{type(self.optimizer).__name__} has no setting {name!r}")
+        group = {**group, **settings}
+        leaves, spec = flatten(params)
+        new = [
+            (p, s) if g is None else self.optimizer.evolved(as_tensor(p), as_tensor(g), s, group)
+            for p, g, s in zip(leaves, up_to(spec, grads), up_to(spec, state), strict=True)
+        ]
+        return unflatten(spec, [p for p, _ in new]), unflatten(spec, [s for _, s in new])
+
+
+__all__ = ["pure"]

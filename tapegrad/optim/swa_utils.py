@@ -1,0 +1,202 @@
+"""Averages of a model's parameters along a training."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from ..core.modes import no_grad
+from ..nn.module import Module
+from ..nn.norm import _BatchNorm
+from ..ops.create import tensor
+from .lr_scheduler import LRScheduler, _format_param
+from .optimizer import Optimizer
+
+
+def _check_decay(decay: float) -> None:
+    if not 0.0 <= decay <= 1.0:
+        raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
+    """A function of averaged and current parameter (and a count): decay * averaged + (1 - decay) * current.
+
+    Raises:
+        ValueError: for a decay outside 0 .. 1.
+    """
+    _check_decay(decay)
+
+    @no_grad()
+    def ema_update(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
+        return decay * ema_param + (1 - decay) * current_param
+
+    return ema_update
+
+
+def get_swa_avg_fn() -> Callable[..., Any]:
+    """A function of averaged and current parameter and the number averaged so far: the mean of all."""
+
+    @no_grad()
+    def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
+        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+
+    return swa_update
+
+
+def _of_lists(average: Callable[..., Any], name: str) -> Callable[..., None]:
+    """The averaging function on lists of parameters, in place."""
+
+    @no_grad()
+    def update(averaged_params: Any, current_params: Any, num_averaged: Any) -> None:
+        for averaged, current in zip(averaged_params, current_params, strict=True):
+            averaged.copy_(average(averaged, current, num_averaged))
+
+    update.__name__ = name
+    return update
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
+    """As get_ema_avg_fn, for lists of parameters, in place."""
+    return _of_lists(get_ema_avg_fn(decay), "ema_update")
+
+
+def get_swa_multi_avg_fn() -> Callable[..., None]:
+    """As get_swa_avg_fn, for lists of parameters, in place."""
+    return _of_lists(get_swa_avg_fn(), "swa_update")
+
+
+class AveragedModel(Module):
+    """A copy of a model whose parameters are averages of the model's: by default the mean, or what a function says.
+
+    Args:
+        model: the model.
+        device: where the copy lives.
+        avg_fn: averaged parameter, current parameter, number averaged so far -> new average.
+        multi_avg_fn: the same for lists of parameters, in place.
+        use_buffers: average the buffers too; else they are the model's.
+
+    Attributes:
+        module: the copy.
+        n_averaged: how many were averaged.
+
+    Raises:
+        AssertionError: if both functions are given.
+    """
+
+    def __init__(
+        self, model: Module, device: Any = None, avg_fn: Callable[..., Any] | None = None,
+        multi_avg_fn: Callable[..., None] | None = None, use_buffers: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        self.module = deepcopy(model)
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", tensor(0))
+        self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The copy on the arguments."""
+        return self.module(*args, **kwargs)
+
+    @no_grad()
+    def update_parameters(self, model: Module) -> None:
+        """Take the model's parameters into the averages."""
+        pairs = [
+            (mine.detach(), theirs.detach())
+            for mine, theirs in zip(
+                _averaged(self.module, self.use_buffers), _averaged(model, self.use_buffers), strict=False
+            )
+        ]
+        if self.n_averaged == 0:
+            for mine, theirs in pairs:
+                mine.copy_(theirs)
+        elif self.avg_fn is not None:
+            for mine, theirs in pairs:
+                mine.copy_(self.avg_fn(mine, theirs, self.n_averaged))
+        elif pairs:
+            (self.multi_avg_fn or get_swa_multi_avg_fn())(*map(list, zip(*pairs, strict=True)), self.n_averaged)
+        if not self.use_buffers:
+            for mine, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
+                mine.detach().copy_(theirs.detach())
+        self.n_averaged += 1
+
+
+def _averaged(model: Module, buffers: bool) -> Iterable[Any]:
+    return itertools.chain(model.parameters(), model.buffers()) if buffers else model.parameters()
+
+
+@no_grad()
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+    """Find the running statistics of all batch norm layers anew, by one pass over the batches.
+
+    Args:
+        loader: batches; of a tuple or list the first element is the model's input.
+        model: the model.
+        device: where the inputs are moved.
+    """
+    layers = [m for m in model.modules() if isinstance(m, _BatchNorm)]
+    if not layers:
+        return
+    momenta = [layer.momentum for layer in layers]
+    was_training = model.training
+    model.train()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None
+    for batch in loader:
+        x = batch[0] if isinstance(batch, list | tuple) else batch
+        model(x if device is None else x.to(device))
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+    model.train(was_training)
+
+
+class SWALR(LRScheduler):
+    """The learning rate to swa_lr in anneal_epochs steps, where it stays.
+
+    Args:
+        optimizer: whose learning rates are set.
+        swa_lr: the last rate; one number, or one a group.
+        anneal_epochs: number of steps.
+        anneal_strategy: "cos" or "linear".
+        last_epoch: number of the last step when resuming.
+
+    Raises:
+        ValueError: for an unknown strategy or a number of steps below 0.
+    """
+
+    _transient = ("optimizer", "anneal_func")
+
+    def __init__(
+        self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10, anneal_strategy: str = "cos", last_epoch: int = -1
+    ) -> None:
+        rates = _format_param("swa_lr", optimizer, swa_lr)
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
+        for rate, group in zip(rates, optimizer.param_groups, strict=True):
+            group["swa_lr"] = rate
+        self._anneal_strategy, self.anneal_epochs = anneal_strategy, anneal_epochs
+        super().__init__(optimizer, last_epoch)
+
+    def anneal_func(self, t: float) -> float:
+        """The share of the way after a share t of the steps."""
+        return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
+
+    def get_lr(self) -> list[Any]:
+        step = self._step_count - 1
+        if self.anneal_epochs == 0:
+            step = max(1, step)
+        before, now = (self.anneal_func(max(0, min(1, t / max(1, self.anneal_epochs)))) for t in (step - 1, step))
+        rates = []
+        for group in self.optimizer.param_groups:
+            last = group["swa_lr"]
+            first = last if before == 1 else (group["lr"] - before * last) / (1 - before)
+            rates.append(last * now + first * (1 - now))
+        return rates

@@ -1,0 +1,324 @@
+"""A DataLoader's worker processes.
+
+Parent and worker talk over a socket of their own, so that a worker that dies can leave no lock held and its end shows as the
+end of the stream; nothing has a name that could be left behind. A message is a pickle with its arrays beside it. Through a
+socket a batch of 200 kB takes 0.05 ms and one of 40 MB 35 ms; through shared memory (memfd) these take 0.2 and 37 ms.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....core.state import set_recording, start_afresh
+from ....ops.create import manual_seed
+from ....tensor import Tensor
+from . import MP_STATUS_CHECK_INTERVAL, ExceptionWrapper
+from .collate import default_collate
+
+DATA, ERROR, END = "data", "error", "end"  # what an answer is
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What get_worker_info() tells: the worker's number, how many there are, its seed, its copy of the dataset."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    rng: Any = None
+    worker_method: str = "multiprocessing"
+
+
+_worker_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a worker process of a DataLoader what there is to know about it; elsewhere None."""
+    return _worker_info
+
+
+@dataclass
+class Job:
+    """What the workers of one DataLoader have in common."""
+
+    fetcher: Callable[..., Any]
+    dataset: Any
+    auto_collation: bool
+    collate_fn: Any
+    drop_last: bool
+    num_workers: int
+    init_fn: Any
+    recording: bool
+
+
+# ----------------------------------------------------------------------------------------------------------- messages
+
+
+class Pickler(pickle.Pickler):
+    """Refuses tensors whose history would be lost."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Tensor) and not obj.is_leaf:
+            raise RuntimeError(
+                "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+                "crossing process boundaries. If you just want to transfer the data, call detach() on the tensor before "
+                "serializing (e.g., putting it on the queue)."
+            )
+        return NotImplemented
+
+
+def encoded(message: Any, copies: bool = False) -> list[Any]:
+    """Bytes of a message: number of parts, their sizes, the pickle, the arrays (copies of them, if asked for)."""
+    arrays: list[pickle.PickleBuffer] = []
+    file = io.BytesIO()
+    Pickler(file, 5, buffer_callback=arrays.append).dump(message)
+    parts: list[Any] = [file.getbuffer(), *[a.raw() for a in arrays]]
+    if copies:
+        parts = [bytes(p) for p in parts]
+    return [struct.pack(f"<{len(parts) + 1}Q", len(parts), *[p.nbytes for p in map(memoryview, parts)]), *parts]
+
+
+def decoded(read: Callable[[int], Any]) -> Any:
+    """The message that read(number of bytes) gives."""
+    (count,) = struct.unpack("<Q", read(8))
+    pickled, *arrays = [read(size) for size in struct.unpack(f"<{count}Q", read(8 * count))]
+    return pickle.loads(pickled, buffers=arrays)
+
+
+def filled(receive: Callable[[Any], int], size: int) -> Any:
+    """Memory of a size, filled by receive(memory) -> number of bytes; EOFError at the end of the stream."""
+    block = np.empty(size, np.uint8)
+    rest = memoryview(block)
+    while rest.nbytes:
+        got = receive(rest)
+        if not got:
+            raise EOFError
+        rest = rest[got:]
+    return block
+
+
+# ---------------------------------------------------------------------------------------------------------- the worker
+
+
+def worker_loop(sock: Any, job: Job, base_seed: int, worker_id: int) -> None:
+    """What a worker process runs: with a tape, transforms and modes of its own."""
+    import signal
+    from contextvars import Context
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of an interrupt at the terminal, the parent takes care
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent's handler is not ours
+    Context().run(_serve, sock, job, base_seed, worker_id)
+
+
+def _seed_all(base_seed: int, worker_id: int) -> None:
+    import random
+
+    random.seed(base_seed + worker_id)
+    manual_seed(base_seed + worker_id)
+    # PyTorch's seed for NumPy, found by experiment: that of a SeedSequence of these four words
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+
+
+def _serve(sock: Any, job: Job, base_seed: int, worker_id: int) -> None:
+    global _worker_info
+    import queue
+    import threading
+    from multiprocessing.connection import wait
+
+    start_afresh()
+    if not job.recording:
+        set_recording(False)
+    _seed_all(base_seed, worker_id)
+    _worker_info = WorkerInfo(worker_id, job.num_workers, base_seed + worker_id, job.dataset)
+    where = f"in DataLoader worker process {worker_id}"
+    answers: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+    threading.Thread(target=_send_all, args=(sock, answers), daemon=True).start()  # the next batch is made meanwhile
+    parent = os.getppid()
+
+    def receive(block: Any) -> int:
+        while not wait([sock], MP_STATUS_CHECK_INTERVAL):
+            if os.getppid() != parent:
+                return 0
+        return sock.recv_into(block)  # type: ignore[no-any-return]
+
+    fetcher, failure = _started(job, worker_id, where, first=True)
+    while True:
+        try:
+            number, index = decoded(lambda size: filled(receive, size))
+        except (EOFError, OSError):
+            return
+        if number is None:
+            fetcher, failure = _started(job, worker_id, where, first=False)
+            continue
+        answers.put(_answer(number, index, fetcher, failure, where, job.collate_fn is not default_collate))
+
+
+def _started(job: Job, worker_id: int, where: str, first: bool) -> tuple[Any, ExceptionWrapper | None]:
+    """What fetches from the dataset, from its beginning; or the exception that stands in its place."""
+    try:
+        if first and job.init_fn is not None:
+            job.init_fn(worker_id)
+        return job.fetcher(job.dataset, job.auto_collation, job.collate_fn, job.drop_last), None
+    except Exception:
+        return None, ExceptionWrapper(where=where)
+
+
+def _answer(number: int, index: Any, fetcher: Any, failure: Any, where: str, copies: bool) -> list[Any]:
+    status, result = DATA, None
+    try:
+        if failure is None:
+            result = fetcher.fetch(index)
+        else:
+            status, result = ERROR, failure
+    except StopIteration as e:
+        if getattr(fetcher, "samples", None) is not None:
+            status = END
+        else:
+            status, result = ERROR, ExceptionWrapper((type(e), e, e.__traceback__), where)
+    except Exception:
+        status, result = ERROR, ExceptionWrapper(where=where)
+    try:
+        return encoded((number, status, result), copies)
+    except Exception:
+        if status == ERROR:
+            result.exc_type = RuntimeError  # the type cannot be sent
+            return encoded((number, ERROR, result))
+        return encoded((number, ERROR, ExceptionWrapper(where=where)))
+
+
+def _send_all(sock: Any, answers: Any) -> None:
+    while True:
+        try:
+            for part in answers.get():
+                sock.sendall(part)
+        except OSError:  # the parent has closed
+            return
+
+
+# ---------------------------------------------------------------------------------------------------------- the parent
+
+
+class Worker:
+    """A worker process seen from the parent."""
+
+    def __init__(self, context: Any, job: Job, base_seed: int, worker_id: int) -> None:
+        import socket
+
+        self.sock, theirs = socket.socketpair()
+        self.sock.settimeout(MP_STATUS_CHECK_INTERVAL)
+        self.active = True  # False once its stream has ended
+        self.pending = 0
+        self.process = context.Process(target=worker_loop, args=(theirs, job, base_seed, worker_id), daemon=True)
+        try:
+            self.process.start()
+        except BaseException:
+            self.sock.close()
+            raise
+        finally:
+            theirs.close()
+
+    def _moved(self, move: Callable[[Any], int], block: Any, limit: float) -> int:
+        """move(block), waiting for a worker that is alive; 0 if it is not."""
+        deadline = time.monotonic() + limit if limit else None
+        while True:
+            if deadline is not None:
+                self.sock.settimeout(max(1e-3, min(MP_STATUS_CHECK_INTERVAL, deadline - time.monotonic())))
+            try:
+                return move(block)
+            except TimeoutError:
+                if not self.process.is_alive():
+                    return 0
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise RuntimeError(f"DataLoader timed out after {limit} seconds") from None
+            except OSError:
+                return 0
+
+    def send(self, message: Any) -> None:
+        """Hand a message over."""
+        for part in encoded(message):
+            rest = memoryview(part)
+            while rest.nbytes:
+                sent = self._moved(self.sock.send, rest, 0)
+                if not sent:
+                    raise self.death()
+                rest = rest[sent:]
+
+    def receive(self, limit: float) -> Any:
+        """The next message: (task, status, result)."""
+
+        def read(size: int) -> Any:
+            return filled(lambda block: self._moved(self.sock.recv_into, block, limit), size)
+
+        try:
+            return decoded(read)
+        except EOFError:
+            raise self.death() from None
+
+    def death(self) -> RuntimeError:
+        """The error for a process that is gone."""
+        self.process.join(1)
+        code = self.process.exitcode
+        how = "" if code is None else f" with exit code {code}" if code >= 0 else f", killed by signal {-code}"
+        return RuntimeError(
+            f"DataLoader worker (pid(s) {self.process.pid}) exited unexpectedly{how}. "
+            "With num_workers=0 the dataset runs in this process, where its error shows."
+        )
+
+
+def stop(workers: list[Worker], owner: int) -> None:
+    """End the processes: those that do not leave by themselves within a few seconds are terminated."""
+    if os.getpid() != owner:  # a forked copy of the parent's iterator
+        return
+    import socket
+
+    for w in workers:
+        try:
+            w.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        w.sock.close()
+    deadline = time.monotonic() + MP_STATUS_CHECK_INTERVAL
+    for w in workers:
+        w.process.join(max(0.0, deadline - time.monotonic()))
+        for end in (w.process.terminate, w.process.kill):
+            if w.process.is_alive():
+                end()
+                w.process.join(1)
+        if not w.process.is_alive():
+            w.process.close()
+    workers.clear()
+
+
+def start(workers: list[Worker], method: Any, job: Job, base_seed: int) -> None:
+    """Start a job's processes, which are added to the list."""
+    import multiprocessing
+
+    context = method or multiprocessing.get_context()
+    for i in range(job.num_workers):
+        workers.append(Worker(context, job, base_seed, i))
+
+
+def first_ready(workers: list[Worker], limit: float) -> Worker:
+    """The first of the workers that has something to say, or has died."""
+    from multiprocessing.connection import wait
+
+    deadline = time.monotonic() + limit if limit else None
+    while True:
+        pause = MP_STATUS_CHECK_INTERVAL if deadline is None else max(0.0, deadline - time.monotonic())
+        ready = wait([w.sock for w in workers], min(pause, MP_STATUS_CHECK_INTERVAL))
+        for w in workers:
+            if w.sock in ready or not w.process.is_alive():
+                return w
+        if deadline is not None and time.monotonic() >= deadline:
+            raise RuntimeError(f"DataLoader timed out after {limit} seconds")
