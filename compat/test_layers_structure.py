@@ -28,11 +28,11 @@ def chained(layer, *args):
 
 
 def unpooled(dims, x):
-    name = f"Pool{dims}d"
-    return Case(
-        lambda m: m.nn.ModuleList([getattr(m.nn, "Max" + name)(2, 2, return_indices=True), getattr(m.nn, "MaxUn" + name.lower())(2)]),
-        (x,), chained,
-    )  # fmt: skip
+    def make(m):
+        pool = getattr(m.nn, f"MaxPool{dims}d")(2, 2, return_indices=True)
+        return m.nn.ModuleList([pool, getattr(m.nn, f"MaxUnpool{dims}d")(2)])
+
+    return Case(make, (x,), chained)
 
 
 CASES = {
@@ -78,7 +78,8 @@ CASES = {
     "MaxUnpool2d": unpooled(2, X2),
     "MaxUnpool3d": unpooled(3, X3),
     "AvgPool1d": layer("AvgPool1d", 3, x=X1),
-    "AvgPool1d options": layer("AvgPool1d", kernel_size=4, stride=3, padding=2, ceil_mode=True, count_include_pad=False, x=X1),
+    "AvgPool1d options": layer("AvgPool1d", kernel_size=4, stride=3, padding=2, ceil_mode=True, x=X1),
+    "AvgPool1d without pads": layer("AvgPool1d", 4, 3, 2, count_include_pad=False, x=X1),
     "AvgPool2d": layer("AvgPool2d", kernel_size=2, stride=2),
     "AvgPool2d options": layer("AvgPool2d", (3, 2), stride=1, padding=(1, 0), count_include_pad=False),
     "AvgPool2d divisor": layer("AvgPool2d", 3, divisor_override=2, ceil_mode=True),
@@ -118,7 +119,9 @@ CASES = {
     "SyncBatchNorm": layer("SyncBatchNorm", 4),
     "SyncBatchNorm converted": Case(
         lambda m: m.nn.SyncBatchNorm.convert_sync_batchnorm(
-            m.nn.Sequential(m.nn.Conv2d(4, 3, 1), m.nn.BatchNorm2d(3, affine=False), m.nn.Sequential(m.nn.BatchNorm2d(3).eval()))
+            m.nn.Sequential(
+                m.nn.Conv2d(4, 3, 1), m.nn.BatchNorm2d(3, affine=False), m.nn.Sequential(m.nn.BatchNorm2d(3).eval())
+            )
         ),
         (X2,), single=False,
     ),
@@ -222,12 +225,12 @@ def test_layers(name):
     check(CASES[name])
 
 
-STRUCTURE = {
-    n for n in public_layers(torch)
-    if re.match(r"(Conv|Max|Avg|LPPool|Adaptive.*Pool|Fractional|BatchNorm|SyncBatch|Instance|Group|Layer|RMS|Local|CrossMap|"
-                r"(Feature|Alpha)*Dropout|Embedding|.*Pad\dd|Bilinear|Flatten|Unflatten|Fold|Unfold|.*Shuffle|.*Unshuffle|"
-                r"Upsampl|DataParallel)", n) and n != "Container"
-}  # fmt: skip
+FAMILIES = (
+    "Conv|Max|Avg|LPPool|Adaptive...Pool|Fractional|BatchNorm|SyncBatch|Instance|Group|Layer|RMS|Local|CrossMap|Dropout|"
+    "AlphaDropout|FeatureAlpha|Embedding|Zero|Constant|Reflection|Replication|Circular|Bilinear|Flatten|Unflatten|Fold|"
+    "Unfold|Pixel|Channel|Upsampl|DataParallel"
+)
+STRUCTURE = {name for name in public_layers(torch) if re.match(FAMILIES, name)}
 
 
 def test_every_layer_has_a_case():
@@ -461,7 +464,9 @@ def test_state_of_before_version_2():
 def test_batch_norm_under_vmap():
     for m in BOTH:
         net, x = m.nn.BatchNorm1d(3), m.randn(5, 4, 3)
-        with pytest.raises(RuntimeError, match="Batch norm got a batched tensor as input while the running_mean or running_var"):
+        with pytest.raises(
+            RuntimeError, match="Batch norm got a batched tensor as input while the running_mean or running_var"
+        ):
             m.func.vmap(net)(x)
         assert net.running_mean.tolist() == [0, 0, 0] and net.running_var.tolist() == [1, 1, 1]
         free = m.nn.BatchNorm1d(3, track_running_stats=False)

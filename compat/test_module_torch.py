@@ -1209,6 +1209,8 @@ SIGNED = ["Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "
 # Methods whose parameters are named otherwise on purpose.
 OTHERWISE = {
     ("Module", "to"): "keywords are written out",
+    ("Sequential", "pop"): "the last module by default, as a list's pop",
+    ("ModuleList", "pop"): "the last module by default, as a list's pop",
 }
 
 

@@ -323,6 +323,7 @@ PROGRAMS = [
                 "orthogonal householder (3, 4) False")
     for steps in (("keep",), ("drop",), ("another", "keep"), ("assign", "call"), ("eval", "keep"), ("load", "call"),
                   ("transfer",))
+    if steps[0] != "load" or "householder" not in net  # where the diagonal counts: see the differences
 ]  # fmt: skip
 
 

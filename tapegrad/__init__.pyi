@@ -5,6 +5,7 @@ from typing import Any
 
 from . import autograd as autograd
 from . import cuda as cuda
+from . import distributions as distributions
 from . import fft as fft
 from . import func as func
 from . import linalg as linalg
@@ -12,6 +13,7 @@ from . import masked as masked
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
+from . import serialization as serialization
 from . import special as special
 from . import testing as testing
 from . import utils as utils
@@ -304,6 +306,14 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 
 def bincount(input: Any, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
     """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
+
+def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
+    """Numbers of successes in count trials of probability prob, which broadcast; they carry no gradient.
+
+    Raises:
+        TypeError: for what is not a tensor.
+        ValueError: for integers.
+        RuntimeError: for two different dtypes."""
 
 def bitwise_and(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise bitwise and."""
@@ -886,6 +896,19 @@ def group_norm(input: Any, num_groups: builtins.int, weight: Any = None, bias: A
         RuntimeError: for fewer than two dimensions, or a C that is not divisible.
         ValueError: if a group is a single value."""
 
+def gru(input: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Layers of kind gru on sequences of one length, or packed ones: (outputs, final h).
+
+    Arguments, padded: input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed: data,
+    batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional. `params` are of each layer and direction
+    w_ih, w_hh, with has_biases b_ih and b_hh."""
+
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
+    """One step of a GRU, its gates in the order r, z, n: h from input (B, features) and hx of (B, width).
+
+    Raises:
+        RuntimeError: for sizes that do not fit."""
+
 def gt(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Elementwise `input > other`, as a bool tensor of the broadcast shape."""
 
@@ -1102,6 +1125,26 @@ def lgamma(input: Any, *, out: Any = None) -> Tensor:
 def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """`steps` values from start to end, both included, evenly spaced."""
 
+def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: builtins.bool | None = None, mmap: builtins.bool | None = None, encoding: builtins.str = 'utf-8') -> Tensor:
+    """Read what `save` or torch.save wrote: the zip format, the one before PyTorch 1.6, .safetensors and .npz (by suffix).
+
+    Nothing in the file is run: tensors, containers, numbers and strings are made, anything else is refused. Tensors that
+    were on another device come to the CPU. Tensors that shared memory share it again.
+
+    Args:
+        f: a path, or a binary file.
+        map_location: None, the CPU, a function or a dict, as programs for PyTorch give it; all tensors come to the CPU.
+        pickle_module: accepted, not used.
+        weights_only: False allows any pickled object, and so runs what the file says: for files of your own alone. Layers
+            and optimizers of PyTorch become those of this package.
+        mmap: read storages from disk when they are used; needs a path.
+        encoding: of strings that Python 2 wrote.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        RuntimeError: for a damaged, truncated or too new archive, and for one that would unpack to far more than it is.
+        pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed, which are listed by name."""
+
 def log(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise natural logarithm."""
 
@@ -1165,6 +1208,19 @@ def logspace(start: Any, end: Any, steps: builtins.int, base: builtins.float = 1
 def logsumexp(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """log(sum(exp(input))) over the given dimensions, without overflow."""
 
+def lstm(input: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Layers of kind lstm on sequences of one length, or packed ones: (outputs, final h, final c).
+
+    Arguments, padded: input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed: data,
+    batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional. `params` are of each layer and direction
+    w_ih, w_hh, with has_biases b_ih and b_hh, with projections w_hr."""
+
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> tuple[Tensor, Any]:
+    """One step of an LSTM: (h, c) from input (B, features) and hx = (h, c) of (B, width); gates in the order i, f, g, o.
+
+    Raises:
+        RuntimeError: for sizes that do not fit."""
+
 def lstsq(input: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Raises: PyTorch has removed this function. `torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."""
 
@@ -1224,7 +1280,7 @@ def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
     Raises:
         RuntimeError: for sizes and shapes that do not fit."""
 
-def max_pool1d_with_indices(*args: Any, **kwargs: Any) -> Any:
+def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
@@ -1485,19 +1541,19 @@ def rad2deg_(input: Any) -> Tensor:
 def rand(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Uniform on [0, 1)."""
 
-def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Uniform on [0, 1) of input's shape, dtype and memory layout."""
 
 def randint(*args: Any, size: Any = None, low: builtins.int | None = None, high: builtins.int | None = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
 
-def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+def randint_like(input: Any, *args: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Integers of input's shape and dtype."""
 
 def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Standard normal."""
 
-def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Standard normal of input's shape, dtype and memory layout."""
 
 def randperm(n: builtins.int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
@@ -1557,6 +1613,32 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: builtin
         normalized_shape: sizes of these dimensions.
         eps: added to the mean of the squares; None: the precision of the dtype."""
 
+def rnn_relu(input: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Layers of kind rnn_relu on sequences of one length, or packed ones: (outputs, final h).
+
+    Arguments, padded: input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed: data,
+    batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional. `params` are of each layer and direction
+    w_ih, w_hh, with has_biases b_ih and b_hh."""
+
+def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
+    """One step of relu(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh): h from input (B, features) and hx of (B, width).
+
+    Raises:
+        RuntimeError: for sizes that do not fit."""
+
+def rnn_tanh(input: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Layers of kind rnn_tanh on sequences of one length, or packed ones: (outputs, final h).
+
+    Arguments, padded: input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first; packed: data,
+    batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional. `params` are of each layer and direction
+    w_ih, w_hh, with has_biases b_ih and b_hh."""
+
+def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Tensor:
+    """One step of tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh): h from input (B, features) and hx of (B, width).
+
+    Raises:
+        RuntimeError: for sizes that do not fit."""
+
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     """Elements shifted around along dimensions; without dims over the flattened tensor."""
 
@@ -1589,6 +1671,25 @@ def rsqrt_(input: Any) -> Tensor:
 
 def rsub(input: Any, other: Any, *, alpha: builtins.float = 1) -> Tensor:
     """Elementwise `other - alpha * input` with broadcasting."""
+
+def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: builtins.int = 2, _use_new_zipfile_serialization: builtins.bool = True, _disable_byteorder_record: builtins.bool = False) -> None:
+    """Write an object with tensors in it to a file that PyTorch can read too.
+
+    Tensors that share memory share it in the file; of a tensor that shows a small part of a block only that part is written.
+    A file is replaced only when the new one is complete. Objects other than tensors, containers, numbers and strings are
+    pickled as classes of this package or of the program.
+
+    Args:
+        obj: a tensor, a state_dict, nested containers of them, or any object that can be pickled.
+        f: a path, or a binary file to write to. A path ending in .safetensors or .npz gets these formats, which hold a dict
+            of names and tensors.
+        pickle_module: accepted, not used.
+        pickle_protocol: of the pickle within the file.
+
+    Raises:
+        TypeError: for something else than a dict of tensors in a .safetensors or .npz file.
+        ValueError: for pickle_protocol 0.
+        RuntimeError: if the folder does not exist."""
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """A number as a 0-dim tensor of the default dtype."""

@@ -801,7 +801,7 @@ class Tensor(Box, TableMethods):
         g = getattr(self, "_g", None)
         if g is not None:
             t._g = g.__deepcopy__(memo) if g._s <= 0 else g.detach().clone()
-        t.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if not k.startswith("_")}, memo))
+        t.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in PRIVATE}, memo))
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -212,6 +212,63 @@ ROWS = [
      "with w.dual_level():\n"
      "    d = w.make_dual(x, L.ones(1)); d.mul_(3); w.unpack_dual(d * d).tangent.backward(); print(x.grad.tolist())",
      "[18.0]", "RuntimeError: a view of a leaf Variable that requires grad is being used in an in-place operation."),
+    ("load_state_dict that fails loads nothing",
+     "m = L.nn.Linear(1, 1)\ntry: m.load_state_dict({'weight': L.full((1, 1), 7.)})\n"
+     "except RuntimeError: print(m.weight.item() == 7)",
+     "False", "True"),
+    ("what a module with a full backward hook took or gave may be written in place",
+     "m = L.nn.Identity(); m.register_full_backward_hook(lambda *_: None); x = L.ones(2, requires_grad=True)\n"
+     "m(x).mul_(3).sum().backward(); print(x.grad.tolist())",
+     "[3.0, 3.0]", "RuntimeError: Output 0 of BackwardHookFunction is a view and is being modified inplace."),
+    ("an error in a module's forward names the layer and the shapes",
+     "try: L.nn.Sequential(L.nn.Linear(3, 2))(L.ones(1, 4))\nexcept RuntimeError as e: print(str(e).splitlines()[-1][:36])",
+     "In layer 0: Linear(in_features=3, ou", "mat1 and mat2 shapes cannot be multi"),
+    ("an AttributeError inside a module's property keeps its message",
+     "class M(L.nn.Module):\n    @property\n    def size(self): return self.absent\nM().size",
+     "AttributeError: 'M' object has no attribute 'absent'", "AttributeError: 'M' object has no attribute 'size'"),
+    ("a lazy layer whose state was loaded takes its size from the first input",
+     "m = L.nn.LazyConv1d(2, 1); m.load_state_dict(L.nn.Conv1d(3, 2, 1).state_dict()); m(L.ones(1, 3, 4)); print(m.in_channels)",
+     "3", "0"),
+    ("scaled_dot_product_attention has second derivatives",
+     "x = L.ones(1, 1, 2, 3, requires_grad=True); y = L.nn.functional.scaled_dot_product_attention(x, x, x)\n"
+     "g, = L.autograd.grad(y.sum(), x, create_graph=True); print(L.autograd.grad(g.sum(), x)[0].shape)",
+     "torch.Size([1, 1, 2, 3])",
+     "RuntimeError: derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not implemented"),
+    ("what a TransformerEncoder gives at padded positions does not depend on whether gradients are recorded",
+     "m = L.nn.TransformerEncoder(L.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), 1).eval()\n"
+     "x, closed = L.rand(1, 2, 4), L.tensor([[False, True]]); y = m(x, src_key_padding_mask=closed)\n"
+     "with L.no_grad(): print(L.allclose(m(x, src_key_padding_mask=closed), y, atol=1e-5))",
+     "True", "False"),
+    ("pack_padded_sequence refuses lengths beyond the input",
+     "print(L.nn.utils.rnn.pack_padded_sequence(L.zeros(3, 2), [4, 1]).batch_sizes.tolist())",
+     "RuntimeError: Expected lengths of at most 3, the padded length, but got 4", "[2, 1, 1, 1]"),
+    ("the second derivative of weight_norm is that of its formula",
+     "m = L.nn.utils.parametrizations.weight_norm(L.nn.Linear(2, 1, bias=False)); p = m.parametrizations.weight\n"
+     "with L.no_grad(): p.original0.fill_(1.); p.original1.copy_(L.tensor([[3., 4.]]))\n"
+     "g, = L.autograd.grad((m.weight ** 2)[0, 0], p.original1, create_graph=True)\n"
+     "print(round(L.autograd.grad(g[0, 0], p.original1)[0][0, 0].item(), 4))",
+     "-0.0225", "-0.0248"),
+    ("a parametrised module can be pickled",
+     "import pickle; m = L.nn.utils.parametrizations.weight_norm(L.nn.Linear(2, 1))\n"
+     "print(type(pickle.loads(pickle.dumps(m))).__name__)",
+     "ParametrizedLinear", "RuntimeError: Serialization of parametrized modules is only supported through state_dict()."),
+    ("copies of a parametrised module are independent",
+     "import copy; P = L.nn.utils.parametrize; m = L.nn.utils.parametrizations.weight_norm(L.nn.Linear(2, 1))\n"
+     "P.remove_parametrizations(copy.deepcopy(m), 'weight'); print(tuple(m.weight.shape))",
+     "(1, 2)", "AttributeError: 'ParametrizedLinear' object has no attribute 'weight'"),
+    ("a parametrisation that is refused leaves the tensor as it was",
+     "class Bad(L.nn.Module):\n    def forward(self, x): return x[:1]\n    def right_inverse(self, x): return 0 * x\n"
+     "m = L.nn.Linear(2, 2)\ntry: L.nn.utils.parametrize.register_parametrization(m, 'weight', Bad())\n"
+     "except ValueError: print(m.weight.any().item())",
+     "True", "False"),
+    ("what parametrize.cached computed without recording does not serve where recording is on",
+     "m = L.nn.utils.parametrizations.weight_norm(L.nn.Linear(2, 1))\n"
+     "with L.nn.utils.parametrize.cached():\n    with L.no_grad(): m.weight\n    print(m.weight.requires_grad)",
+     "True", "False"),
+    ("a householder weight stays orthogonal when its original shrinks",
+     "m = L.nn.utils.parametrizations.orthogonal(L.nn.Linear(2, 3)); p = m.parametrizations.weight.original\n"
+     "with L.no_grad(): p.mul_(0.9)\nprint(round(m.weight.norm().item() ** 2, 4))",
+     "2.0", "0.0"),
     ("inside vmap, a tensor made there takes values that differ between samples",
      "def f(x):\n    y = L.zeros(2); y[0] = x; return y\nprint(L.func.vmap(f)(L.arange(2.)).tolist())",
      "[[0.0, 0.0], [1.0, 0.0]]", "RuntimeError: vmap: inplace arithmetic(self, *extra_args) is not possible"),

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import tapegrad as tg
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.dtypes import DIM, PYTHON, ZERO_DIM
 
@@ -444,3 +445,13 @@ def test_bad_devices(args, message):
 def test_device_of_another_type():
     with pytest.raises(TypeError, match=r"invalid combination of arguments - got \(float\)"):
         dtypes.device(3.0)
+
+
+def test_arrays_and_tensors_that_were_pickled_have_an_ordinary_dtype():
+    """NumPy gives an unpickled array a dtype object of its own, equal to the usual one but not the same."""
+    array = pickle.loads(pickle.dumps(np.ones((2, 2))))
+    assert array.dtype is not np.dtype(np.float64)
+    w = tg.ones(2, 2, dtype=tg.float64)
+    for t in (tg.from_numpy(array), tg.tensor(array), tg.as_tensor(array), array, pickle.loads(pickle.dumps(w))):
+        assert (w @ t).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert np.shares_memory(tg.from_numpy(array).numpy(), array)

@@ -25,11 +25,6 @@ inf, nan = math.inf, math.nan
 f32, f64 = T.float32, T.float64
 grad = T.autograd.grad
 
-# Cases of functions that are not there yet, with what they lack.
-LACKING = {
-    "backward hook capturing gradients under create_graph": (nn.Linear, "register_full_backward_hook"),
-}
-
 
 class Raises:
     """Expected where the call must raise."""
@@ -988,18 +983,8 @@ def agrees(got, want):
 
 @pytest.mark.parametrize("title", CASES)
 def test_fault_is_absent(title):
-    owner, name = LACKING.get(title, (None, ""))
-    if owner is not None:
-        pytest.skip(f"no {name} yet")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         rows = CASES[title]()
     for got, want in rows:
         assert agrees(got, want), f"got {got!r}, expected {want!r}"
-
-
-@pytest.mark.parametrize("title", LACKING)
-def test_what_is_lacking_is_still_lacking(title):
-    owner, name = LACKING[title]
-    assert title in CASES
-    assert not hasattr(owner, name), f"{name} exists: take {title!r} out of LACKING"

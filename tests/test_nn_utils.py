@@ -282,7 +282,6 @@ def test_total_norms():
     close(nn.utils.get_total_norm(ts), 5.0)
     close(nn.utils.get_total_norm(ts, 1), 7.0)
     close(nn.utils.get_total_norm(ts, math.inf), 4.0)
-    close(nn.utils.get_total_norm([tg.full((2,), 1e30)] * 2), 2e30, 1e-6)
     assert nn.utils.get_total_norm([]).item() == 0.0
 
 

@@ -36,6 +36,7 @@ import math
 import operator
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -272,7 +273,9 @@ def _poisson(rate: float, uniform: Callable[[], float]) -> int:
             return count
 
 
-def _gamma(shape: float, uniform: Callable[[], float], normal: Callable[[], float], rounded: Callable[[float], float]) -> float:
+def _gamma(
+    shape: float, uniform: Callable[[], float], normal: Callable[[], float], rounded: Callable[[float], float]
+) -> float:
     if not shape > 0.0:
         return math.nan if math.isnan(shape) else 0.0
     scale = 1.0
@@ -343,6 +346,25 @@ def _stirling_tail(k: float) -> float:
     return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / (k + 1.0)
 
 
+GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
+
+
+def release(twister: Any) -> None:
+    """In a forked process: release the lock of a RandomState, since a thread that held it does not live on there."""
+    twister._bit_generator.lock._at_fork_reinit()
+
+
+def renew_locks() -> None:
+    for generator in tuple(GENERATORS):
+        generator._lock = threading.RLock()
+        if generator._twister is not None:
+            release(generator._twister)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=renew_locks)
+
+
 class Generator:
     """A random stream equal to that of ``torch.Generator()`` on the CPU.
 
@@ -354,10 +376,10 @@ class Generator:
         device: only ``"cpu"`` is accepted.
     """
 
-    def __init__(self, device: str = "cpu") -> None:
-        _check(str(device) == "cpu", f"Generator supports only the device 'cpu', but got '{device}'")
-        self.device = "cpu"
+    def __init__(self, device: Any = "cpu") -> None:
+        _check(device is None or str(device) == "cpu", f"Generator supports only the device 'cpu', but got '{device}'")
         self._lock = threading.RLock()
+        GENERATORS.add(self)
         self._twister: np.random.RandomState | None = None
         self.manual_seed(_DEFAULT_SEED)
 
@@ -368,11 +390,10 @@ class Generator:
             self._twister = np.random.RandomState(self._seed & 0xFFFFFFFF)
         return self._twister
 
-    def __getstate__(self) -> Array:
-        return self.get_state()
+    def __reduce__(self) -> Any:
+        return type(self), (), self.get_state()
 
     def __setstate__(self, state: Array) -> None:
-        Generator.__init__(self)
         self.set_state(state)
 
     # Seeds and states.
@@ -383,9 +404,11 @@ class Generator:
         Seeds in [-2**63, 2**64) are accepted; a negative seed counts as ``2**64 + seed``. Only the low 32
         bits choose the stream (experiment: seeds 5 and 2**32 + 5 give the same draws in PyTorch).
         """
+        if not hasattr(seed, "__index__"):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         value = operator.index(seed)
         if not -(1 << 63) <= value < 1 << 64:
-            raise ValueError(f"seed must be in [-2**63, 2**64), but got {value}")
+            raise ValueError(f"Overflow when unpacking long long: a seed must be in [-2**63, 2**64), but got {value}")
         with self._lock:
             self._seed = value % (1 << 64)
             if self._twister is not None:
@@ -428,9 +451,12 @@ class Generator:
         """Continue from a state of :meth:`get_state`, or of a CPU generator of PyTorch."""
         data = np.ascontiguousarray(state)
         if data.dtype != np.uint8:
-            raise TypeError(f"the state of a generator must have dtype uint8, but got {data.dtype}")
+            raise TypeError(f"RNG state must be a torch.ByteTensor, of dtype uint8, but got {data.dtype}")
         size = _STATE.itemsize
-        _check(data.size == size, f"expected a generator state of {size} bytes, but got {data.size}")
+        _check(
+            data.size == size,
+            f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {data.size}",
+        )
         fields = data.reshape(-1).view(_STATE)[0]
         left, position = int(fields["left"]), int(fields["next"])
         valid = fields["seeded"] == 1 and 0 < left <= _STATE_WORDS and position <= _STATE_WORDS
@@ -705,7 +731,7 @@ class Generator:
         dt = _float_dtype(shapes.dtype, "standard_gamma")
         values = self._gammas(shapes, float if dt.itemsize == 8 else lambda x: float(np.float32(x)))
         with np.errstate(under="ignore"):
-            return np.maximum(_cast(values, dt), _tiny(dt))
+            return np.asarray(np.maximum(_cast(values, dt), _tiny(dt)))
 
     def _gammas(self, shapes: Array, rounded: Callable[[float], float]) -> Array:
         flat = shapes.astype(np.float64).ravel().tolist()
@@ -724,7 +750,7 @@ class Generator:
         with np.errstate(invalid="ignore", under="ignore"):
             values = _cast(values / values.sum(-1, keepdims=True), dt)
         below = dt.type(1.0 - 2.0 ** -_significand_bits(dt))
-        return np.minimum(np.maximum(values, _tiny(dt)), below)
+        return np.asarray(np.minimum(np.maximum(values, _tiny(dt)), below))
 
     def binomial(self, counts: Array, probabilities: Array) -> Array:
         """Numbers of successes, as ``torch.binomial(counts, probabilities)``, one after the other, in float64.
@@ -818,7 +844,7 @@ class Generator:
         _check(num_samples > 0, "cannot sample n_sample <= 0 samples")
         _check(
             replacement or num_samples <= weights.shape[-1],
-            "cannot sample n_sample > weights.shape[-1] samples without replacement",
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
         )
         wide = weights.astype(np.float32) if dt.itemsize == 2 else weights
         _check(bool(np.all(np.isfinite(wide) & (wide >= 0))), "weights contain inf, nan or an element < 0")

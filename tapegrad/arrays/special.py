@@ -338,7 +338,7 @@ _NEAR = np.arange(-4, 4.5, _SHAPE_STEP)
 
 
 def _nodes(fall: Array, curvature: Array, t: Array) -> tuple[Array, Array]:
-    """Nodes and weights of a double exponential rule for an integrand whose logarithm falls so, to second order, from 0 on."""
+    """Nodes and weights of a double exponential rule for an integrand with such a logarithm: slope and curvature at 0."""
     u = np.exp(t - np.exp(-t)) * (2 / (fall + np.sqrt(fall * fall + 2 * curvature)))
     return u, u * (1 + np.exp(-t)) * _SHAPE_STEP
 
@@ -356,14 +356,14 @@ def _gamma_ratio(a: Array, x: Array, order: int) -> Array:
     terms = fallen * bell([log + w - slopes[0], *[-v for v in slopes[1:]]])
     result = -sign * np.where(fallen > 0, terms, 0.0).sum(1, keepdims=True)
     step = bell([log - slopes[0], *[-v for v in slopes[1:]]])
-    return np.where(small, (result * x + step) / a, result)
+    return np.asarray(np.where(small, (result * x + step) / a, result))
 
 
 # Note [Incomplete beta function by shapes]
-# With f the density of the beta distribution of shapes a and b, the derivatives of I(x; a, b), m times by a and n times by b,
-# are integrals over 0 < t < x of f(t)*B, B the complete Bell polynomial of two indices of the derivatives of log(f): see
-# Note [Incomplete gamma function by shape]. Beyond the mean, a and b change places, and so do x and 1 - x. A small shape makes
-# an integrand of two scales that lie far apart: the nodes reach that far.
+# With f the density of the beta distribution of shapes a and b, the derivatives of I(x; a, b), m times by a and n times by
+# b, are integrals over 0 < t < x of f(t)*B, B the complete Bell polynomial of two indices of the derivatives of log(f): see
+# Note [Incomplete gamma function by shape]. Beyond the mean, a and b change places, and so do x and 1 - x. A small shape
+# makes an integrand of two scales that lie far apart: the nodes reach that far.
 
 
 def bell_pair(slope: Callable[[int, int], Any], m: int, n: int) -> Any:

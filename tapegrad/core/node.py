@@ -239,20 +239,30 @@ def _saved(node: Node, which: int) -> Any:
     return leaf if leaf is not None else wrap(value, slot)
 
 
+HOOK_IDS = itertools.count(1)
+
+
 class Handle:
     """What registering a hook returns: `remove()` takes the hook away; usable as a context manager.
 
+    Args:
+        hooks_dict: the hooks.
+        extra_dict: a table, or several, in which the key of the hook stands as well.
+
     Attributes:
-        id: the key of the hook among the hooks, a number that no other hook has.
+        id: the key of the hook, a number that no other hook has.
     """
 
-    __slots__ = ("_hooks", "_marks", "id")
+    __slots__ = ("_tables", "id")
 
-    def __init__(self, hooks: dict[int, Any], key: int, marks: tuple[dict[int, bool], ...] = ()) -> None:
-        self._hooks, self.id, self._marks = hooks, key, marks
+    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
+        extra = () if extra_dict is None else (extra_dict,) if isinstance(extra_dict, dict) else extra_dict
+        self._tables: tuple[dict[int, Any], ...] = (hooks_dict, *extra)
+        self.id = next(HOOK_IDS)
 
     def remove(self) -> None:
-        for table in (self._hooks, *self._marks):
+        """Take the hook away; nothing happens if it is gone."""
+        for table in self._tables:
             table.pop(self.id, None)
 
     def __enter__(self) -> Handle:
@@ -262,16 +272,13 @@ class Handle:
         self.remove()
 
 
-HOOK_IDS = itertools.count(1)
-
-
 def hook_into(hooks: dict[int, Any], hook: Any, *marks: dict[int, bool]) -> Handle:
     """Add a hook; `marks` are tables in which its key stands for as long as it does among the hooks."""
-    key = next(HOOK_IDS)
-    hooks[key] = hook
+    handle = Handle(hooks, extra_dict=marks)
+    hooks[handle.id] = hook
     for table in marks:
-        table[key] = True
-    return Handle(hooks, key, marks)
+        table[handle.id] = True
+    return handle
 
 
 def watch(t: Any) -> None:

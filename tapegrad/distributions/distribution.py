@@ -66,7 +66,7 @@ class Distribution:
             warnings.warn(
                 f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
                 "distribution with `validate_args=False` to turn off validation.",
-                stacklevel=4,
+                stacklevel=3,
             )
             return
         for name, constraint in conditions.items():

@@ -32,7 +32,7 @@ class MixtureSameFamily(Distribution):
         if not isinstance(component_distribution, Distribution):
             raise ValueError("The Component distribution needs to be an instance of torch.distributions.Distribution")
         mixed, batch = mixture_distribution.batch_shape, component_distribution.batch_shape
-        count = mixture_distribution.param_shape[-1]
+        count = mixture_distribution.logits.shape[-1]
         if not batch:
             raise ValueError("`component_distribution` needs a batch dimension that counts the components")
         for a, b in zip(reversed(mixed), reversed(batch[:-1]), strict=False):

@@ -227,7 +227,8 @@ def _exponential_families(p: Any, q: Any) -> Any:
     value, gradients = p._normalizer_and_gradient()
     result = q._log_normalizer(*q._natural_params) - value
     for own, other, gradient in zip(p._natural_params, q._natural_params, gradients, strict=True):
-        result = result - _sum_rightmost((other - own) * gradient, len(q.event_shape))
+        term = (other - own) * gradient
+        result = result - _sum_rightmost(term, term.dim() - len(broadcast_shapes(p.batch_shape, q.batch_shape)))
     return result
 
 

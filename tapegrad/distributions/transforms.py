@@ -165,7 +165,8 @@ class _InverseTransform(Transform):
         return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        return self._inv.with_cache(cache_size).inv
+        cached = self._inv.with_cache(cache_size)
+        return self if cached is self._inv else cached.inv
 
     def __call__(self, x: Any) -> Any:
         return self._inv._inv_call(x)

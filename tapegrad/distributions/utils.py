@@ -91,13 +91,18 @@ def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
 
 
 def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
-    """(.., L) to (.., D, D): the inverse of tril_matrix_to_vec, with 0 above the diagonal."""
-    length = vec.shape[-1]
-    n = next((n for n in range(length + abs(diag) + 1) if _tril_size(n, diag) == length), None)
-    if n is None:
-        raise ValueError(
-            f"The size of last dimension is {length} which cannot be expressed as the lower triangular part of a square D x "
-            "D matrix."
+    """(.., L) to (.., D, D): the inverse of tril_matrix_to_vec, with 0 above the diagonal.
+
+    Raises:
+        RuntimeError: if no matrix has so many elements there.
+    """
+    length, n = vec.shape[-1], 0
+    while _tril_size(n + 1, diag) <= length:
+        n += 1
+    if _tril_size(n, diag) != length:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape [{length}] cannot be broadcast to indexing result of shape "
+            f"[{_tril_size(n, diag)}]. No square matrix has {length} elements on and below its diagonal {diag}."
         )
     rows, columns = create.tril_indices(n, n, diag)
     filled = create.zeros(*vec.shape[:-1], n * n, dtype=vec.dtype).index_copy(-1, rows * n + columns, vec)

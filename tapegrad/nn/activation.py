@@ -47,8 +47,12 @@ class ReLU(InPlace):
         return F.relu(input, True) if self.inplace else elementwise.relu(input)
 
 
-class SiLU(InPlace, function=F.silu):
+class SiLU(InPlace):
     """input * sigmoid(input), of any shape."""
+
+    def forward(self, input: Any) -> Any:
+        """Any shape to the same shape."""
+        return F.silu(input, self.inplace)
 
 
 class Mish(InPlace, function=F.mish):

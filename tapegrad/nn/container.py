@@ -69,7 +69,7 @@ class Ordered(Module):
         self._renumber(modules)
         return self
 
-    def pop(self, key: Any) -> Any:
+    def pop(self, key: Any = -1) -> Any:
         """Remove a module, or several of a slice, and return it."""
         module = self[key]
         del self[key]

@@ -99,7 +99,7 @@ class _Conv(_ConvNd):
         )
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
-        padding = self.padding
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode), 0
         return self._op(input, weight, bias, self.stride, padding, self.dilation, self.groups)

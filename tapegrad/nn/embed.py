@@ -36,7 +36,7 @@ class _Table(Module):
             self.reset_parameters()
 
     @classmethod
-    def _of(cls, embeddings: Any, freeze: bool, **settings: Any) -> Any:
+    def _of(cls: Any, embeddings: Any, freeze: bool, **settings: Any) -> Any:
         """A layer with a table that is given."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")

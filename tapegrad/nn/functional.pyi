@@ -55,7 +55,7 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: builtins.b
 
     None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's places in the flat image."""
 
-def adaptive_max_pool1d_with_indices(*args: Any, **kwargs: Any) -> Any:
+def adaptive_max_pool1d_with_indices(input: Any, output_size: Any, return_indices: builtins.bool = False) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: builtins.bool = False) -> Any:
@@ -63,7 +63,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: builtins.b
 
     None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's places in the flat image."""
 
-def adaptive_max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
+def adaptive_max_pool2d_with_indices(input: Any, output_size: Any, return_indices: builtins.bool = False) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: builtins.bool = False) -> Any:
@@ -71,7 +71,7 @@ def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: builtins.b
 
     None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's places in the flat image."""
 
-def adaptive_max_pool3d_with_indices(*args: Any, **kwargs: Any) -> Any:
+def adaptive_max_pool3d_with_indices(input: Any, output_size: Any, return_indices: builtins.bool = False) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
 def affine_grid(theta: Any, size: Any, align_corners: builtins.bool | None = None) -> Tensor:
@@ -263,7 +263,7 @@ def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = None,
         return_indices: also give the maxima's places in the flat image.
         _random_samples: (N, C, 2) numbers in [0, 1) that choose the windows; drawn if None."""
 
-def fractional_max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
+def fractional_max_pool2d_with_indices(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
 def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> Any:
@@ -274,7 +274,7 @@ def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = None,
         return_indices: also give the maxima's places in the flat image.
         _random_samples: (N, C, 3) numbers in [0, 1) that choose the windows; drawn if None."""
 
-def fractional_max_pool3d_with_indices(*args: Any, **kwargs: Any) -> Any:
+def fractional_max_pool3d_with_indices(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
 def gaussian_nll_loss(input: Any, target: Any, var: Any, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: builtins.str = 'mean') -> Tensor:
@@ -439,10 +439,10 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: builtins.
     Raises:
         RuntimeError: if the numbers of dimensions differ."""
 
-def max_pool2d_with_indices(*args: Any, **kwargs: Any) -> Any:
+def max_pool2d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
-def max_pool3d_with_indices(*args: Any, **kwargs: Any) -> Any:
+def max_pool3d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
     """(maxima, their places in the flat image): the function with return_indices."""
 
 def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:

@@ -6,6 +6,7 @@ hook that is called in another way than the others of its table has its id in a 
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -347,7 +348,7 @@ def watch_last(module: Any, args: Any, result: Any) -> None:
         return
     for owner in owners:
         for hook in owner["_backward_hooks"].values():
-            grad_fn.register_hook(lambda grad_input, grad_output, hook=hook: hook(module, grad_input, grad_output))
+            grad_fn.register_hook(functools.partial(hook, module))
     text = missing(args, result, grad_fn)
     if text:
         warnings.warn(f"Using {text}", FutureWarning, stacklevel=4)

@@ -244,9 +244,9 @@ def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
     return initialise
 
 
-uniform, normal, constant = map(_deprecated, (uniform_, normal_, constant_))
-xavier_uniform, xavier_normal = map(_deprecated, (xavier_uniform_, xavier_normal_))
-kaiming_uniform, kaiming_normal = map(_deprecated, (kaiming_uniform_, kaiming_normal_))
-eye, dirac, orthogonal, sparse = map(_deprecated, (eye_, dirac_, orthogonal_, sparse_))
+uniform, normal, constant = _deprecated(uniform_), _deprecated(normal_), _deprecated(constant_)
+xavier_uniform, xavier_normal = _deprecated(xavier_uniform_), _deprecated(xavier_normal_)
+kaiming_uniform, kaiming_normal = _deprecated(kaiming_uniform_), _deprecated(kaiming_normal_)
+eye, dirac, orthogonal, sparse = _deprecated(eye_), _deprecated(dirac_), _deprecated(orthogonal_), _deprecated(sparse_)
 
 _calculate_fan_in_and_fan_out = fans

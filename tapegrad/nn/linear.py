@@ -17,7 +17,7 @@ def repeated(value: Any, count: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
-def affine(module: Any) -> Any:
+def affine(module: Any) -> tuple[Any, Any]:
     """A layer's weight and bias."""
     own = module._parameters
     try:

@@ -52,6 +52,9 @@ class WeightedLoss(Loss):
     ) -> None: ...
 
 
+_Loss, _WeightedLoss = Loss, WeightedLoss  # PyTorch's names, which programs subclass
+
+
 class OfTarget(Functional):
     """Base of losses of an input and a target."""
 

@@ -233,7 +233,7 @@ class Module:
             raise cannot_assign(value, "as buffer", name, "torch.nn.Buffer, torch.Tensor or None expected")
         persistent = name not in self.__dict__.get("_non_persistent_buffers_set", ())
         if isinstance(value, Buffer):
-            persistent = value.persistent  # type: ignore[attr-defined]
+            persistent = value.persistent
         self.register_buffer(name, value, *(() if persistent else (False,)))
 
     def __delattr__(self, name: str) -> None:
@@ -636,7 +636,7 @@ class Module:
                 FutureWarning,
                 stacklevel=2,
             )
-            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args) :])
+            destination, prefix, keep_vars = [*args, *[destination, prefix, keep_vars][len(args) :]]
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
@@ -831,43 +831,43 @@ def locate(error: Exception, module: Module, args: Any, kwargs: Any) -> None:
     """
     place = error.__dict__.get("_layer")
     if place is None:
-        place = error.__dict__["_layer"] = Place(error, module, describe(module, args, kwargs))
+        place = error.__dict__["_layer"] = Place(error)
+    if place.last is None or (module is not place.last and any([m is module for m in place.last.modules()])):
+        place.path, place.text = "", describe(module, args, kwargs)  # raised here, perhaps not for the first time
     else:
-        place.within(module)
-    place.write()
+        name = next((name for name, m in module.named_modules() if m is place.last and name), "")
+        place.path = ".".join(filter(None, (name, place.path)))
+    place.last = module
+    place.write(error)
 
 
 class Place:
     """Where in a network an error was raised.
 
     Attributes:
-        path: names from the outermost module down to the layer that failed, as far as known.
-        last: the module that these names begin below.
+        message: the error's text, if it is one of tapegrad's own.
+        last: the outermost module that it went through so far.
+        path: names that lead from there to the layer that failed.
+        text: what is told of that layer.
     """
 
-    def __init__(self, error: Exception, module: Module, text: str) -> None:
-        self.error, self.last, self.text, self.path = error, module, text, ""
+    def __init__(self, error: Exception) -> None:
         own = isinstance(error, RuntimeError | ValueError | IndexError | TypeError) and raised_here(error)
         plain = len(error.args) == 1 and isinstance(error.args[0], str)
         self.message: str | None = error.args[0] if own and plain else None
-        self.note = ""
+        self.last: Module | None = None
+        self.path = self.text = self.note = ""
 
-    def within(self, module: Module) -> None:
-        """The module that holds the last one failed too."""
-        name = next((name for name, m in module.named_modules() if m is self.last and name), "")
-        self.path = ".".join(filter(None, (name, self.path)))
-        self.last = module
-
-    def write(self) -> None:
+    def write(self, error: Exception) -> None:
         line = f"In layer {self.path}: {self.text}" if self.path else f"In layer {self.text}"
         if self.message is not None:
-            self.error.args = (f"{self.message}\n{line}",)
+            error.args = (f"{self.message}\n{line}",)
             return
-        notes = getattr(self.error, "__notes__", [])
+        notes = getattr(error, "__notes__", [])
         if self.note in notes:
             notes.remove(self.note)
         self.note = line
-        self.error.add_note(line)
+        error.add_note(line)
 
 
 def raised_here(error: Exception) -> bool:

@@ -2,7 +2,40 @@
 
 from __future__ import annotations
 
+from . import activation as activation
+from . import adaptive as adaptive
 from . import container as container
+from . import conv as conv
+from . import distance as distance
+from . import dropout as dropout
+from . import embed as sparse
 from . import lazy as lazy
+from . import linear as linear
+from . import loss as loss
 from . import module as module
-from .module import Module as Module
+from . import norm as batchnorm
+from . import norm as instancenorm
+from . import norm as normalization
+from . import pad as padding
+from . import pool as pooling
+from .module import Module
+
+__all__ = [
+    "Module",
+    "activation",
+    "adaptive",
+    "batchnorm",
+    "container",
+    "conv",
+    "distance",
+    "dropout",
+    "instancenorm",
+    "lazy",
+    "linear",
+    "loss",
+    "module",
+    "normalization",
+    "padding",
+    "pooling",
+    "sparse",
+]  # fmt: skip

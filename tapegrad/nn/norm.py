@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.modes import no_grad
 from ..ops import create
+from ..ops.normalize import move
 from ..ops.warning import warn
 from ..tensor import Parameter
 from . import functional as F
@@ -99,8 +99,7 @@ class _BatchNorm(_NormBase):
         use_batch = training or (mean is None and var is None)
         result = F.batch_norm(input, mean, var, *affine(self), use_batch, momentum, self.eps)
         if seen is not None:
-            with no_grad():
-                seen.add_(1)
+            move(seen, 1, 1, 1)
         return result
 
 

@@ -76,12 +76,16 @@ class Uninitialized:
         """Whether it will require grad."""
         return self._wanted
 
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._wanted = value
+
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Whether it will require grad; returns itself."""
         self._wanted = requires_grad
         return self
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give it a shape: from now on it is an ordinary parameter or buffer, of arbitrary values."""
         wanted = self._wanted
         value = raw(create.empty(shape, device=device, dtype=self.dtype if dtype is None else dtype))
@@ -109,7 +113,7 @@ def unshaped(cls: Any, requires_grad: bool, device: Any, dtype: Any) -> Any:
     return t
 
 
-class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
+class UninitializedParameter(Uninitialized, Parameter):
     """A parameter whose shape is not known yet.
 
     Args:
@@ -124,7 +128,7 @@ class UninitializedParameter(Uninitialized, Parameter):  # type: ignore[misc]
         return unshaped(cls, requires_grad, device, dtype)
 
 
-class UninitializedBuffer(Uninitialized, Tensor):  # type: ignore[misc]
+class UninitializedBuffer(Uninitialized, Tensor):
     """A buffer whose shape is not known yet; arguments as of UninitializedParameter, and whether it is saved."""
 
     cls_to_become = Tensor

@@ -143,8 +143,8 @@ class AvgPool1d(_AvgPoolNd):
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:  # fmt: skip
-        sizes = (repeated(v, 1) for v in (kernel_size, kernel_size if stride is None else stride, padding))
-        super().__init__(*sizes, ceil_mode, count_include_pad)
+        step = kernel_size if stride is None else stride
+        super().__init__(repeated(kernel_size, 1), repeated(step, 1), repeated(padding, 1), ceil_mode, count_include_pad)
 
     def forward(self, input: Any) -> Any:
         """(N, C, L) or (C, L) to the same with fewer elements."""

@@ -55,7 +55,7 @@ class RNNBase(Module):
         for layer in range(num_layers):
             width = state * self._directions if layer else input_size
             for direction in range(self._directions):
-                sizes = {"weight_ih": (gates, width), "weight_hh": (gates, state)}
+                sizes: dict[str, tuple[int, ...]] = {"weight_ih": (gates, width), "weight_hh": (gates, state)}
                 sizes |= {"bias_ih": (gates,), "bias_hh": (gates,)} if bias else {}
                 sizes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
                 names = {f"{name}_l{layer}{'_reverse' * direction}": size for name, size in sizes.items()}

@@ -191,6 +191,8 @@ def _not_data(data: Any, array: Any) -> Exception:
         return TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if isinstance(data, list | tuple) and array.dtype.kind in "US":
         return TypeError("new(): invalid data type 'str'")
+    if array.dtype == object and isinstance(array.flat[0], int):
+        return ValueError("Overflow when unpacking long long: the integers do not fit into int64")
     if data is None or array.dtype == object:
         return RuntimeError(f"Could not infer dtype of {type(data).__name__}")
     return TypeError(f"can't convert data of type {type(data).__name__} to a tensor")
@@ -472,6 +474,15 @@ class Generator(random.Generator):
         """The state as a uint8 tensor, byte for byte that of torch.Generator."""
         return wrap(super().get_state())
 
+    @property
+    def device(self) -> dtypes.device:
+        """device(type='cpu')."""
+        return dtypes.device("cpu")
+
+    def clone_state(self) -> Any:
+        """Another generator in the same state."""
+        return type(self)().set_state(self.get_state())
+
     def set_state(self, new_state: Any) -> Any:
         """Continue from a state of get_state(); returns the generator."""
         super().set_state(new_state._d if isinstance(new_state, Box) else new_state)
@@ -599,27 +610,34 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     return finish(drawn(make, (n,), generator), requires_grad, device)
 
 
-def _drawn_like(input: Any, method: str, dtype: Any, device: Any, requires_grad: bool) -> Any:
-    made = getattr(empty_like(input, dtype=dtype, device=device), method)()
+def _drawn_like(input: Any, method: str, generator: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
+    made = getattr(empty_like(input, dtype=dtype, device=device), method)(generator=generator)
     return made.requires_grad_() if requires_grad else made
 
 
 @factory
-def rand_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def rand_like(
+    input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Uniform on [0, 1) of input's shape, dtype and memory layout."""
-    return _drawn_like(input, "uniform_", dtype, device, requires_grad)
+    return _drawn_like(input, "uniform_", generator, dtype, device, requires_grad)
 
 
 @factory
-def randn_like(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def randn_like(
+    input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Standard normal of input's shape, dtype and memory layout."""
-    return _drawn_like(input, "normal_", dtype, device, requires_grad)
+    return _drawn_like(input, "normal_", generator, dtype, device, requires_grad)
 
 
 @factory
-def randint_like(input: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def randint_like(
+    input: Any, *args: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Integers of input's shape and dtype."""
-    return randint(*args, size=shape_of(input), dtype=dtype or dtypes.of(input._d.dtype), device=device)
+    dtype = dtype or dtypes.of(input._d.dtype)
+    return randint(*args, size=shape_of(input), generator=generator, dtype=dtype, device=device)
 
 
 @factory
@@ -696,16 +714,24 @@ def set_rng_state(new_state: Any) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: Any = None) -> Iterator[None]:
     """Restore the state of the default generator on leaving the block.
 
     Args:
-        devices: ignored; there are no devices but the CPU.
+        devices: numbers of other devices whose states to restore; there are none here, so that one raises.
         enabled: False makes the block have no effect.
+        device_type: kind of those devices; has no effect without them.
+
+    Raises:
+        RuntimeError: for devices, since there are none but the CPU.
     """
+    if not enabled:
+        yield
+        return
+    for _ in devices or ():
+        check_device(device_type or "cuda")
     state = get_rng_state()
     try:
         yield
     finally:
-        if enabled:
-            set_rng_state(state)
+        set_rng_state(state)

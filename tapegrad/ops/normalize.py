@@ -14,11 +14,13 @@ import numpy as np
 from .. import errors
 from ..arrays import dtypes
 from ..arrays.numpy import unbroadcast
+from ..core import alias
 from ..core.kinds import HALF
-from ..core.level import bottom
+from ..core.level import LEVEL, bottom
 from ..core.modes import no_grad
 from ..core.op import TABLE, Op
-from ..core.record import wrap
+from ..core.record import Box, wrap
+from ..core.state import TRANSFORMING
 from . import batching, create, elementwise, reduce, shape
 from .define import define
 from .lookup import is_batched
@@ -413,13 +415,15 @@ define(
 
 # --------------------------------------------------------------------------------------------------- public functions
 
+_reshape = TABLE["reshape"].call  # no view: nothing is written into what it gives
+
 
 def _affine(a: Any, sizes: tuple[int, ...], absent: float) -> Any:
     """A weight or bias in the shape that broadcasts; a number for None."""
     if a is None:
         return absent
     a = tensor(a)
-    return a if shape_of(a) == sizes else shape.reshape(a, sizes)
+    return a if shape_of(a) == sizes else _reshape(a, sizes)
 
 
 def _standardized_by(x: Any, weight: Any, bias: Any, dims: Dims, sizes: tuple[int, ...], eps: float) -> tuple[Any, ...]:
@@ -457,6 +461,20 @@ def _check_dtypes(x: Any, *parameters: Any) -> None:
 
 
 @no_grad()
+def move(t: Any, factor: float, amount: Any, share: float) -> None:
+    """t * factor + amount * share, written into t, a buffer of a layer: straight into its array where no transform looks."""
+    t = tensor(t)
+    array, more = t._d, amount._d if isinstance(amount, Box) else amount
+    if LEVEL.get() is None and TRANSFORMING.get() is None and (more is amount or more.dtype is array.dtype):
+        array = alias.target(t)
+        if array is None:
+            array = t._d = t._d.copy(order="K")
+        array *= factor
+        array += more * share
+    else:
+        t.mul_(factor).add_(amount, alpha=share)
+
+
 def _update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:
     """Move the running statistics towards the batch's, the variance unbiased, in place."""
     moves = []
@@ -468,10 +486,10 @@ def _update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, co
                 "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
                 "place, were not batched.\nUse a layer with track_running_stats=False, or in evaluation mode."
             )
-        values = batch if is_batched(batch) else wrap(bottom(batch))  # without derivatives of running transforms
-        moves.append((running, shape.reshape(values, (-1,)), share))
+        plain = batch if is_batched(batch) else wrap(bottom(batch))  # without derivatives of running transforms
+        moves.append((running, _reshape(plain, (batch._d.size,)), share))
     for running, batch, share in moves:
-        running.mul_(1 - momentum).add_(batch, alpha=share)
+        move(running, 1 - momentum, batch, share)
 
 
 def _batch(
@@ -498,7 +516,7 @@ def _batch(
         y, mean, var = _standardized_by(x, weight, bias, _channel_dims(sizes), row, eps)
         count = math.prod(sizes) // max(channels, 1)
         _update_running(running_mean, running_var, mean, var, count, 0.0 if momentum is None else momentum)
-        return y, shape.reshape(mean, (-1,)), shape.reshape(var, (-1,))
+        return y, mean, var
     half = x._d.dtype if x._d.dtype in HALF else None
     if half is not None:
         x, running_mean, running_var, weight, bias = (
@@ -507,8 +525,8 @@ def _batch(
     scale = elementwise.rsqrt(tensor(running_var) + eps)
     if weight is not None:
         scale = scale * weight
-    y = (x - shape.reshape(tensor(running_mean), row)) * shape.reshape(scale, row)
-    y = y if bias is None else y + shape.reshape(tensor(bias), row)
+    y = (x - _reshape(tensor(running_mean), row)) * _reshape(scale, row)
+    y = y if bias is None else y + _reshape(tensor(bias), row)
     return (y if half is None else TABLE["cast"].call(y, half)), None, None
 
 
@@ -554,7 +572,8 @@ def native_batch_norm(
     y, mean, var = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if mean is None:
         return y, create.empty(0, dtype=x.dtype), create.empty(0, dtype=x.dtype)
-    return y, mean.detach(), elementwise.rsqrt(var.detach() + eps)
+    mean, var = (shape.reshape(a, (-1,)).detach() for a in (mean, var))
+    return y, mean, elementwise.rsqrt(var + eps)
 
 
 def _native_batch_norm_legit(input: Any, weight: Any, bias: Any, *rest: Any) -> tuple[Any, Any, Any]:
@@ -639,8 +658,8 @@ def _group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> tuple[Any
                 f"{list(shape_of(tensor(value)))} and input of shape {list(sizes)}"
             )
     split = (sizes[0], groups, sizes[1] // groups, math.prod(sizes[2:]))
-    y, mean, var = _standardized_by(shape.reshape(x, split), weight, bias, (2, 3), (groups, split[2], 1), eps)
-    return shape.reshape(y, sizes), mean, var
+    y, mean, var = _standardized_by(_reshape(x, split), weight, bias, (2, 3), (groups, split[2], 1), eps)
+    return _reshape(y, sizes), mean, var
 
 
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:

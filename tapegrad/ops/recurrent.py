@@ -189,9 +189,10 @@ def _d_lstm(
     i, f, g, o = (_gate(xp, gates, k, width) for k in range(4))
     t = xp.tanh(cs)
     to_c = o * (1.0 - t * t)
-    slopes = xp.cat([i * (1.0 - i), f * (1.0 - f), 1.0 - g * g, o * (1.0 - o)], 1)
-    factors = slopes * xp.cat([g, _before(xp, cs, c0, sizes, reverse), i, t], 1)
-    own = None if g_gates is None else g_gates * slopes
+    slopes = [i * (1.0 - i), f * (1.0 - f), 1.0 - g * g, o * (1.0 - o)]
+    partners = (g, _before(xp, cs, c0, sizes, reverse), i, t)
+    factors = xp.cat([a * b for a, b in zip(slopes, partners, strict=True)], 1)
+    own = None if g_gates is None else g_gates * xp.cat(slopes, 1)
     g_out = _zeros(xp, out) if g_out is None else g_out
     to_h: list[Any] = []
     to_gates: list[Any] = []

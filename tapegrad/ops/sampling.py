@@ -165,7 +165,8 @@ def _simplex_path_samples() -> Iterator[Sample]:
 # A point of the simplex as a function of the shapes. With three parts or more, steps along two shapes do not commute: a
 # Hessian depends on the order of its derivatives, each of them right on the average over samples.
 _simplex_path = define(
-    "simplex_path", "general", _path(lambda x, a, d: _simplex_jvp(RAW_XP, [d], x, a, None, None)), (_simplex_vjp, None, None), arity=3, display="Dirichlet",
+    "simplex_path", "general", _path(lambda x, a, d: _simplex_jvp(RAW_XP, [d], x, a, None, None)),
+    (_simplex_vjp, None, None), arity=3, display="Dirichlet",
     jvp=_simplex_jvp, batch=batching.pointwise, samples=_simplex_path_samples,
 )  # fmt: skip
 

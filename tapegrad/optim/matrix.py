@@ -79,7 +79,7 @@ class Adafactor(Optimizer):
         weight = step ** h["beta2_decay"]
         root = step**-0.5
         rho = elementwise.minimum(lr, root) if isinstance(lr, Tensor) or isinstance(root, Tensor) else min(lr, root)
-        alpha = (p.detach() if not p.requires_grad else p).norm() / p.numel() ** 0.5
+        alpha = p.norm() / p.numel() ** 0.5
         alpha = elementwise.maximum(alpha, h["eps"][1]) * rho
         p = p * (1 - lr * h["weight_decay"])
         if g.ndim > 1:

@@ -464,11 +464,11 @@ class Optimizer:
                     values["step"] = wrap(np.full((), values["step"], _get_scalar_dtype().numpy))
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        text = f"{type(self).__name__} ("
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join(lines) + "\n)"
+            lines = [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+            text += f"\nParameter Group {i}\n" + "".join(lines)
+        return text + ")"
 
     # ---------------------------------------------------------------------------------------------------------- hooks
 

@@ -6,11 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import checkpoint as checkpoint
+from . import hooks as hooks
 
 if TYPE_CHECKING:
     from . import data as data
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "hooks"]
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,12 @@ from .parametrize import register_parametrization
 from .spectral_norm import flattened, rows_of, unit_vectors
 from .weight_norm import product
 
+__all__ = [
+    "orthogonal",
+    "spectral_norm",
+    "weight_norm",
+]
+
 M = TypeVar("M", bound=Module)
 MAPS = ("matrix_exp", "cayley", "householder")
 
@@ -70,7 +76,7 @@ class _Orthogonal(Module):
         if self.orthogonal_map == "householder":
             a = x.tril(-1)
             tau = 2.0 / (1.0 + (a * a).sum(dim=-2))
-            q = linalg.householder_product(a, tau) * _diagonal(x).int().unsqueeze(-2)
+            q = linalg.householder_product(a, tau) * _diagonal(x).sign().unsqueeze(-2)
         else:
             q = self._exponential(F.pad(x.tril(), (0, n - k)))[..., :k]
         if "base" in self._buffers:

@@ -12,6 +12,16 @@ from ...tensor import Parameter, Tensor
 from ..container import ModuleDict, ModuleList
 from ..module import Module
 
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "transfer_parametrizations_and_params",
+    "type_before_parametrizations",
+]
+
 M = TypeVar("M", bound=Module)
 CACHE: ContextVar[dict[Any, Any] | None] = ContextVar("cache", default=None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,7 +122,7 @@ def invert_permutation(permutation: Any) -> Any:
     return None if permutation is None else sort.argsort(permutation)
 
 
-def _places(sizes: Sequence[int], steps: int, columns: Any, batch_first: bool) -> Any:
+def _places(sizes: Any, steps: int, columns: Any, batch_first: bool) -> Any:
     """Where packed rows lie among those of a padded batch, flattened; `columns`: of each sequence its place in the batch."""
     step = np.repeat(np.arange(len(sizes)), sizes)
     column = np.concatenate([columns[:n] for n in sizes])

@@ -10,6 +10,12 @@ from .. import functional as F
 from ..module import Module
 from .weight_norm import hook_of, take_out
 
+__all__ = [
+    "SpectralNorm",
+    "remove_spectral_norm",
+    "spectral_norm",
+]
+
 M = TypeVar("M", bound=Module)
 
 

@@ -9,6 +9,12 @@ from ...ops.native import norm_except_dim
 from ...tensor import Parameter
 from ..module import Module
 
+__all__ = [
+    "WeightNorm",
+    "remove_weight_norm",
+    "weight_norm",
+]
+
 M = TypeVar("M", bound=Module)
 
 

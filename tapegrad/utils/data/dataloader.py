@@ -80,9 +80,7 @@ class DataLoader(Generic[T_co]):
         pin_memory_device: str = "", in_order: bool = True,
     ) -> None:  # fmt: skip
         if num_workers < 0:
-            raise ValueError(
-                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
-            )
+            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and prefetch_factor is not None:
@@ -121,9 +119,7 @@ class DataLoader(Generic[T_co]):
                 )
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
             if streams:
                 sampler = _InfiniteConstantSampler()
@@ -244,9 +240,7 @@ class _BaseDataLoaderIter:
                 UserWarning,
                 stacklevel=3,
             )
-        self._fetcher = (
-            _MapDatasetFetcher if loader._dataset_kind == _DatasetKind.Map else _IterableDatasetFetcher
-        )
+        self._fetcher = _MapDatasetFetcher if loader._dataset_kind == _DatasetKind.Map else _IterableDatasetFetcher
         self._base_seed = random_seed(loader.generator)
         self._begin()
 

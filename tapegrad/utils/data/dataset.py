@@ -161,7 +161,7 @@ class ChainDataset(IterableDataset[Any]):
             yield from d
 
     def __len__(self) -> int:
-        return sum(map(len, self._streams()))  # type: ignore[arg-type]
+        return sum(map(len, self._streams()))
 
 
 class Subset(Dataset[T_co]):

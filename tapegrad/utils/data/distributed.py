@@ -20,7 +20,7 @@ class DistributedSampler(Sampler[int]):
             process groups here.
         shuffle: permute by the seed plus the epoch (see set_epoch); else in order.
         seed: the same in all processes.
-        drop_last: leave the samples beyond a multiple of num_replicas out; else samples are repeated up to the next multiple.
+        drop_last: leave the samples beyond a multiple of num_replicas out; else samples are repeated up to the next.
     """
 
     def __init__(

@@ -102,9 +102,7 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """Indices drawn with probabilities proportional to the weights."""
 
-    def __init__(
-        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
-    ) -> None:
+    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None) -> None:
         _positive("num_samples", num_samples)
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")

@@ -9,15 +9,22 @@ from typing import Any
 import numpy as np
 
 from ....arrays.dtypes import float64
+from ....core import alias
+from ....core.record import wrap
 from ....ops.create import as_tensor, tensor
 from ....ops.shape import stack
-from ....tensor import Tensor
+from ....tensor import Tensor, raw
 
 ERROR = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 
 def numeric(array: Any) -> bool:
     return array.dtype.kind not in "SaUO"
+
+
+def plain(t: Any) -> bool:
+    """Whether a tensor is nothing but its array: untracked, outside transforms, and of no class of its own."""
+    return type(t) is Tensor and (t._st is None or not alias.lifted(t)) and not t.requires_grad
 
 
 def _is_namedtuple(value: Any) -> bool:
@@ -31,7 +38,7 @@ def _like_mapping(value: Any, items: dict[Any, Any]) -> Any:
             clone = copy.copy(value)
             clone.update(items)
             return clone
-        return type(value)(items)  # type: ignore[call-arg]
+        return type(value)(items)
     except TypeError:
         return items
 
@@ -44,7 +51,7 @@ def _like_sequence(value: Any, items: list[Any]) -> Any:
             for i, item in enumerate(items):
                 clone[i] = item
             return clone
-        return type(value)(items)  # type: ignore[call-arg]
+        return type(value)(items)
     except TypeError:
         return items
 
@@ -99,7 +106,14 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     """Tensors of equal shape, stacked."""
-    return stack(batch, 0)
+    arrays = [raw(t) for t in batch if plain(t)]
+    first: Any = arrays[0] if arrays else None
+    if len(arrays) < len(batch) or any([a.shape != first.shape or a.dtype != first.dtype for a in arrays]):
+        return stack(batch, 0)
+    joined = np.empty((len(arrays), *first.shape), first.dtype)
+    for i, a in enumerate(arrays):
+        joined[i] = a
+    return wrap(joined)
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:

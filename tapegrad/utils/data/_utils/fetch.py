@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ....core import alias
 from ....core.record import wrap
 from ....tensor import Tensor, raw
 from ..dataset import Subset, TensorDataset, items_of
@@ -21,7 +20,7 @@ def gathered(dataset: Any, indices: Any) -> list[Any] | None:
         indices, dataset = [dataset.indices[i] for i in indices], dataset.dataset
     if type(dataset) is not TensorDataset or collate.default_collate_fn_map.get(Tensor) is not collate.collate_tensor_fn:
         return None
-    if any(type(t) is not Tensor or alias.lifted(t) or t.requires_grad for t in dataset.tensors):
+    if not all(map(collate.plain, dataset.tensors)):
         return None
     if any(k is not int and not issubclass(k, np.integer) for k in set(map(type, indices))):
         return None

@@ -1,0 +1,69 @@
+"""The Dirichlet distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..ops.elementwise import where
+from ..ops.embed import one_hot
+from ..ops.sampling import _sample_dirichlet
+from ..ops.special import xlogy
+from . import constraints
+from .exp_family import ExponentialFamily
+
+__all__ = ["Dirichlet"]
+
+
+class Dirichlet(ExponentialFamily):
+    """Dirichlet distribution on the simplex of K parts.
+
+    Args:
+        concentration: (.., K), one shape a part.
+    """
+
+    arg_constraints: ClassVar[Any] = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration: Any, validate_args: bool | None = None) -> None:
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.concentration / self.concentration.sum(-1, keepdim=True)
+
+    @property
+    def mode(self) -> Any:
+        above = (self.concentration - 1).clamp(min=0)
+        mode = above / above.sum(-1, keepdim=True)
+        corner = (self.concentration < 1).all(-1, keepdim=True)
+        return where(corner, one_hot(mode.argmax(-1), mode.shape[-1]).to(mode.dtype), mode)
+
+    @property
+    def variance(self) -> Any:
+        total = self.concentration.sum(-1, keepdim=True)
+        return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        return _sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        return xlogy(self.concentration - 1, value).sum(-1) - self._log_normalizer(self.concentration)
+
+    def entropy(self) -> Any:
+        a = self.concentration
+        total = a.sum(-1)
+        spread = (total - a.shape[-1]) * total.digamma() - ((a - 1) * a.digamma()).sum(-1)
+        return self._log_normalizer(a) + spread
+
+    @property
+    def _natural_params(self) -> Any:
+        return (self.concentration,)
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return x.lgamma().sum(-1) - x.sum(-1).lgamma()

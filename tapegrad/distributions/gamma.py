@@ -1,0 +1,75 @@
+"""The gamma distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from .. import special
+from ..ops.create import as_tensor
+from ..ops.sampling import _standard_gamma
+from ..ops.special import xlogy
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import tiny_of
+
+__all__ = ["Gamma"]
+
+
+class Gamma(ExponentialFamily):
+    """Gamma distribution.
+
+    Args:
+        concentration: shape.
+        rate: rate, one over the scale.
+    """
+
+    concentration: Any
+    rate: Any
+    arg_constraints: ClassVar[Any] = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        self._take(validate_args, concentration=concentration, rate=rate)
+
+    @property
+    def mean(self) -> Any:
+        return self.concentration / self.rate
+
+    @property
+    def mode(self) -> Any:
+        return ((self.concentration - 1) / self.rate).clamp(min=0)
+
+    @property
+    def variance(self) -> Any:
+        return self.concentration / self.rate.pow(2)
+
+    def rsample(self, sample_shape: Any = ()) -> Any:
+        shape = self._extended_shape(sample_shape)
+        value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        return value + (tiny_of(value) - value.detach()).clamp(min=0)  # what underflows keeps its gradient
+
+    def log_prob(self, value: Any) -> Any:
+        value = as_tensor(value, dtype=self.rate.dtype)
+        if self._validate_args:
+            self._validate_sample(value)
+        a, rate = self.concentration, self.rate
+        return xlogy(a, rate) + xlogy(a - 1, value) - rate * value - a.lgamma()
+
+    def entropy(self) -> Any:
+        a = self.concentration
+        return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
+
+    def cdf(self, value: Any) -> Any:
+        """Probability of at most `value`. Needs SciPy."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return special.gammainc(self.concentration, self.rate * value)
+
+    @property
+    def _natural_params(self) -> Any:
+        return self.concentration - 1, -self.rate
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        return (x + 1).lgamma() - (x + 1) * (-y).log()

@@ -1,0 +1,58 @@
+"""The inverse gamma distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from ..ops.elementwise import where
+from . import constraints
+from .gamma import Gamma
+from .transformed_distribution import TransformedDistribution
+from .transforms import PowerTransform
+
+__all__ = ["InverseGamma"]
+
+
+class InverseGamma(TransformedDistribution):
+    """Distribution of 1 / x for x of Gamma(concentration, rate).
+
+    Args:
+        concentration: shape.
+        rate: rate of x, the scale of 1 / x.
+    """
+
+    arg_constraints: ClassVar[Any] = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        base = Gamma(concentration, rate, validate_args)
+        super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args)
+
+    @property
+    def concentration(self) -> Any:
+        """Shape."""
+        return self.base_dist.concentration
+
+    @property
+    def rate(self) -> Any:
+        """Scale."""
+        return self.base_dist.rate
+
+    @property
+    def mean(self) -> Any:
+        return where(self.concentration > 1, self.rate / (self.concentration - 1), math.inf)
+
+    @property
+    def mode(self) -> Any:
+        return self.rate / (self.concentration + 1)
+
+    @property
+    def variance(self) -> Any:
+        a = self.concentration
+        return where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), math.inf)
+
+    def entropy(self) -> Any:
+        a = self.concentration
+        return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()

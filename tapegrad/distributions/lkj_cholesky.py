@@ -1,0 +1,62 @@
+"""The distribution of correlation matrices of Lewandowski, Kurowicka and Joe, by their Cholesky factors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from ..core.modes import no_grad
+from ..ops.create import arange
+from ..ops.elementwise import where
+from ..ops.shape import diag_embed
+from ..ops.special import mvlgamma
+from . import constraints
+from .beta import Beta
+from .distribution import Distribution
+from .utils import _standard_normal, broadcast_all, tiny_of
+
+__all__ = ["LKJCholesky"]
+
+
+class LKJCholesky(Distribution):
+    """Distribution of Cholesky factors L of correlation matrices, L L^T having a density of det ** (concentration - 1).
+
+    D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion
+    method", Journal of Multivariate Analysis 100, 2009.
+
+    Args:
+        dim: size of the matrices, at least 2.
+        concentration: above 0; at 1 all correlation matrices are equally likely.
+    """
+
+    concentration: Any
+    arg_constraints: ClassVar[Any] = {"concentration": constraints.positive}
+    support = constraints.corr_cholesky
+
+    def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
+        if dim < 2:
+            raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
+        self.dim = dim
+        (eta,) = broadcast_all(concentration)
+        before = (arange(dim, dtype=eta.dtype) - 1).clamp(min=0)
+        # the squared length of a row left of its diagonal element
+        self._beta = Beta(before + 0.5, (eta + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * before)
+        self._take(validate_args, (dim, dim), concentration=eta)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        """Random factors, row by row: a direction and a length (the onion method)."""
+        with no_grad():
+            squared = self._beta.sample(sample_shape).unsqueeze(-1)
+            noise = _standard_normal(self._extended_shape(sample_shape), squared.dtype).tril(-1)
+            length = noise.norm(dim=-1, keepdim=True)
+            left = squared.sqrt() * (noise / where(length == 0, 1.0, length))
+            return left + diag_embed((1 - left.pow(2).sum(-1)).clamp(min=tiny_of(left)).sqrt())
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.dim - 1
+        powers = 2 * (self.concentration - 1).unsqueeze(-1) + arange(n - 1, -1, -1, dtype=self.concentration.dtype)
+        density = (powers * value.diagonal(dim1=-1, dim2=-2)[..., 1:].log()).sum(-1)
+        alpha = self.concentration + 0.5 * n
+        return density - (0.5 * n * math.log(math.pi) + mvlgamma(alpha - 0.5, n) - alpha.lgamma() * n)

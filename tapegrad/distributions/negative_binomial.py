@@ -1,0 +1,60 @@
+"""The negative binomial distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..core.modes import no_grad
+from ..ops.activation import logsigmoid
+from ..ops.create import poisson
+from . import constraints
+from .binomial import Trials
+from .gamma import Gamma
+from .utils import lazy_property
+
+__all__ = ["NegativeBinomial"]
+
+
+class NegativeBinomial(Trials):
+    """Number of successes in independent trials before the failure of a given number.
+
+    Args:
+        total_count: number of failures, any number from 0 on.
+        probs: probability of success, below 1.
+        logits: log odds of success, instead.
+    """
+
+    arg_constraints: ClassVar[Any] = {
+        "total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }  # fmt: skip
+    support = constraints.nonnegative_integer
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Any:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self) -> Any:
+        return self.mean / (-self.logits).sigmoid()
+
+    @lazy_property
+    def _gamma(self) -> Any:
+        """Distribution of the rate, given which the number is a Poisson one; total_count may be 0."""
+        return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            return poisson(self._gamma.sample(sample_shape))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        n = self.total_count
+        ways = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
+        certain = n + value == 0.0  # lgamma(0) is infinite
+        return n * logsigmoid(-self.logits) + value * logsigmoid(self.logits) + ways.masked_fill(certain, 0.0)

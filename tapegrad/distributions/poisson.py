@@ -1,0 +1,57 @@
+"""The Poisson distribution."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..core.modes import no_grad
+from ..ops.create import poisson
+from . import constraints
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
+
+__all__ = ["Poisson"]
+
+
+class Poisson(ExponentialFamily):
+    """Poisson distribution.
+
+    Args:
+        rate: expected number.
+    """
+
+    rate: Any
+    arg_constraints: ClassVar[Any] = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        self._take(validate_args, rate=rate)
+
+    @property
+    def mean(self) -> Any:
+        return self.rate
+
+    @property
+    def mode(self) -> Any:
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Any:
+        return self.rate
+
+    def sample(self, sample_shape: Any = ()) -> Any:
+        with no_grad():
+            return poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Any) -> Any:
+        if self._validate_args:
+            self._validate_sample(value)
+        rate, value = broadcast_all(self.rate, value)
+        return value.xlogy(rate) - rate - (value + 1).lgamma()
+
+    @property
+    def _natural_params(self) -> Any:
+        return (self.rate.log(),)
+
+    def _log_normalizer(self, x: Any) -> Any:
+        return x.exp()
