@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import kernels as registry
+from . import optimizers as updates
 from . import training as programs
 from . import transforms as functional
 from . import workloads
@@ -165,6 +166,18 @@ def training(rounds: int = 5) -> None:
         print(f"{name:44s} torch {torch:8.2f} ms   tapegrad {ours:8.2f} ms   ratio {ours / torch:.3f} (bar {bar}){over}")
 
 
+def optimizers(rounds: int = 5) -> None:
+    """A step of an optimizer, in processes in turn."""
+    times: dict[str, list[dict[str, float]]] = {"torch": [], "tapegrad": []}
+    for _ in range(rounds):
+        for library in random.sample(("torch", "tapegrad"), 2):
+            times[library].append(child(library, "optimizers"))
+    for name, (bar, *_) in updates.STEPS.items():
+        torch, ours = (statistics.median(found[name] for found in times[k]) * 1e6 for k in ("torch", "tapegrad"))
+        over = "" if ours / torch <= bar else "  above the bar"
+        print(f"{name:34s} torch {torch:8.0f} us   tapegrad {ours:8.0f} us   ratio {ours / torch:.3f} (bar {bar}){over}")
+
+
 def transform_memory() -> None:
     """Peak memory of a PINN step: all of tapegrad's arrays against what PyTorch's graph saved."""
     ours, theirs = (child(library, "transform_memory") for library in ("tapegrad", "torch"))
@@ -174,7 +187,20 @@ def transform_memory() -> None:
 
 ALL = {
     f.__name__: f
-    for f in (tiny, mlp, eikonal, memory, scaling, startup, kernels, kernel_memory, transforms, transform_memory, training)
+    for f in (
+        tiny,
+        mlp,
+        eikonal,
+        memory,
+        scaling,
+        startup,
+        kernels,
+        kernel_memory,
+        transforms,
+        transform_memory,
+        training,
+        optimizers,
+    )
 }
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from . import kernels as registry
+from . import optimizers as updates
 from . import training as programs
 from . import transforms as functional
 from . import workloads
@@ -158,6 +159,10 @@ def recur(L: Any, steps: int) -> float:
         h[t + 1] = (h[t] @ W).tanh()
     h[steps].sum().backward()
     return time.perf_counter() - start
+
+
+def optimizers(L: Any) -> dict[str, float]:
+    return updates.measured(L)
 
 
 def transforms(L: Any) -> dict[str, float]:

@@ -57,7 +57,9 @@ ACTIVATIONS = {
 def loss(name, *inputs, make=None, **options):
     orders = 1 if "Margin" in name and "Multi" in name and "Soft" not in name else 2  # no second derivative in PyTorch
     doubles = any(i in (signs, counts, weights) or getattr(i, "doubles", False) for i in inputs)
-    return Case(make or (lambda m: getattr(m.nn, name)(**options)), inputs or (MATRIX, MATRIX), orders=orders, single=not doubles)
+    return Case(
+        make or (lambda m: getattr(m.nn, name)(**options)), inputs or (MATRIX, MATRIX), orders=orders, single=not doubles
+    )
 
 
 def signs(m):
@@ -66,6 +68,7 @@ def signs(m):
 
 def share(*shape):
     """Numbers in (0, 1) without gradients, of any float dtype."""
+
     def numbers(m):
         return (m.arange(1, 1 + torch.Size(shape).numel(), dtype=m.float64) / 20).reshape(shape)
 
@@ -123,7 +126,9 @@ LOSSES = {
     "kl batch": loss("KLDivLoss", MATRIX, share(4, 3), reduction="batchmean"),
     "kl logs": loss("KLDivLoss", *PAIR, reduction="batchmean", log_target=True),
     "bce": Case(lambda m: m.nn.BCELoss(), (MATRIX, share(4, 3)), probabilities, single=False),
-    "bce weight": Case(lambda m: m.nn.BCELoss(weights(m), reduction="sum"), (MATRIX, share(4, 3)), probabilities, single=False),
+    "bce weight": Case(
+        lambda m: m.nn.BCELoss(weights(m), reduction="sum"), (MATRIX, share(4, 3)), probabilities, single=False
+    ),
     **reductions("BCEWithLogitsLoss", MATRIX, share(4, 3)), "logits": weighted("BCEWithLogitsLoss", share(4, 3)),
     "logits pos": loss(
         "", MATRIX, share(4, 3), make=lambda m: m.nn.BCEWithLogitsLoss(pos_weight=weights(m), weight=weights(m) / 2)
@@ -172,7 +177,8 @@ OTHERS = {
     "PairwiseDistance": Case(lambda m: m.nn.PairwiseDistance(), PAIR),
     "PairwiseDistance 3": Case(lambda m: m.nn.PairwiseDistance(p=3.0, keepdim=True), PAIR),
     "adaptive": Case(
-        lambda m: m.nn.AdaptiveLogSoftmaxWithLoss(16, 12, [3, 7], div_value=2.0, head_bias=True), ((6, 16), ("long", 12, (6,)))
+        lambda m: m.nn.AdaptiveLogSoftmaxWithLoss(16, 12, [3, 7], div_value=2.0, head_bias=True),
+        ((6, 16), ("long", 12, (6,))),
     ),
     "adaptive shortlist": Case(lambda m: m.nn.AdaptiveLogSoftmaxWithLoss(16, 12, [3, 7]), ((6, 16), ("long", 3, (6,)))),
     "adaptive single": Case(lambda m: m.nn.AdaptiveLogSoftmaxWithLoss(16, 12, [3, 7]), ((16,), lambda m: m.tensor(9))),
@@ -370,3 +376,10 @@ def their_signature(name):
 def test_signature_of_function(name):
     ours = signature(getattr(tg.nn.functional, name))
     assert [p for p in ours if p[0] != "out"] == [p for p in their_signature(name) if p[0] != "out"]
+
+
+def test_functions_with_indices_take_all_arguments_by_position():
+    for m in BOTH:
+        x = m.arange(16.0).reshape(1, 4, 4)
+        y, places = m.nn.functional.max_pool2d_with_indices(x, 2, None, 0, 1, False, False)
+        assert y.tolist() == [[[5.0, 7.0], [13.0, 15.0]]] and places.tolist() == [[[5, 7], [13, 15]]]

@@ -246,6 +246,31 @@ def test_every_layer_of_torch_is_here():
     assert not public_layers(tg) - public_layers(torch)
 
 
+def test_kinds_of_layers():
+    """What isinstance says of a layer is what it says in PyTorch. A lazy layer here is one of its kind from the start."""
+    names = sorted(n for n in public_layers(torch) & public_layers(tg) if not n.startswith("Lazy"))
+    theirs, ours = ({(a, b) for a in names for b in names if issubclass(getattr(m.nn, a), getattr(m.nn, b))} for m in BOTH)
+    assert ours == theirs
+
+
+BASES = {
+    "batchnorm": ["_BatchNorm", "_NormBase"], "conv": ["_ConvNd", "_ConvTransposeNd"], "dropout": ["_DropoutNd"],
+    "instancenorm": ["_InstanceNorm"],
+    "padding": ["_CircularPadNd", "_ConstantPadNd", "_ReflectionPadNd", "_ReplicationPadNd"],
+    "pooling": [
+        "_AdaptiveAvgPoolNd", "_AdaptiveMaxPoolNd", "_AvgPoolNd", "_LPPoolNd", "_MaxPoolNd", "_MaxUnpoolNd",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", BASES)
+def test_bases_that_programs_ask_for(module):
+    for base in BASES[module]:
+        theirs, ours = (getattr(getattr(m.nn.modules, module), base) for m in BOTH)
+        for name in STRUCTURE:
+            assert issubclass(getattr(tg.nn, name), ours) == issubclass(getattr(torch.nn, name), theirs), (base, name)
+
+
 @pytest.mark.parametrize("name", sorted(STRUCTURE))
 def test_signatures(name):
     """Names and defaults of the arguments of the layer, its forward and its other public methods."""

@@ -1,4 +1,4 @@
-"""Learning-rate schedules against PyTorch: the same rates and momenta, states, warnings and errors; and averages of models."""
+"""Learning-rate schedules against PyTorch: the same rates, momenta, states, warnings and errors; and averages of models."""
 
 import inspect
 import math
@@ -186,7 +186,8 @@ def test_fractions_of_an_epoch():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"patience": 1}, {"mode": "max", "patience": 0, "cooldown": 2}, {"threshold_mode": "abs", "threshold": 0.3, "patience": 1},
+    [{"patience": 1}, {"mode": "max", "patience": 0, "cooldown": 2},
+     {"threshold_mode": "abs", "threshold": 0.3, "patience": 1},
      {"mode": "max", "threshold_mode": "abs", "patience": 2, "min_lr": [0.01, 0.1]}, {"patience": 0, "eps": 0.1}],
 )  # fmt: skip
 def test_plateau(settings):

@@ -7,6 +7,7 @@ and share their first sentence. Warnings count too.
 import copy
 import inspect
 import pickle
+import random
 import re
 import warnings
 from collections import OrderedDict
@@ -295,6 +296,57 @@ def an_output_that_is_no_tensor(m):
     wrap.register_full_backward_hook(logged(log, "full"))
     wrap(x)["y"].sum().backward()
     return log, x.grad
+
+
+def random_network(seed):
+    """Modules of several kinds after one another, most with hooks; what the hooks see, and two orders of gradients."""
+
+    def run(m):
+        r = random.Random(seed)
+
+        class Two(m.nn.Module):
+            def forward(self, a, b):
+                return a * b.sin()
+
+        class Many(m.nn.Module):
+            def forward(self, a, b):
+                return a * 2, (a * b).exp() / 3
+
+        kinds = [lambda: m.nn.Linear(3, 3), m.nn.Tanh, m.nn.Identity, Two, Many]
+        modules = [r.choice(kinds)().double() for _ in range(4)]
+        log = []
+        for i, module in enumerate(modules):
+            factor = r.choice([None, 1, 0.5])
+            for name, on in (("full_backward_hook", r.random() < 0.7), ("full_backward_pre_hook", r.random() < 0.3)):
+
+                def hook(_, *grads, i=i, factor=factor):
+                    log.append((i, grads))
+                    return None if factor is None else tuple(None if g is None else g * factor for g in grads[0])
+
+                if on:
+                    getattr(module, f"register_{name}")(hook)
+        x, y = (points(m, grad=False).double().requires_grad_(r.random() < 0.8) for _ in range(2))
+        values = [x, y]
+        for module in modules:
+            args = [r.choice(values) for _ in range(2 if isinstance(module, Two | Many) else 1)]
+            result = module(*args)
+            values += result if isinstance(result, tuple) else [result]
+        outputs = [v for v in values[2:] if v.requires_grad]
+        sources = [t for t in (x, y, *[p for mod in modules for p in mod.parameters()]) if t.requires_grad]
+        if not outputs:
+            return log
+        loss = sum((v * v).sum() for v in r.sample(outputs, r.randint(1, len(outputs))))
+        first = m.autograd.grad(loss, sources, create_graph=True, allow_unused=True)
+        n = len(log)
+        again = [g for g in first if g is not None and g.requires_grad]
+        second = m.autograd.grad(sum((g * g).sum() for g in again), sources, allow_unused=True) if again else []
+        return n, log, first, [None if g is not None and not g.any() else g for g in second]
+
+    return run
+
+
+for _seed in range(60):
+    PROGRAMS[f"random network {_seed}"] = random_network(_seed)
 
 
 @program

@@ -12,6 +12,8 @@ from layers import BOTH, Case, array, check, close, signature, state
 import tapegrad as tg
 
 torch = pytest.importorskip("torch")
+for m in BOTH:
+    importlib.import_module(f"{m.__name__}.nn.utils.prune")  # neither loads it by itself
 
 
 def quietly(function, *args, **kwargs):
@@ -429,6 +431,8 @@ def bad(m, forward=None, right_inverse=None):
 ERRORS = {
     "two old weight norms": lambda m: old(m, "weight_norm", old(m, "weight_norm", flat(m))),
     "two old spectral norms": lambda m: m.nn.utils.spectral_norm(m.nn.utils.spectral_norm(flat(m))),
+    "lazy weight norm": lambda m: old(m, "weight_norm", m.nn.LazyLinear(2)),
+    "lazy spectral norm": lambda m: m.nn.utils.spectral_norm(m.nn.LazyLinear(2)),
     "no weight norm": lambda m: m.nn.utils.remove_weight_norm(flat(m)),
     "no spectral norm": lambda m: m.nn.utils.remove_spectral_norm(flat(m)),
     "old iterations": lambda m: m.nn.utils.spectral_norm(flat(m), n_power_iterations=0),
@@ -485,6 +489,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Lazy modules are a new feature")
 @pytest.mark.parametrize("name", ERRORS)
 def test_error(name):
     both_raise(ERRORS[name])

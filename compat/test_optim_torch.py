@@ -1,4 +1,4 @@
-"""Optimizers against PyTorch: from one seed the same parameters and state after five steps, layouts, printed forms, errors."""
+"""Optimizers against PyTorch: from one start the same parameters and state after some steps; layouts, forms, errors."""
 
 import copy
 import importlib
@@ -114,9 +114,7 @@ def test_state_from_pytorch_goes_on(name, settings):
     theirs.load_state_dict(saved)
     for a, b in zip(ps, qs, strict=True):
         b.data = tg.tensor(a.detach().numpy())
-    converted = {
-        k: {key: tg.tensor(value.numpy()) for key, value in state.items()} for k, state in saved["state"].items()
-    }
+    converted = {k: {key: tg.tensor(value.numpy()) for key, value in state.items()} for k, state in saved["state"].items()}
     ours.load_state_dict({"state": converted, "param_groups": saved["param_groups"]})
     steps(ps, theirs, 2)
     steps(qs, ours, 2)
@@ -164,7 +162,9 @@ def meta(m, name, settings, n):
 
 @pytest.mark.parametrize("name, settings", DIFFERENTIABLE)
 def test_gradients_through_the_steps(name, settings):
-    n = 1 if name in ("Adamax", "Rprop") or settings.keys() & {"centered", "amsgrad"} else 3  # PyTorch fails in the second step of these
+    n = (
+        1 if name in ("Adamax", "Rprop") or settings.keys() & {"centered", "amsgrad"} else 3
+    )  # PyTorch fails in the second step of these
     tol = 1e-5 if "Adam" in name else 1e-9  # PyTorch's bias corrections are in float32 then
     theirs, ours = ([t.detach().numpy() for t in meta(m, name, settings, n)] for m in BOTH)
     for a, b in zip(theirs, ours, strict=True):

@@ -24,9 +24,10 @@ NAMESPACES = [
     f"tapegrad{path}" for path in (
         "", ".special", ".linalg", ".fft", ".masked", ".nn.functional", ".func", ".func.geometry", ".autograd",
         ".autograd.forward_ad", ".autograd.function", ".autograd.functional", ".autograd.graph", ".custom",
-        ".utils.checkpoint", ".nn", ".nn.init", ".nn.module", ".nn.parameter", ".nn.utils", ".nn.utils.parametrize",
-        ".nn.utils.parametrizations", ".nn.utils.prune", ".optim", ".optim.lr_scheduler", ".distributions",
-        ".serialization", ".testing",
+        ".utils.checkpoint", ".utils.data",
+        ".nn", ".nn.init", ".nn.module", ".nn.parameter", ".nn.utils", ".nn.utils.parametrize",
+        ".nn.utils.parametrizations", ".nn.utils.prune", ".nn.utils.rnn", ".optim", ".optim.lr_scheduler", ".distributions",
+        ".serialization", ".random", ".testing",
     )
 ]  # fmt: skip
 KINDS = {

@@ -550,8 +550,8 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
             raise pickle.UnpicklingError(
                 f"Weights only load failed. Unsupported global: GLOBAL {names[0]} was not an allowed global by default. The "
                 f"file uses these globals, and nothing of it was run:\n{listed}\nNames of torch are types that tapegrad has "
-                f"not. If you trust what the others do, allow them by tapegrad.serialization.add_safe_globals([...]), or load a "
-                f"file of your own with weights_only=False."
+                f"not. If you trust what the others do, allow them by tapegrad.serialization.add_safe_globals([...]), or "
+                f"load a file of your own with weights_only=False."
             )
         return result
 

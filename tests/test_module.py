@@ -164,6 +164,14 @@ def test_an_error_holds_no_cycle():
         gc.enable()
 
 
+def test_an_error_is_pickled_without_the_network():
+    net = nn.Sequential(nn.Linear(3, 1))
+    net[0].register_forward_hook(lambda *_: None)
+    with pytest.raises(RuntimeError) as caught:
+        net(tg.ones(2, 4))
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
 def test_an_error_caught_inside_leaves_nothing_behind():
     class Tries(nn.Module):
         def __init__(self):
@@ -503,6 +511,19 @@ def test_a_lazy_layer_is_converted_copied_and_loaded_before_its_first_call():
     net(tg.ones(4, 3).double()).sum().backward()
     optimizer.step()
     assert repr(net[0]) == "Linear(in_features=3, out_features=2, bias=True)" and net[1].num_features == 2
+
+
+def test_a_failed_load_leaves_a_lazy_layer_lazy():
+    layer = nn.LazyLinear(2)
+    weight = layer.weight
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        layer.load_state_dict({"weight": tg.zeros(2, 5), "bias": tg.zeros(2), "x": tg.zeros(1)})
+    assert layer.has_uninitialized_params() and layer.weight is weight and weight.requires_grad
+    tg.manual_seed(1)
+    y = layer(tg.ones(1, 3))
+    tg.manual_seed(1)
+    close(y, nn.Linear(3, 2)(tg.ones(1, 3)).detach().numpy())
+    assert layer.weight is weight and weight.is_leaf and weight.requires_grad
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -131,3 +133,12 @@ def test_adaptive_softmax_differentiates_twice_and_under_jvp():
     _, along = tg.func.jvp(lambda x: net(x, t).loss, (x.detach(),), (v,))
     (g,) = tg.autograd.grad(net(x, t).loss, x)
     close(along, (g * v).sum())
+
+
+def test_pytorchs_module_paths():
+    code = (
+        "from tapegrad.nn.modules.loss import _Loss, _WeightedLoss; import tapegrad.nn.modules.activation as a; "
+        "from tapegrad import nn; assert issubclass(nn.NLLLoss, _WeightedLoss) and issubclass(nn.MSELoss, _Loss); "
+        "assert a.ReLU is nn.ReLU"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -109,7 +109,7 @@ def test_first_sentences(number):
     call, kind, text = ERRORS[number]
     with pytest.raises(kind) as info:
         call()
-    assert str(info.value).split(". ")[0] == text
+    assert str(info.value).splitlines()[0].split(". ")[0] == text
 
 
 def test_too_many_indices_is_said_once():

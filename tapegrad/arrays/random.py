@@ -246,9 +246,9 @@ def _tiny(dtype: np.dtype[Any]) -> Any:
     return dtype.type(float(np.finfo(np.float32 if _is_bfloat16(dtype) else dtype).tiny))
 
 
-def _poisson(rate: float, uniform: Callable[[], float]) -> int:
-    if rate <= 0:
-        return 0
+def _poisson(rate: float, uniform: Callable[[], float]) -> float:
+    if rate == 0 or rate == math.inf:
+        return rate
     if rate < 10:
         limit, count, product = math.exp(-rate), 0, uniform()
         while product > limit:
@@ -300,7 +300,7 @@ def _binomial(n: float, p: float, uniform: Callable[[], float]) -> float:
         return 0.0
     if p >= 1.0:
         return n
-    if math.isnan(p) or math.isnan(n):
+    if math.isnan(p) or not n < math.inf:
         return math.nan
     if p > 0.5:
         return n - _binomial_below(n, 1.0 - p, uniform)
@@ -408,7 +408,7 @@ class Generator:
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         value = operator.index(seed)
         if not -(1 << 63) <= value < 1 << 64:
-            raise ValueError(f"Overflow when unpacking long long: a seed must be in [-2**63, 2**64), but got {value}")
+            raise ValueError(f"Overflow when unpacking long long. A seed must be in [-2**63, 2**64), but got {value}.")
         with self._lock:
             self._seed = value % (1 << 64)
             if self._twister is not None:
@@ -737,7 +737,7 @@ class Generator:
         flat = shapes.astype(np.float64).ravel().tolist()
         with self._serial(4 * len(flat)) as uniform:
             values = [_gamma(shape, uniform, lambda: self._normal(uniform), rounded) for shape in flat]
-        return np.array(values, np.float64).reshape(shapes.shape)
+        return np.maximum(np.array(values, np.float64).reshape(shapes.shape), _tiny(np.dtype(np.float64)))
 
     def dirichlet(self, shapes: Array) -> Array:
         """Points of the simplex, as ``torch._sample_dirichlet``: gamma numbers over their sum along the last dimension.

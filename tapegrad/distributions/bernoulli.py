@@ -13,7 +13,7 @@ from ..ops.loss import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import ProbsOrLogits
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
+from .utils import broadcast_all, log1pexp
 
 __all__ = ["Bernoulli"]
 
@@ -67,4 +67,4 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return (self.logits,)
 
     def _log_normalizer(self, x: Any) -> Any:
-        return x.exp().log1p()
+        return log1pexp(x)

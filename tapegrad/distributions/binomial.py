@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..arrays import dtypes
 from ..core.level import bottom
 from ..core.modes import no_grad
 from ..ops.activation import logsigmoid
 from ..ops.create import arange
 from ..ops.sampling import binomial
+from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits
 from .utils import broadcast_all
@@ -24,6 +26,8 @@ class Trials(ProbsOrLogits):
     def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._take_either(probs, logits)
         name = "probs" if logits is None else "logits"
+        if isinstance(total_count, Tensor) and not total_count.is_floating_point():
+            total_count = total_count.to(dtypes.get_default_dtype())  # so that a number for probs is not made an integer
         total_count, param = broadcast_all(total_count, probs if logits is None else logits)
         setattr(self, name, param)
         self.total_count = total_count.to(param.dtype)

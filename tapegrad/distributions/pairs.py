@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.activation import softplus
 from ..ops.create import full
 from ..ops.elementwise import where
 from ..ops.shape import broadcast_shapes
@@ -33,7 +32,7 @@ from .one_hot_categorical import OneHotCategorical
 from .pareto import Pareto
 from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, log1pexp
 
 
 def infinite(p: Any, q: Any) -> Any:
@@ -124,9 +123,9 @@ def _uniform_gumbel(p: Any, q: Any) -> Any:
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli_bernoulli(p: Any, q: Any) -> Any:
-    ones = p.probs * (softplus(-q.logits) - softplus(-p.logits))
+    ones = p.probs * (log1pexp(-q.logits) - log1pexp(-p.logits))
     ones = where(p.probs == 0, 0.0, where(q.probs == 0, math.inf, ones))
-    zeros = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
+    zeros = (1 - p.probs) * (log1pexp(q.logits) - log1pexp(p.logits))
     return ones + where(p.probs == 1, 0.0, where(q.probs == 1, math.inf, zeros))
 
 

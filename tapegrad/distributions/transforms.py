@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 from .. import linalg
 from ..arrays.dtypes import Size
 from ..ops import create, shape
-from ..ops.activation import logsigmoid, softmax, softplus
+from ..ops.activation import logsigmoid, softmax
 from ..ops.shape import broadcast_shapes
 from ..tensor import Tensor
 from . import constraints
-from .utils import _sum_rightmost, eps_of, lazy_property, tiny_of, tril_matrix_to_vec, vec_to_tril_matrix
+from .utils import _sum_rightmost, eps_of, lazy_property, log1pexp, tiny_of, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
@@ -564,7 +564,7 @@ class SigmoidTransform(_Increasing):
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return -softplus(-x) - softplus(x)
+        return logsigmoid(x) + logsigmoid(-x)
 
 
 def _within(probabilities: Any) -> Any:
@@ -577,13 +577,13 @@ class SoftplusTransform(_Increasing):
     codomain = constraints.positive
 
     def _call(self, x: Any) -> Any:
-        return softplus(x)
+        return log1pexp(x)
 
     def _inverse(self, y: Any) -> Any:
         return (-(-y).expm1()).log() + y
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return -softplus(-x)
+        return logsigmoid(x)
 
 
 class TanhTransform(_Increasing):
@@ -598,7 +598,7 @@ class TanhTransform(_Increasing):
         return y.atanh()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+        return 2.0 * (math.log(2.0) - x - log1pexp(-2.0 * x))
 
 
 class AbsTransform(Transform):
@@ -792,7 +792,7 @@ class CorrCholeskyTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         left = tril_matrix_to_vec(1 - (y * y).cumsum(-1), -2)
-        tanh = 2 * (math.log(2.0) - x - softplus(-2 * x))
+        tanh = 2 * (math.log(2.0) - x - log1pexp(-2 * x))
         return 0.5 * left.log().sum(-1) + tanh.sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:

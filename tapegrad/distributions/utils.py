@@ -11,7 +11,7 @@ from typing import Any
 from ..arrays import dtypes
 from ..core.modes import enable_grad
 from ..ops import create
-from ..ops.activation import softmax
+from ..ops.activation import logsigmoid, softmax
 from ..ops.elementwise import where
 from ..ops.shape import broadcast_tensors
 from ..tensor import Tensor
@@ -112,6 +112,11 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
 def _tril_size(n: int, diag: int) -> int:
     """Elements on and below a diagonal of an n x n matrix."""
     return sum(min(max(row + diag + 1, 0), n) for row in range(n))
+
+
+def log1pexp(x: Any) -> Any:
+    """log(1 + exp(x)) with all its digits, where softplus changes to x above 20."""
+    return -logsigmoid(-x)
 
 
 def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:

@@ -76,7 +76,8 @@ def _angles(generator: Any, both: Any) -> Any:
         tau = 1 + np.sqrt(1 + 4 * k * k)
         rho = (tau - np.sqrt(2 * tau)) / (2 * k)
         r = np.where(k < 1e-5, 1 / k + k, (1 + rho * rho) / (2 * rho))
-        x, open_ = np.zeros(k.shape), np.ones(k.shape, bool)
+        open_ = (k > 0) & (k < np.inf)
+        x = np.where(open_, 0.0, np.nan)
         while open_.any():
             u1, u2, u3 = generator.uniform((3, *k.shape), np.float64)
             z = np.cos(math.pi * u1)

@@ -9,6 +9,7 @@ from typing import Any
 from .. import linalg
 from ..arrays import dtypes
 from ..core.level import bottom
+from ..core.modes import no_grad
 from ..ops.create import arange, tensor
 from ..ops.elementwise import where
 from ..ops.matrix import cholesky_solve
@@ -120,7 +121,8 @@ class Wishart(GivenByMatrix, ExponentialFamily):
             sample_shape: shape of independent draws.
             max_try_correction: how often matrices that came out singular are drawn again.
         """
-        self._bartlett_sampling(sample_shape)  # PyTorch throws its first draw away
+        with no_grad():
+            self._bartlett_sampling(sample_shape)  # PyTorch throws its first draw away
         sample = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):
             valid = self.support.check(sample)

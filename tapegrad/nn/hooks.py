@@ -45,12 +45,17 @@ REGISTRATIONS: dict[str, dict[int, Any]] = {"parameter": {}, "buffer": {}, "modu
 
 def enter(owner: dict[str, Any], table: str, hook: Any, prepend: bool = False, **marks: bool) -> Handle:
     """Put a hook into a table, at the end or at the front; `marks` are suffixes of the second tables that list it."""
-    if table in CALL_TABLES:
-        owner["_hooked"] = True
     handle = hook_into(owner[table], hook, *[owner[f"{table}_{name}"] for name, on in marks.items() if on])
     if prepend:
         owner[table].move_to_end(handle.id, last=False)
+    if table in CALL_TABLES:
+        owner["_hooked"] = True
     return handle
+
+
+def are_left(owner: dict[str, Any]) -> bool:
+    """Whether there are hooks around calls."""
+    return any([owner[name] for name in CALL_TABLES])
 
 
 def enter_backward(owner: dict[str, Any], hook: Any, full: bool, where: str, prepend: bool = False) -> Handle:
@@ -129,8 +134,9 @@ def call(module: Any, args: Any, kwargs: Any) -> Any:
     """A module's forward between the hooks."""
     own = module.__dict__
     for owner in (EVERYWHERE, own):
-        if owner.get("_hooked") and not any([owner[name] for name in CALL_TABLES]):
-            owner["_hooked"] = False  # all removed
+        if owner.get("_hooked") and not are_left(owner):
+            owner["_hooked"] = False
+            owner["_hooked"] = are_left(owner)  # another thread may have added one
     after = [(key, hook, owner) for owner in (EVERYWHERE, own) for key, hook in owner["_forward_hooks"].items()]
     done = 0
     result = None
@@ -255,7 +261,7 @@ class Passing:
             grads = answer(hook(self.module, grads), grads, "Backward pre hook", "grad_output")
         if self.inputs is not None:
             TASK.get().values[self] = grads  # not here: a gradient of the graph would keep the graph, and that this
-        elif self.hooks:
+        else:
             self.without_inputs(grads)
         return tuple([grads[i] for i in self.outputs or ()])
 

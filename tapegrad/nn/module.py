@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .. import errors
 from ..arrays import dtypes
 from ..core.modes import no_grad
 from ..core.node import Handle
@@ -28,7 +26,8 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .parameter import Buffer, is_lazy
+from .parameter import Buffer, is_lazy, way_back
+from .place import locate
 
 __all__ = [
     "Module",
@@ -45,7 +44,6 @@ __all__ = [
 M = TypeVar("M", bound="Module")
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
 EVERYWHERE = hooks.EVERYWHERE
-PACKAGE = os.path.dirname(errors.__file__)
 
 
 def typename(value: Any) -> str:
@@ -798,11 +796,14 @@ def snapshot(module: Module) -> Callable[[], None]:
     tables = [(table, dict(table)) for m in module.modules() for table in (m._parameters, m._buffers)]
     members = {id(t): t for _, table in tables for t in table.values() if t is not None and not is_lazy(t)}
     values = [(t, raw(t).copy()) for t in members.values()]
+    unshaped = [way_back(t) for _, table in tables for t in table.values() if is_lazy(t)]
 
     def restore() -> None:
         for table, before in tables:
             table.clear()
             table.update(before)
+        for back in unshaped:
+            back()
         with no_grad():
             for t, value in values:
                 if raw(t).tobytes() != value.tobytes():
@@ -821,80 +822,6 @@ def shared(t: Any) -> Any:
     memory = np.frombuffer(mmap.mmap(-1, array.nbytes), array.dtype).reshape(array.shape)
     memory[...] = array
     return create.from_numpy(memory)
-
-
-def locate(error: Exception, module: Module, args: Any, kwargs: Any) -> None:
-    """Say in an error that a module's forward raised in which layer, and what that was given.
-
-    The text of tapegrad's own errors grows by a line; others get it as a note. Where modules are nested, each prepends
-    the name under which it holds the one that failed.
-    """
-    place = error.__dict__.get("_layer")
-    if place is None:
-        place = error.__dict__["_layer"] = Place(error)
-    if place.last is None or (module is not place.last and any([m is module for m in place.last.modules()])):
-        place.path, place.text = "", describe(module, args, kwargs)  # raised here, perhaps not for the first time
-    else:
-        name = next((name for name, m in module.named_modules() if m is place.last and name), "")
-        place.path = ".".join(filter(None, (name, place.path)))
-    place.last = module
-    place.write(error)
-
-
-class Place:
-    """Where in a network an error was raised.
-
-    Attributes:
-        message: the error's text, if it is one of tapegrad's own.
-        last: the outermost module that it went through so far.
-        path: names that lead from there to the layer that failed.
-        text: what is told of that layer.
-    """
-
-    def __init__(self, error: Exception) -> None:
-        own = isinstance(error, RuntimeError | ValueError | IndexError | TypeError) and raised_here(error)
-        plain = len(error.args) == 1 and isinstance(error.args[0], str)
-        self.message: str | None = error.args[0] if own and plain else None
-        self.last: Module | None = None
-        self.path = self.text = self.note = ""
-
-    def write(self, error: Exception) -> None:
-        line = f"In layer {self.path}: {self.text}" if self.path else f"In layer {self.text}"
-        if self.message is not None:
-            error.args = (f"{self.message}\n{line}",)
-            return
-        notes = getattr(error, "__notes__", [])
-        if self.note in notes:
-            notes.remove(self.note)
-        self.note = line
-        error.add_note(line)
-
-
-def raised_here(error: Exception) -> bool:
-    """Whether code of this package raised an error, not that of its user."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(PACKAGE)
-
-
-def describe(module: Module, args: Any, kwargs: Any) -> str:
-    """A layer, and the shapes of what it was given and of its parameters."""
-    try:
-        layer = f"{module._get_name()}({' '.join(module.extra_repr().split())})"
-    except Exception:
-        layer = module._get_name()
-    given = [kind(v) for v in args] + [f"{name}={kind(v)}" for name, v in kwargs.items()]
-    text = f"{layer}, called with {', '.join(given) or 'nothing'}."
-    own = [f"{name} {kind(p)}" for name, p in module.__dict__.get("_parameters", {}).items() if p is not None]
-    return f"{text} Parameters: {', '.join(own)}." if own else text
-
-
-def kind(value: Any) -> str:
-    """What an argument is, in a word."""
-    if not isinstance(value, Tensor):
-        return type(value).__name__
-    return repr(value) if is_lazy(value) else f"{raw(value).dtype} {tuple(value.shape)}"
 
 
 def no_extra_state(act: str) -> RuntimeError:

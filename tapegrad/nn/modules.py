@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from . import activation as activation
 from . import adaptive as adaptive
 from . import container as container
@@ -18,6 +20,8 @@ from . import norm as instancenorm
 from . import norm as normalization
 from . import pad as padding
 from . import pool as pooling
+from . import rnn as rnn
+from . import transformer as transformer
 from .module import Module
 
 __all__ = [
@@ -37,5 +41,10 @@ __all__ = [
     "normalization",
     "padding",
     "pooling",
+    "rnn",
     "sparse",
+    "transformer",
 ]  # fmt: skip
+
+for _name in __all__[1:]:  # so that `from torch.nn.modules.loss import ...` finds them
+    sys.modules[f"{__name__}.{_name}"] = globals()[_name]

@@ -343,22 +343,26 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, {shown(self, 'eps', 'elementwise_affine')}"
 
 
-class LocalResponseNorm(Module):
-    """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
+class _ResponseNorm(Module):
+    """Base of the normalisations by the squares of neighbouring channels."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, input: Any) -> Any:
-        """(N, C, ...) to the same shape."""
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
     def extra_repr(self) -> str:
         return f"{self.size}, {shown(self, 'alpha', 'beta', 'k')}"
 
 
-class CrossMapLRN2d(LocalResponseNorm):
+class LocalResponseNorm(_ResponseNorm):
+    """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, ...) to the same shape."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(_ResponseNorm):
     """input over (k + alpha / size * sum of the squares of the channels at most (size - 1) // 2 away) ** beta."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:

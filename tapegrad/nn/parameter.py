@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.record import Box
@@ -137,6 +138,18 @@ class UninitializedBuffer(Uninitialized, Tensor):
         t = unshaped(cls, requires_grad, device, dtype)
         t.persistent, t._is_buffer = persistent, True
         return t
+
+
+def way_back(t: Any) -> Callable[[], None]:
+    """What makes a parameter or buffer again what it is now: one without a shape."""
+    kind, like, wanted = type(t), t._like, t._wanted
+
+    def back() -> None:
+        t.requires_grad_(False)
+        t.__class__ = kind
+        t._like, t._wanted = like, wanted
+
+    return back
 
 
 def is_lazy(param: Any) -> bool:

@@ -214,8 +214,8 @@ class LPPool3d(_LPPoolNd):
     _op = staticmethod(F.lp_pool3d)
 
 
-class _AdaptiveAvgPoolNd(Module):
-    """Base of the layers of means over given numbers of windows."""
+class _Adaptive(Module):
+    """Base of the layers over given numbers of windows."""
 
     _op: Any
 
@@ -223,15 +223,19 @@ class _AdaptiveAvgPoolNd(Module):
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input: Any) -> Any:
-        """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N."""
-        return self._op(input, self.output_size)
-
     def extra_repr(self) -> str:
         return shown(self, "output_size")
 
 
-class _AdaptiveMaxPoolNd(_AdaptiveAvgPoolNd):
+class _AdaptiveAvgPoolNd(_Adaptive):
+    """Base of the layers of means over given numbers of windows."""
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N."""
+        return self._op(input, self.output_size)
+
+
+class _AdaptiveMaxPoolNd(_Adaptive):
     """Base of the layers of maxima over given numbers of windows."""
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:

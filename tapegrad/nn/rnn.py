@@ -9,7 +9,7 @@ from ..ops import create, recurrent, shape
 from ..ops.warning import warn
 from ..tensor import Parameter, Tensor
 from . import init
-from .module import Module
+from .module import Module, shown
 from .utils.rnn import PackedSequence
 
 KINDS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
@@ -38,6 +38,8 @@ class RNNBase(Module):
     Raises:
         TypeError, ValueError: for arguments of a wrong type or out of range.
     """
+
+    _bad_rank = "{}: Expected input to be 2D or 3D, got {}D instead"
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -163,8 +165,8 @@ class RNNBase(Module):
 
     def _check_states_rank(self, states: tuple[Any, ...], rank: int) -> None:
         if any(s.dim() != rank for s in states):
-            kind = "unbatched 2-D" if rank == 2 else "batched 3-D"
-            raise RuntimeError(f"For {kind} input, hx should also be {rank}-D but got {states[0].dim()}-D tensor")
+            kind = "unbatched" if rank == 2 else "batched"
+            raise RuntimeError(f"For {kind} {rank}-D input, hx should also be {rank}-D but got {states[0].dim()}-D tensor")
 
     def _zero_states(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
         return (create.zeros(*self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype),)
@@ -195,13 +197,13 @@ class RNNBase(Module):
             input = shape.unsqueeze(input, 0 if self.batch_first else 1)
         if hx is None:
             states = self._zero_states(input, batch_sizes)
-            self.check_forward_args(input, self._result(None, list(states))[1], batch_sizes)
         else:
             states = self._states_of(hx)
             if batch_sizes is None:
                 self._check_states_rank(states, 3 if batched else 2)
             states = states if batched else tuple([shape.unsqueeze(s, 1) for s in states])
-            self.check_forward_args(input, self._result(None, list(states))[1], batch_sizes)
+        self.check_forward_args(input, self._result(None, list(states))[1], batch_sizes)
+        if hx is not None:
             states = tuple([self.permute_hidden(s, order) for s in states])
         kind = KINDS[self.mode]
         given = states if kind == "lstm" else states[0]
@@ -216,8 +218,6 @@ class RNNBase(Module):
             finals = [shape.squeeze(s, 1) for s in finals]
         return self._result(output, finals)
 
-    _bad_rank = "{}: Expected input to be 2D or 3D, got {}D instead"
-
     def extra_repr(self) -> str:
         defaults = {
             "proj_size": 0,
@@ -227,8 +227,8 @@ class RNNBase(Module):
             "dropout": 0,
             "bidirectional": False,
         }
-        options = [f", {name}={value}" for name, d in defaults.items() if (value := getattr(self, name)) != d]
-        return f"{self.input_size}, {self.hidden_size}" + "".join(options)
+        options = [name for name, default in defaults.items() if getattr(self, name) != default]
+        return ", ".join([f"{self.input_size}, {self.hidden_size}"] + [shown(self, name) for name in options])
 
 
 def _no_projection(kwargs: dict[str, Any]) -> None:
@@ -280,8 +280,10 @@ class LSTM(RNNBase):
     def _check_states_rank(self, states: tuple[Any, ...], rank: int) -> None:
         h, c = states
         if h.dim() != rank or c.dim() != rank:
-            kind, also = ("unbatched 2-D", "also be 2-D") if rank == 2 else ("batched 3-D", "also be 3-D")
-            raise RuntimeError(f"For {kind} input, hx and cx should {also} but got ({h.dim()}-D, {c.dim()}-D) tensors")
+            kind = "unbatched" if rank == 2 else "batched"
+            raise RuntimeError(
+                f"For {kind} {rank}-D input, hx and cx should also be {rank}-D but got ({h.dim()}-D, {c.dim()}-D) tensors"
+            )
 
     def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
         """Raise for an input or initial states that do not fit."""
@@ -364,11 +366,10 @@ class RNNCellBase(Module):
         return found if batched else [shape.squeeze(s, 0) for s in found]
 
     def extra_repr(self) -> str:
-        bias = "" if self.bias else f", bias={self.bias}"
-        nonlinearity = getattr(self, "nonlinearity", "tanh")
-        return f"{self.input_size}, {self.hidden_size}{bias}" + (
-            "" if nonlinearity == "tanh" else f", nonlinearity={nonlinearity}"
-        )
+        options = [] if self.bias else [shown(self, "bias")]
+        if getattr(self, "nonlinearity", "tanh") != "tanh":
+            options.append(f"nonlinearity={self.nonlinearity}")
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *options])
 
 
 class RNNCell(RNNCellBase):

@@ -54,22 +54,26 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class Unfold(Module):
-    """Windows of images as columns; arguments as nn.functional.unfold."""
+class _Columns(Module):
+    """Base of Unfold and Fold."""
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
-    def forward(self, input: Any) -> Any:
-        """(N, C, H, W) or (C, H, W) to (N, C * elements of a window, number of windows) or without N."""
-        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
     def extra_repr(self) -> str:
         return shown(self, "kernel_size", "dilation", "padding", "stride")
 
 
-class Fold(Unfold):
+class Unfold(_Columns):
+    """Windows of images as columns; arguments as nn.functional.unfold."""
+
+    def forward(self, input: Any) -> Any:
+        """(N, C, H, W) or (C, H, W) to (N, C * elements of a window, number of windows) or without N."""
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class Fold(_Columns):
     """Columns added up at the places of their windows in an image of output_size; arguments as nn.functional.fold."""
 
     def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:

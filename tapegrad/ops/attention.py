@@ -409,7 +409,7 @@ def multi_head_attention_forward(
             raise RuntimeError(
                 f"The shape of the {len(sizes)}D attn_mask is {errors.size(sizes)}, but should be {expected}."
             )
-        mask = shape.unsqueeze(mask, 0) if len(sizes) == 2 else mask
+        mask = mask if len(sizes) == 2 else shape.reshape(mask, (batch, num_heads, *sizes[1:]))
     if (bias_k is None) != (bias_v is None):
         given, missing = ("bias_v", "bias_k") if bias_k is None else ("bias_k", "bias_v")
         raise AssertionError(f"{given} is set but {missing} is None")
@@ -421,29 +421,32 @@ def multi_head_attention_forward(
         mask, padding = _more_positions(mask), _more_positions(padding)
 
     def by_head(x: Any) -> Any:
-        return shape.transpose(shape.reshape(x, (shape_of(x)[0], heads, size)), 0, 1)
+        return shape.permute(shape.reshape(x, (shape_of(x)[0], batch, num_heads, size)), (1, 2, 0, 3))
+
+    def fixed_by_head(x: Any, name: str) -> Any:
+        x = _static(x, name, heads, size)
+        return shape.reshape(x, (batch, num_heads, *shape_of(x)[1:]))
 
     q = by_head(q)
-    k = by_head(k) if static_k is None else _static(static_k, "static_k", heads, size)
-    v = by_head(v) if static_v is None else _static(static_v, "static_v", heads, size)
+    k = by_head(k) if static_k is None else fixed_by_head(static_k, "static_k")
+    v = by_head(v) if static_v is None else fixed_by_head(static_v, "static_v")
     if add_zero_attn:
-        k, v = (shape.cat([t, create.zeros(heads, 1, size, dtype=t.dtype)], 1) for t in (k, v))
+        k, v = (shape.cat([t, create.zeros(batch, num_heads, 1, size, dtype=t.dtype)], 2) for t in (k, v))
         mask, padding = _more_positions(mask), _more_positions(padding)
-    positions = shape_of(k)[1]
+    positions = shape_of(k)[2]
     if padding is not None:
         for d, expected_size in enumerate((batch, positions)):
             if shape_of(padding)[d] != expected_size:
                 raise AssertionError(
                     f"Expected key_padded_mask.shape[{d}] to be {expected_size}, but got {shape_of(padding)[d]}"
                 )
-        closed = repeat_interleave(shape.reshape(padding, (batch, 1, positions)), num_heads, 0)
+        closed = shape.reshape(padding, (batch, 1, 1, positions))
         mask = closed if mask is None else mask + closed
     attended, used = _attend(q, k, v, mask, dropout_p if training else 0.0, causal, need_weights)
-    output = shape.reshape(shape.transpose(attended, 0, 1), (length * batch, width))
-    output = shape.reshape(linear(output, out_proj_weight, out_proj_bias), (length, batch, -1))
-    if need_weights:
-        used = shape.reshape(used, (batch, num_heads, length, positions))
-        used = reduce.mean(used, 1) if average_attn_weights else used
+    joined = shape.reshape(shape.permute(attended, (2, 0, 1, 3)), (length, batch, width))
+    output = linear(joined, out_proj_weight, out_proj_bias)
+    if need_weights and average_attn_weights:
+        used = reduce.mean(used, 1)
     if not batched:
         output = shape.squeeze(output, 1)
         used = shape.squeeze(used, 0) if need_weights else None
@@ -451,7 +454,7 @@ def multi_head_attention_forward(
 
 
 def _attend(q: Any, k: Any, v: Any, mask: Any, dropout_p: float, causal: bool, need_weights: bool) -> tuple[Any, Any]:
-    """Attended values of (heads, L, E), and the weights where they are needed."""
+    """Attended values (N, heads, L, E / heads), and the weights where they are needed."""
     if not need_weights:
         return scaled_dot_product_attention(q, k, v, mask, dropout_p, causal), None
     scores = matmul(q * math.sqrt(1.0 / shape_of(q)[-1]), TABLE["mT"].call(k))

@@ -192,7 +192,7 @@ def _not_data(data: Any, array: Any) -> Exception:
     if isinstance(data, list | tuple) and array.dtype.kind in "US":
         return TypeError("new(): invalid data type 'str'")
     if array.dtype == object and isinstance(array.flat[0], int):
-        return ValueError("Overflow when unpacking long long: the integers do not fit into int64")
+        return ValueError("Overflow when unpacking long long. The integers do not fit into int64.")
     if data is None or array.dtype == object:
         return RuntimeError(f"Could not infer dtype of {type(data).__name__}")
     return TypeError(f"can't convert data of type {type(data).__name__} to a tensor")
@@ -668,7 +668,7 @@ def bernoulli(input: Any, *, generator: Any = None) -> Any:
 
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers of the rates given by each element."""
-    if (bottom(input) < 0).any():
+    if not (bottom(input) >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return drawn_from(lambda g, rates: g.poisson(rates), input, generator)
 

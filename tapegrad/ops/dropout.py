@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .. import errors
 from ..arrays import dtypes
+from ..core.kinds import HALF
 from ..core.modes import no_grad
 from . import create, elementwise, shape
 from .activation import SELU_ALPHA, SELU_SCALE, applied
@@ -20,27 +23,32 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def kept(x: Any, p: float, channels: bool) -> Any:
-    """A tensor of ones and zeros, 1 with probability 1 - p; of x's shape, or one value a channel."""
+def kept(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
+    """A tensor of zeros and 1 / divisor, the latter with probability 1 - p; of x's shape, or one value a channel."""
     floating(x, "bernoulli_scalar_cpu_", "c")
-    if x._d.dtype.kind in "biu":
-        raise errors.inplace_dtype("div", dtypes.get_default_dtype().numpy, x._d.dtype)
-    with no_grad():
-        if not channels:
-            return create.empty_like(x).bernoulli_(1.0 - p)
-        sizes = shape_of(x)
-        if len(sizes) < 2:
-            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-        return create.empty(*sizes[:2], *(1,) * (len(sizes) - 2), dtype=x.dtype).bernoulli_(1.0 - p)
+    dtype, sizes = x._d.dtype, shape_of(x)
+    if dtype.kind in "biu":
+        raise errors.inplace_dtype("div", dtypes.get_default_dtype().numpy, dtype)
+    if channels and len(sizes) < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    if channels:
+        sizes = (*sizes[:2], *(1,) * (len(sizes) - 2))
+    if dtype in HALF or not (channels or (type(x._d) is np.ndarray and x._d.flags.c_contiguous)):
+        with no_grad():  # in the order of x's memory, as PyTorch draws
+            mask = create.empty(*sizes, dtype=x.dtype) if channels else create.empty_like(x)
+            return mask.bernoulli_(1.0 - p).div_(divisor)
+
+    def make(g: Any, full: tuple[int, ...]) -> Any:
+        ones = g.bernoulli(full, dtype, 1.0 - p)
+        return ones if divisor == 1.0 else np.divide(ones, divisor, out=ones)
+
+    return create.drawn(make, sizes)
 
 
 def dropped(x: Any, p: float, channels: bool) -> Any:
     """x with elements set to 0, the others divided by 1 - p."""
     x = tensor(x)
-    if p == 1.0:
-        return x * create.zeros((), dtype=x.dtype)
-    mask = kept(x, p, channels)
-    return x * mask.div_(1.0 - p)
+    return x * (create.zeros((), dtype=x.dtype) if p == 1.0 else kept(x, p, channels, 1.0 - p))
 
 
 # Elements that alpha dropout drops are set to the limit of selu at -inf

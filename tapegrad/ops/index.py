@@ -130,11 +130,12 @@ class Places:
 def _index(x: Any, index: Any) -> Any:
     if type(index) is Places:
         return x.reshape(-1).take(index.at)
+    if np.ndarray not in map(type, index):
+        return x[index]
     last = index[-1]
     if type(last) is np.ndarray and last.dtype == np.int64 and all([type(i) is slice and i == ALL for i in index[:-1]]):
         return x.take(last, len(index) - 1)
-    r = x[index]
-    return r if _is_basic(index) else np.asarray(r, order="C")  # an advanced index may leave other strides
+    return np.asarray(x[index], order="C")  # an advanced index may leave other strides
 
 
 def _is_basic(index: Any) -> bool:

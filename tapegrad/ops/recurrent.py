@@ -40,7 +40,7 @@ def _steps(sizes: Sizes, reverse: bool) -> Steps:
 
 
 def _rows(xp: Any, x: Any, start: int, end: int) -> Any:
-    return xp.index(x, (slice(start, end), Ellipsis))
+    return x if end - start == x.shape[0] else xp.index(x, (slice(start, end), Ellipsis))
 
 
 def _gate(xp: Any, gates: Any, k: int, width: int) -> Any:
@@ -53,7 +53,7 @@ def _entering(xp: Any, last: Any, initial: Any, n: int) -> Any:
         return _rows(xp, initial, 0, n)
     ran = last.shape[0]
     if ran >= n:
-        return last if ran == n else _rows(xp, last, 0, n)
+        return _rows(xp, last, 0, n)
     return xp.cat([last, _rows(xp, initial, ran, n)], 0)
 
 

@@ -25,7 +25,7 @@ from .create import drawn_from
 from .define import define
 from .operands import floating
 from .samples import Sample, uniform
-from .shape import broadcast_tensors, stack
+from .shape import broadcast_tensors, stack, with_out
 
 
 def _moved(ts: Any, slopes: list[Callable[[], Any]]) -> Any:
@@ -186,6 +186,7 @@ def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
     return _simplex_path(a, a.detach(), drawn_from(lambda g, shapes: g.dirichlet(shapes), a.detach(), generator))
 
 
+@with_out
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Numbers of successes in count trials of probability prob, which broadcast; they carry no gradient.
 

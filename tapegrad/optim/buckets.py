@@ -88,12 +88,13 @@ class Bucket:
 
     def intact(self, state: dict[Any, dict[str, Any]]) -> bool:
         for (p, s), view in zip(self.members, self.views, strict=True):
-            if state.get(p, s) is not s or len(s) != len(self.flat) or not private(p):
+            found = state.get(p)
+            if (found is not s and (found or s)) or len(s) != len(self.flat) or not private(p):
                 return False
             if p._d.dtype is not view.dtype or p._d.shape != view.shape:
                 return False
-        for found, name, t, part in self.kept:
-            if name not in found or found[name] is not t or t._d is not part or t._st is not None or t._s:
+        for s, name, t, part in self.kept:
+            if name not in s or s[name] is not t or t._d is not part or t._st is not None or t._s:
                 return False
         return all([(self.flat[name][0] == self.flat[name]).all() for name in self.counters])
 

@@ -8,7 +8,7 @@ from ...core.modes import no_grad
 from ...tensor import Parameter
 from .. import functional as F
 from ..module import Module
-from .weight_norm import hook_of, take_out
+from .weight_norm import check_lazy, hook_of, take_out
 
 __all__ = [
     "SpectralNorm",
@@ -80,6 +80,7 @@ class SpectralNorm:
         hook, weight = SpectralNorm(name, n_power_iterations, dim, eps), module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        check_lazy(weight, "SpectralNorm", "spectral")
         with no_grad():
             u, v = unit_vectors(hook.reshape_weight_to_matrix(weight), eps)
         delattr(module, name)

@@ -8,6 +8,7 @@ from ...core.warning import warn
 from ...ops.native import norm_except_dim
 from ...tensor import Parameter
 from ..module import Module
+from ..parameter import is_lazy
 
 __all__ = [
     "WeightNorm",
@@ -39,6 +40,15 @@ def take_out(module: Module, kind: type, name: str, what: str) -> None:
     module._forward_pre_hooks.pop(key).remove(module)
 
 
+def check_lazy(weight: Any, kind: str, what: str) -> None:
+    """Raise for a parameter without a shape."""
+    if is_lazy(weight):
+        raise ValueError(
+            f"The module passed to `{kind}` can't have uninitialized parameters. Make sure to run the dummy forward before "
+            f"applying {what} normalization"
+        )
+
+
 class WeightNorm:
     """The hook: before every call the module's weight is made anew of its direction v and norm g."""
 
@@ -59,6 +69,7 @@ class WeightNorm:
         if hook_of(module, WeightNorm, name) is not None:
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
         hook, weight = WeightNorm(name, dim), getattr(module, name)
+        check_lazy(weight, "WeightNorm", "weight")
         g = norm_except_dim(weight.detach(), 2, hook.dim)
         del module._parameters[name]
         module.register_parameter(f"{name}_g", Parameter(g))

@@ -12,7 +12,6 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from ...core.state import is_recording
 from ...ops.create import random_seed
-from . import _utils
 from ._utils import worker as processes
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
@@ -20,7 +19,7 @@ from ._utils.worker import get_worker_info
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
-__all__ = ["DataLoader", "_utils", "default_collate", "default_convert", "get_worker_info"]
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -22,14 +22,16 @@ class ExceptionWrapper:
     """An exception that can be sent to another process: its type, and its traceback as text."""
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind: Any
         kind, value, trace = exc_info or sys.exc_info()
-        self.exc_type: Any = kind
+        self.exc_type = kind
+        self.exc_name: str = kind.__name__
         self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
         self.where = where
 
     def reraise(self) -> None:
         """Raise an exception of that type, or a RuntimeError if the type cannot be made of a text."""
-        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        text = f"Caught {self.exc_name} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             text = KeyErrorMessage(text)
         try:

@@ -61,6 +61,7 @@ class Job:
     num_workers: int
     init_fn: Any
     recording: bool
+    owner: int | None = None  # the process whose end ends the workers; None where they are not its children
 
 
 # ----------------------------------------------------------------------------------------------------------- messages
@@ -147,11 +148,10 @@ def _serve(sock: Any, job: Job, base_seed: int, worker_id: int) -> None:
     where = f"in DataLoader worker process {worker_id}"
     answers: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
     threading.Thread(target=_send_all, args=(sock, answers), daemon=True).start()  # the next batch is made meanwhile
-    parent = os.getppid()
 
     def receive(block: Any) -> int:
         while not wait([sock], MP_STATUS_CHECK_INTERVAL):
-            if os.getppid() != parent:
+            if job.owner is not None and os.getppid() != job.owner:  # siblings may hold the socket open
                 return 0
         return sock.recv_into(block)  # type: ignore[no-any-return]
 
@@ -307,6 +307,7 @@ def start(workers: list[Worker], method: Any, job: Job, base_seed: int) -> None:
     import multiprocessing
 
     context = method or multiprocessing.get_context()
+    job.owner = None if context.get_start_method() == "forkserver" else os.getpid()
     for i in range(job.num_workers):
         workers.append(Worker(context, job, base_seed, i))
 
