@@ -110,6 +110,20 @@ def test_gamma_family_left_of_zero(name, scale):
         assert abs(truth - value) <= 4 * unit, argument
 
 
+def test_igamma():
+    """In both tails; mpmath's series is slow beyond shapes of some thousands."""
+    with mpmath.workdps(40):
+        for a in np.geomspace(1e-3, 2e3, 9).tolist():
+            tails = [*special.gammaincinv(a, [1e-200, 1e-6, 0.3, 0.9]), *special.gammainccinv(a, [1e-6, 1e-200]), 0.21, 1.0]
+            for x in [float(x) for x in tails if x > 1e-300]:
+                for ours_, exact in (
+                    (ours.igamma, mpmath.gammainc(a, 0, x, regularized=True)),
+                    (ours.igammac, mpmath.gammainc(a, x, regularized=True)),
+                ):
+                    got = ours_(np.array(a), np.array(x))
+                    assert got == pytest.approx(float(exact), rel=4e-12), (a, x)
+
+
 def test_igamma_shape():
     rng = np.random.default_rng(2)
     with mpmath.workdps(40):

@@ -149,6 +149,8 @@ CASES = {
     "Dropout p": layer("Dropout", p=0.2, x=X1),
     "Dropout eval": Case(lambda m: m.nn.Dropout(0.3).eval(), (X1,)),
     "Dropout inplace": Case(lambda m: m.nn.Dropout(0.3, inplace=True), (X1,), lambda net, x: net(x * 1.0)),
+    "Dropout transposed": Case(lambda m: m.nn.Dropout(0.4), (X1,), lambda net, x: net(x.transpose(0, 2))),
+    "AlphaDropout transposed": Case(lambda m: m.nn.AlphaDropout(0.4), (X1,), lambda net, x: net(x.transpose(0, 2))),
     "Dropout of 1": layer("Dropout", 1.0),
     "Dropout1d": layer("Dropout1d", 0.4, x=X1),
     "Dropout1d unbatched": layer("Dropout1d", x=X1[1:]),

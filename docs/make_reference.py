@@ -26,7 +26,8 @@ NAMESPACES = [
         ".autograd.forward_ad", ".autograd.function", ".autograd.functional", ".autograd.graph", ".custom",
         ".utils.checkpoint", ".utils.data",
         ".nn", ".nn.init", ".nn.module", ".nn.parameter", ".nn.utils", ".nn.utils.parametrize",
-        ".nn.utils.parametrizations", ".nn.utils.prune", ".nn.utils.rnn", ".optim", ".optim.lr_scheduler", ".distributions",
+        ".nn.utils.parametrizations", ".nn.utils.prune", ".nn.utils.rnn", ".optim",
+        ".optim.functional", ".optim.lr_scheduler", ".optim.swa_utils", ".distributions",
         ".serialization", ".random", ".testing",
     )
 ]  # fmt: skip

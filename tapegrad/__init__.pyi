@@ -307,7 +307,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 def bincount(input: Any, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
     """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
 
-def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
+def binomial(count: Any, prob: Any, generator: Any = None, *, out: Any = None) -> Tensor:
     """Numbers of successes in count trials of probability prob, which broadcast; they carry no gradient.
 
     Raises:
@@ -963,10 +963,10 @@ def i0_(input: Any) -> Tensor:
     """i0() written into this tensor; returns it."""
 
 def igamma(input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both. Needs SciPy."""
+    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
 
 def igammac(input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P. Needs SciPy."""
+    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
 
 def imag(input: Any) -> Tensor:
     """The imaginary part of a complex tensor, a view.

@@ -736,13 +736,13 @@ class TableMethods:
         """i0() written into this tensor; returns it."""
 
     def igamma(self, other: Any, *, out: Any = None) -> Tensor:
-        """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both. Needs SciPy."""
+        """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
 
     def igamma_(self, other: Any) -> Tensor:
         """igamma() written into this tensor; returns it."""
 
     def igammac(self, other: Any, *, out: Any = None) -> Tensor:
-        """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P. Needs SciPy."""
+        """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
 
     def igammac_(self, other: Any) -> Tensor:
         """igammac() written into this tensor; returns it."""

@@ -63,10 +63,10 @@ def expit(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise logistic function, exact in both tails."""
 
 def gammainc(input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both. Needs SciPy."""
+    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
 
 def gammaincc(input: Any, other: Any, *, out: Any = None) -> Tensor:
-    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P. Needs SciPy."""
+    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
 
 def gammaln(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise log(abs(Gamma(input)))."""

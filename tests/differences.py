@@ -277,6 +277,10 @@ ROWS = [
      "p = L.tensor(0.5, requires_grad=True); L.manual_seed(0)\n"
      "print(L.autograd.grad(L.distributions.ContinuousBernoulli(p).rsample(), p, allow_unused=True)[0])",
      "tensor(0.5000)", "tensor(0.)"),
+    ("sample() has no tangent in forward mode",
+     "x = L.tensor(0.5); f = lambda v: L.distributions.Uniform(0., v).sample()\n"
+     "print(L.func.jvp(f, (x,), (x,))[1].item() == 0)",
+     "True", "False"),
     ("ContinuousBernoulli refuses probs outside [0, 1]",
      "L.distributions.ContinuousBernoulli(2.)", "ValueError: The parameter probs has invalid values", ""),
     ("the cdf of Laplace has the density as its slope at loc",
@@ -343,6 +347,32 @@ ROWS = [
     ("a variance of FisherSnedecor that does not exist has the gradient 0",
      "a = L.tensor([2.], requires_grad=True); L.distributions.FisherSnedecor(a, 3.).variance.nansum().backward(); print(a.grad.item())",
      "0.0", "nan"),
+    ("a differentiable optimiser may step a parameter at which the gradient is differentiated again",
+     "a = L.ones(2, requires_grad=True); w = a.clone(); o = L.optim.SGD([w], lr=0.1, differentiable=True)\n"
+     "for _ in range(2):\n    w.grad, = L.autograd.grad((w**3).sum(), w, create_graph=True); o.step()\n"
+     "w.sum().backward(); print([round(g, 4) for g in a.grad.tolist()])",
+     "[0.232, 0.232]", "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation"),
+    ("the first momentum of a differentiable SGD passes the gradient on",
+     "a = L.ones(1, requires_grad=True); w = a.clone(); o = L.optim.SGD([w], lr=0.1, momentum=0.9, differentiable=True)\n"
+     "w.grad = a * 2; o.step(); w.backward(); print(round(a.grad.item(), 4))", "0.8", "1.0"),
+    ("the corrections of a differentiable Adam are exact",
+     "w = L.zeros(1, dtype=L.float64); w.grad = L.ones(1, dtype=L.float64); o = L.optim.Adam([w], 1., eps=0., differentiable=True)\n"
+     "o.step(); print(abs(w.item() + 1) < 1e-12)", "True", "False"),
+    ("an optimiser's settings may be differentiated, all of them",
+     "m = L.tensor(0.5, requires_grad=True); w = L.zeros(1); w.grad = L.ones(1)\n"
+     "o = L.optim.RMSprop([w], alpha=0.5, differentiable=True); o.param_groups[0]['alpha'] = m; o.step()\n"
+     "w.backward(); print(round(m.grad.item(), 4))",
+     "-0.0141", "TypeError: "),
+    ("an optimiser refuses a state of other sizes, and is unchanged",
+     "w = L.ones(2, requires_grad=True); o = L.optim.Adagrad([w]); s = o.state_dict(); s['state'][0] = {'step': s['state'][0]['step'], 'sum': L.ones(3)}\n"
+     "o.load_state_dict(s); print('loaded')", "ValueError: loaded state dict has 'sum' of shape (3,) for parameter 0 of shape (2,)",
+     "loaded"),
+    ("capturable optimisers run on the CPU",
+     "w = L.ones(1, requires_grad=True); w.grad = L.ones(1); L.optim.Adam([w], lr=1., capturable=True).step(); print(round(w.item(), 4))",
+     "0.0", "AssertionError: If capturable=True, params and state_steps must be on supported devices"),
+    ("Muon works in the parameter's dtype",
+     "w = L.zeros(2, 2); w.grad = L.tensor([[3., 0.], [0., 1.]]); L.optim.Muon([w], lr=1., ns_steps=1).step(); print(w[0, 0].isclose(L.tensor(-0.7518), atol=1e-4).item())",
+     "True", "False"),
     ("what a function writes into an argument that vmap maps stays inside (return it)",
      "def f(a, b):\n    a += b; return a\n"
      "a = L.zeros(2); L.func.vmap(f)(a, L.ones(2)); print(a.tolist())", "[0.0, 0.0]", "[1.0, 1.0]"),

@@ -12,7 +12,7 @@ from tapegrad.core.op import TABLE
 from tapegrad.core.record import wrap
 from tapegrad.ops import batching
 
-NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "igamma", "igammac"}
+NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}
 RECORDS = sorted(TABLE if find_spec("scipy") else set(TABLE) - NEED_SCIPY)
 SIZES = (3, 1, 0)
 # no batch rule, with the reason

@@ -24,6 +24,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.utils import data
 from tapegrad.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
+from tapegrad.utils.data._utils import fetch
 
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 pytestmark = [
@@ -40,7 +41,7 @@ def in_time():
         return
 
     def late(*_):
-        raise TimeoutError("the test hangs")
+        raise TimeoutError("the test hangs")  # which must not be taken for a worker's silence
 
     previous = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, 40)
@@ -345,6 +346,7 @@ class Rows(TensorDataset):
 )
 def test_fetching_at_once_is_fetching_one_by_one(wrap):
     x, y = tg.randn(10, 3), tg.arange(10)
+    assert fetch.gathered(wrap(TensorDataset(x, y)), [0, 1]) is not None
     for tensors in ((x, y), (x[:, 1:], y), (x,), (tg.from_numpy(np.ones((10, 2))), y)):
         fast, slow = wrap(TensorDataset(*tensors)), wrap(Rows(*tensors))
         for a, b in zip(DataLoader(fast, 4), DataLoader(slow, 4), strict=True):
@@ -506,10 +508,11 @@ def test_persistent_workers_go_on_in_their_stream():
     assert passes[0][0] == ([0, 4], [0.7821398973464966, 0.053598999977111816])
     assert passes[1][0] == ([5, 0], [0.5241790413856506, 0.19871777296066284])
     assert tg.randint(2**40, (1,)).item() == 841157541223
+    loader = DataLoader(Squares(6), 2, num_workers=2, persistent_workers=True)
     begun = iter(loader)
     next(begun)
     again = iter(loader)
-    assert again is begun and len(list(again)) == 3  # the pass that was begun is forgotten
+    assert again is begun and lists(again) == [[0, 1], [4, 9], [16, 25]]  # the pass that was begun is forgotten
 
 
 def name_worker(i):
@@ -690,7 +693,35 @@ def test_leaving_early():
 
 
 @posix
+def test_loaders_that_are_left_while_others_run():
+    first, second = (iter(DataLoader(Squares(100), num_workers=2)) for _ in range(2))
+    next(first), next(second)
+    start = time.monotonic()
+    del first  # whose sockets the workers of the second inherited
+    gc.collect()
+    assert time.monotonic() - start < 3 and len(multiprocessing.active_children()) == 2
+    assert sum(map(len, second)) == 99
+
+
+@posix
+def test_a_timeout_of_the_program():
+    """An exception from a signal handler comes through while a worker is waited for."""
+    import tapegrad.utils.data._utils.worker as worker
+
+    previous, worker.MP_STATUS_CHECK_INTERVAL = worker.MP_STATUS_CHECK_INTERVAL, 0.2
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(TimeoutError, match="the test hangs"):
+            list(DataLoader(Slow(), num_workers=1))
+    finally:
+        worker.MP_STATUS_CHECK_INTERVAL = previous
+
+
+@posix
 def test_an_interrupt():
+    it = iter(DataLoader(Squares(9), num_workers=1))
+    os.kill(it._workers[0].process.pid, signal.SIGINT)  # as a terminal does
+    assert sum(map(len, it)) == 9
     it = iter(DataLoader(Slow(), num_workers=1))
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     import tapegrad.utils.data._utils.worker as worker
@@ -786,7 +817,7 @@ def test_workers_begin_with_an_empty_tape():
 
 class Plain(Squares):
     def __getitem__(self, i):
-        return (tg.tensor(float(i)) ** 2).item()
+        return (tg.tensor(float(i)) ** 2 + 0 * tg.rand(())).item()
 
 
 @posix

@@ -258,6 +258,27 @@ def test_relaxed_density():
 # ---------------------------------------------------------------------------------------------- removable points
 
 
+@pytest.mark.parametrize(
+    ("ratio", "whole", "edge"),
+    [(D.utils.expm1_ratio, np.expm1, 0.5), (D.utils.log1p_ratio, np.log1p, 0.25)],
+)
+def test_ratios(ratio, whole, edge):
+    """f(x) / x on both sides of the edge between series and quotient; its slope is (f'(x) - f(x)/x) / x."""
+    slope = np.exp if whole is np.expm1 else lambda x: 1 / (1 + x)
+    for x in (-1.01 * edge, -0.99 * edge, 0.99 * edge, 1.01 * edge, 3.0 * edge):
+        r = whole(x) / x
+        np.testing.assert_allclose(ratio(t(x)).item(), r, rtol=1e-15)
+        d = (slope(x) - r) / x
+        np.testing.assert_allclose(grad(ratio)(t(x)).item(), d, rtol=1e-13)
+        curvature = ((slope(x) if whole is np.expm1 else -(slope(x) ** 2)) - 2 * d) / x
+        np.testing.assert_allclose(hessian(ratio)(t(x)).item(), curvature, rtol=1e-11)
+    derivatives = [1, 1 / 2, 1 / 3, 1 / 4] if whole is np.expm1 else [1, -1 / 2, 2 / 3, -6 / 4]
+    f = ratio
+    for expected in derivatives:
+        np.testing.assert_allclose(f(t(0.0)).item(), expected, rtol=1e-14)
+        f = grad(f)
+
+
 def test_continuous_bernoulli_near_one_half():
     """Values and derivatives in the logit l: the normaliser's logarithm is log(expm1(l) / l), the mean its slope."""
     for logit in (0.0, 1e-12, 1e-3, 0.3, 0.4, 0.41, 0.9, -0.405, -3.0):
@@ -641,6 +662,19 @@ def test_batched_samples(make):
     assert not bool((equal[0] == equal[1]).all())
     with pytest.raises(RuntimeError, match="randomness"):
         vmap(lambda v: make(v).sample())(p)
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_sample_has_no_derivative(name):
+    """Neither a gradient nor a tangent."""
+    parameters = tuple(map(t, CONTINUOUS[name][0]))
+    ones = tuple(map(tg.ones_like, parameters))
+    assert jvp(lambda *v: getattr(D, name)(*v).sample((2,)), parameters, ones)[1].tolist() == [0.0, 0.0]
+    mixed = jvp(
+        lambda v: D.TransformedDistribution(D.Normal(v, 1.0), D.AffineTransform(v, v)).sample(), (t(0.5),), (t(1.0),)
+    )
+    assert mixed[1].item() == 0.0
+    assert not getattr(D, name)(*[p.requires_grad_() for p in parameters]).sample().requires_grad
 
 
 def test_expand():

@@ -172,6 +172,21 @@ def test_saved_statistics_outlive_the_next_batch():
     close(g, np.broadcast_to(before, (5, 2)))
 
 
+def test_aliases_of_the_running_statistics_follow():
+    """As in PyTorch the tensors of a state_dict, detached ones and NumPy arrays share the memory of the buffers."""
+    net, x = nn.BatchNorm1d(2, momentum=0.5).double(), sample(5, 2)
+    state, seen, array = net.state_dict(), net.num_batches_tracked.detach(), net.running_mean.numpy()
+    y = net.eval()(x)  # the tape holds the statistics of before
+    for _ in range(2):
+        net.train()(x)
+    expected = 0.75 * x.numpy(force=True).mean(0)
+    for t in (state["running_mean"], net.running_mean, tg.from_numpy(array)):
+        close(t, expected)
+    assert seen.item() == state["num_batches_tracked"].item() == net.num_batches_tracked.item() == 2
+    (g,) = tg.autograd.grad(y.sum(), x)
+    close(g, np.full((5, 2), 1 / np.sqrt(1 + net.eps)))
+
+
 def test_a_refused_batch_changes_nothing():
     net = nn.BatchNorm1d(3)
     for bad in (tg.ones(1, 3), tg.ones(2, 4), tg.ones(2, 3, 4, 5), tg.ones(2, 3, dtype=tg.float64)):

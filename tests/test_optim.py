@@ -377,6 +377,37 @@ def test_nan_gradients_pass_through(name, settings, expected):
     assert p.isnan().tolist() == [False, True] and not q.isnan().any()
 
 
+def test_hooks_run_once_where_a_step_calls_that_of_its_base():
+    class Careful(optim.SGD):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    p, _ = parameters()
+    opt, calls = Careful([p]), []
+    opt.register_step_post_hook(lambda *given: calls.append(given))
+    opt.step()
+    opt.step()
+    assert len(calls) == 2
+
+
+def test_a_subclass_may_keep_more_in_its_state():
+    class Careful(optim.Adam):
+        def step(self, closure=None):
+            for p in self.param_groups[0]["params"]:
+                self.state[p]["largest"] = p.grad.abs().max()
+            return super().step(closure)
+
+    p, q = parameters()
+    opt = Careful([p, q], lr=0.1)
+    steps(opt, p, q, 2)
+    opt.load_state_dict(copy.deepcopy(opt.state_dict()))
+    steps(opt, p, q, 1)
+    assert sorted(opt.state[p]) == ["exp_avg", "exp_avg_sq", "largest", "step"]
+    twin = optim.Adam(parameters(), lr=0.1)
+    steps(twin, *twin.param_groups[0]["params"], 3)
+    assert (twin.param_groups[0]["params"][0] == p).all()
+
+
 # ------------------------------------------------------------------------------------- through the steps, and functions
 
 

@@ -230,6 +230,33 @@ def test_attention_formula():
     np.testing.assert_allclose(out.numpy(force=True), heads @ net.out_proj.weight.numpy(force=True).T, atol=1e-14)
 
 
+TRI = np.tri(5, 6, dtype=bool)
+MASKS = {
+    "causal": np.where(TRI, 0.0, -np.inf),
+    "large and negative": np.where(TRI, 0.0, -1e9),
+    "all large and negative": np.full((5, 6), -1e9),
+    "large": np.where(TRI, 300.0, 0.0),
+    "at the edge": np.where(TRI, 25.0, -25.0),
+    "beyond the edge": np.where(TRI, 60.0, -60.0),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_masks_of_any_size(name, scale, dtype):
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((n, 4)).astype(dtype) for n in (5, 6, 6))
+    mask = MASKS[name].astype(dtype)
+    got = nn.functional.scaled_dot_product_attention(*(tg.tensor(t) for t in (q * dtype(scale), k, v)), tg.tensor(mask))
+    scores = (q * scale).astype(float) @ k.T.astype(float) / 2
+    scores = (scores.astype(dtype) + mask).astype(float)  # what a sum of 1e9 and a score rounds to
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    expected = weights / weights.sum(1, keepdims=True) @ v
+    tol = (1e-12 if dtype is np.float64 else 1e-5) * scale
+    np.testing.assert_allclose(got.numpy(), expected, rtol=tol, atol=tol)
+
+
 @pytest.mark.parametrize("causal", [None, True])
 def test_causal_encoder(causal):
     """No position feels a later one."""

@@ -15,7 +15,7 @@ ELEMENTS = 2  # of a sample
 # whose differences of order 10 cost seconds; the nearest singularity is far beyond the radius
 COSTLY = {"airy", "bessel_y", "bessel_k", "bessel_ke", "digamma", "igamma", "igammac", "polygamma", "zeta"}
 RADIUS, POINTS = 2.0**-8, 32
-NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "igamma", "igammac"}
+NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}
 ERROR = 1e-13  # relative to the largest coefficient; the worst is 7e-15
 
 

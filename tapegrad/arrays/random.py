@@ -737,7 +737,7 @@ class Generator:
         flat = shapes.astype(np.float64).ravel().tolist()
         with self._serial(4 * len(flat)) as uniform:
             values = [_gamma(shape, uniform, lambda: self._normal(uniform), rounded) for shape in flat]
-        return np.maximum(np.array(values, np.float64).reshape(shapes.shape), _tiny(np.dtype(np.float64)))
+        return np.asarray(np.maximum(np.array(values, np.float64).reshape(shapes.shape), _tiny(np.dtype(np.float64))))
 
     def dirichlet(self, shapes: Array) -> Array:
         """Points of the simplex, as ``torch._sample_dirichlet``: gamma numbers over their sum along the last dimension.

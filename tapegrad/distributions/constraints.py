@@ -454,6 +454,8 @@ class _Stack(_Sequence):
 
     def check(self, value: Any) -> Any:
         parts = shape.unbind(value, self.dim)
+        if len(parts) != len(self.cseq):
+            raise ValueError(f"value has size {len(parts)} along dimension {self.dim} for {len(self.cseq)} constraints")
         return shape.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 

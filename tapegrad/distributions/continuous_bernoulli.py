@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..core.modes import no_grad
 from ..ops.elementwise import where
 from ..ops.loss import binary_cross_entropy_with_logits
 from . import constraints
@@ -69,10 +68,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     def variance(self) -> Any:
         _, ratio, rest = self._parts()
         return 0.25 - rest * (ratio + 1) / (4 * ratio * ratio)
-
-    def sample(self, sample_shape: Any = ()) -> Any:
-        with no_grad():
-            return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         return self.icdf(drawn("uniform", self.probs, self._extended_shape(sample_shape)))

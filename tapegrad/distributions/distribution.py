@@ -9,7 +9,7 @@ from ..arrays.dtypes import Size
 from ..core.modes import no_grad
 from ..tensor import Tensor
 from . import constraints
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, undifferentiated
 
 __all__ = ["Distribution"]
 
@@ -99,6 +99,8 @@ class Distribution:
                 value = value.expand(new_shape + value.batch_shape[rank:])
             elif isinstance(value, Tensor) and name in conditions:
                 value = value.expand(new_shape + value.shape[value.ndim - conditions[name].event_dim :])
+            elif name in vars(new):  # a subclass has put it there
+                continue
             setattr(new, name, value)
         new._batch_shape = new_shape
         return new
@@ -146,7 +148,7 @@ class Distribution:
     def sample(self, sample_shape: Any = ()) -> Any:
         """Random values of shape sample_shape + batch_shape + event_shape, without gradient."""
         with no_grad():
-            return self.rsample(sample_shape)
+            return undifferentiated(self.rsample(sample_shape))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         """Random values with the gradient of the parameters (reparameterised)."""

@@ -62,7 +62,6 @@ class Gamma(ExponentialFamily):
         return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
 
     def cdf(self, value: Any) -> Any:
-        """Probability of at most `value`. Needs SciPy."""
         if self._validate_args:
             self._validate_sample(value)
         return special.gammainc(self.concentration, self.rate * value)

@@ -10,7 +10,7 @@ from . import constraints
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
-from .utils import _sum_rightmost
+from .utils import _sum_rightmost, undifferentiated
 
 __all__ = ["TransformedDistribution"]
 
@@ -71,7 +71,7 @@ class TransformedDistribution(Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with no_grad():
-            return self._forward(self.base_dist.sample(sample_shape))
+            return undifferentiated(self._forward(self.base_dist.sample(sample_shape)))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         return self._forward(self.base_dist.rsample(sample_shape))

@@ -351,6 +351,10 @@ class _Parts(Transform):
     def _slices(self, x: Any) -> Any:
         raise NotImplementedError
 
+    def _fits(self, x: Any, wanted: int, what: str) -> None:
+        if x.size(self.dim) != wanted:
+            raise AssertionError(f"x.size({self.dim}) = {x.size(self.dim)} must equal {what} {wanted}")
+
     def _joined(self, parts: list[Any], dim: int) -> Any:
         raise NotImplementedError
 
@@ -407,6 +411,7 @@ class CatTransform(_Parts):
         return constraints.cat(parts, self.dim, self.lengths)
 
     def _slices(self, x: Any) -> Any:
+        self._fits(x, self.length, "length")
         return shape.split(x, self.lengths, self.dim)
 
     def _joined(self, parts: list[Any], dim: int) -> Any:
@@ -436,6 +441,7 @@ class StackTransform(_Parts):
         return constraints.stack(parts, self.dim)
 
     def _slices(self, x: Any) -> Any:
+        self._fits(x, len(self.transforms), "len(transforms)")
         return shape.unbind(x, self.dim)
 
     def _joined(self, parts: list[Any], dim: int) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 from ..arrays import dtypes
+from ..core import draws
 from ..core.modes import enable_grad
 from ..ops import create
 from ..ops.activation import logsigmoid, softmax
@@ -25,12 +26,12 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> Any:
-    """Numbers and tensors, as tensors of one shape; numbers take the first tensor's dtype, or else the default one.
+    """Real numbers and tensors, as tensors of one shape; numbers take the first tensor's dtype, or else the default one.
 
     Raises:
         ValueError: if a value is neither a number nor a tensor.
     """
-    if not all(isinstance(v, Number | Tensor) for v in values):
+    if not all(isinstance(v, Real | Tensor) for v in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
             f" Got {', '.join(type(v).__name__ for v in values)}; tensor(..) makes a tensor of an array or a list."
@@ -152,6 +153,14 @@ def log1p_ratio(x: Any) -> Any:
         return 2 / (2 + x) * (1 + t * t * atanh_rest(t))
 
     return _ratio(x, 0.25, near, lambda x: x.log1p())
+
+
+def undifferentiated(sample: Any) -> Any:
+    """A sample made under no_grad, without the tangents that forward mode, which no_grad leaves alone, gave it.
+
+    Where no transform runs it stays the same tensor, by which transforms with a cache know it.
+    """
+    return sample.detach() if draws.inside() else sample
 
 
 def drawn(method: str, like: Any, shape: Any, *args: Any) -> Any:

@@ -29,10 +29,14 @@ class Weibull(TransformedDistribution):
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
-        self.concentration_reciprocal = self.concentration.reciprocal()
         base = Exponential(ones_like(self.scale), validate_args=validate_args)
         steps = [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
         super().__init__(base, steps, validate_args)
+
+    @property
+    def concentration_reciprocal(self) -> Any:
+        """1 / concentration."""
+        return self.concentration.reciprocal()
 
     @property
     def mean(self) -> Any:

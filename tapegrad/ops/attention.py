@@ -33,18 +33,28 @@ F32 = np.dtype(np.float32)
 # Weights are kept with a row for each key: NumPy is quicker at reductions over rows and at broadcasting along them.
 
 
+MILD = 25.0  # scores within 50, of which exp needs no shift, stay so far from overflow with such a mask
+
+
+def _mild(mask: Any) -> bool:
+    """Whether the values of a mask, but for -inf, are small."""
+    return bool(mask.max(initial=-np.inf) <= MILD and mask.min(initial=0, where=mask != -np.inf) >= -MILD)
+
+
 def _attention(xs: list[Any]) -> Any:
     """(weights @ v, weights transposed) for weights softmax(q @ k.T + mask), 0 in rows that are wholly -inf."""
     q, k, v, mask = xs
     scores = np.matmul(k, q.swapaxes(-1, -2))
+    modest = kernels.modest(scores)
     if isinstance(mask, np.ndarray):
         scores = scores + mask.swapaxes(-1, -2)
-    if not kernels.modest(scores):
+        modest = modest and _mild(mask)
+    if not modest:
         top = np.max(scores, axis=-2, keepdims=True, initial=-np.inf)
         top[top == -np.inf] = 0
         scores -= top
     np.exp(scores, out=scores)
-    total = np.add.reduce(scores, axis=-2, keepdims=True)
+    total = np.matmul(np.ones((1, scores.shape[-2]), scores.dtype), scores)  # at a fifth of the price of a reduction
     total[total == 0] = 1
     scores *= 1.0 / total
     return np.matmul(scores.swapaxes(-1, -2), v), scores
@@ -59,7 +69,7 @@ def _d_attention(xp: Any, gs: Any, ans: Any, xs: Any, wanted: list[bool]) -> lis
         mean = xp.sum(g_weights * weights, (len(weights.shape) - 2,), True)
     if g is not None:
         of_values = xp.matmul(v, xp.mT(g))
-        own = xp.mT(xp.sum(g * out, (len(out.shape) - 1,), True))
+        own = xp.mT(xp.dot_along(g, out, len(out.shape) - 1))
         pull, mean = (of_values, own) if pull is None else (pull + of_values, mean + own)
     scores = xp.weighted_difference(pull, mean, weights) if wanted[0] or wanted[1] or wanted[3] else None
     return [

@@ -124,8 +124,9 @@ def _sigmoid(x: Any) -> None:
 def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     """A batch of inputs and states is one of more sequences; one of weights is a loop."""
     states = 1 if op.name == "gru_layer" or op.name == "rnn_layer" else 2
-    if any(batched[1 + states :]):
+    if n and any(batched[1 + states :]):
         return one_by_one(op, n, args, batched, params)
+    weights = [TABLE["sum"].call(w, (0,), False) if b else w for w, b in zip(args, batched, strict=True)][1 + states :]
     reshape, permute = TABLE["reshape"].call, TABLE["permute"].call
     given = []
     for x, b in zip(args[: 1 + states], batched, strict=False):
@@ -133,9 +134,9 @@ def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
         x = permute(x, (1, 0, 2)) if b else TABLE["expand"].call(reshape(x, (rows, 1, width)), (rows, n, width))
         given.append(reshape(x, (rows * n, width)))
     sizes, *rest = params
-    out = op.call(*given, *args[1 + states :], tuple([n * k for k in sizes]), *rest)
+    out = op.call(*given, *weights, tuple([n * k for k in sizes]), *rest)
     outs = out if op.outputs > 1 else (out,)
-    outs = tuple([permute(reshape(y, (y._d.shape[0] // n, n, y._d.shape[1])), (1, 0, 2)) for y in outs])
+    outs = tuple([permute(reshape(y, (sum(sizes), n, y._d.shape[1])), (1, 0, 2)) for y in outs])
     return outs if op.outputs > 1 else outs[0]
 
 

@@ -98,6 +98,9 @@ define(
 )  # fmt: skip
 
 
+STEPS = 4  # of an integrator whose error is that of the fourth power; a parameter is rarely moved, and not far
+
+
 def _path(speed: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     """The forward of a record of (parameter, parameter at the draw, sample drawn): the point of the path at the parameter.
 
@@ -118,9 +121,6 @@ def _path(speed: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], An
         return np.asarray(x, np.result_type(a))
 
     return forward
-
-
-STEPS = 4
 
 
 def _gamma_path_samples() -> Iterator[Sample]:

@@ -173,7 +173,7 @@ class LBFGS(Optimizer):
         return loss, g
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Up to max_iter iterations.
 
         Args:

@@ -6,18 +6,24 @@ ones in closed form; `_get_closed_form_lr`, where there is one, gives those of a
 
 from __future__ import annotations
 
+import contextlib
 import math
 import types
 import warnings
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..tensor import Tensor
 from .optimizer import Optimizer, _to_scalar
 
 Rates = list[Any]
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip
 ORDER = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
@@ -160,11 +166,8 @@ class LRScheduler:
     def _update_lr(self, epoch: int | None = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         closed = None if epoch is None else getattr(self, "_get_closed_form_lr", None)
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             values = (closed or self.get_lr)()
-        finally:
-            self._get_lr_called_within_step = False
         for group, value in zip(self.optimizer.param_groups, values, strict=True):
             _set(group, "lr", value)
         self._last_lr: Rates = self._present()
@@ -185,14 +188,26 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
+@contextlib.contextmanager
+def _enable_get_lr_call(o: LRScheduler) -> Iterator[LRScheduler]:
+    """Calls of `get_lr` inside do not warn."""
+    o._get_lr_called_within_step = True
+    try:
+        yield o
+    finally:
+        o._get_lr_called_within_step = False
+
+
+def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
+    if not lr_scheduler._get_lr_called_within_step:
+        warnings.warn(
+            "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=3
+        )
+
+
 def _warning(get_lr: Callable[[Any], Rates]) -> Callable[[Any], Rates]:
     def warned(self: Any) -> Rates:
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=2,
-            )
+        _warn_get_lr_called_within_step(self)
         return get_lr(self)
 
     warned.__doc__ = LRScheduler.get_lr.__doc__

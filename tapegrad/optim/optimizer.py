@@ -126,6 +126,35 @@ def exact(t: Any) -> Any:
     return raw(t)[()]
 
 
+def hooked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A `step` that calls the hooks around another; not again where that calls the `step` of a base class."""
+
+    @functools.wraps(function)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        self = args[0]
+        if self._stepping:
+            return function(*args, **kwargs)
+        self._opt_called = self._stepping = True
+        try:
+            for hook in [*_global_optimizer_pre_hooks.values(), *self._hooks("step_pre").values()]:
+                result = hook(self, args, kwargs)
+                if result is not None:
+                    if not (isinstance(result, tuple) and len(result) == 2):
+                        raise RuntimeError(
+                            f"{function} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                        )
+                    args, kwargs = result
+            out = function(*args, **kwargs)
+            for hook in [*self._hooks("step_post").values(), *_global_optimizer_post_hooks.values()]:
+                hook(self, args, kwargs)
+            return out
+        finally:
+            self._stepping = False
+
+    step.hooked = True  # type: ignore[attr-defined]
+    return step
+
+
 class Optimizer:
     """Base class of optimizers; a subclass defines `step`, or `start` and `formula`.
 
@@ -145,6 +174,8 @@ class Optimizer:
     scalars: tuple[str, ...] = ("step",)  # the 0-dim numbers in a parameter's state
     elementwise = True  # whether the formula treats every element alone
     _scheduled = _opt_called = False  # whether a scheduler follows it; whether it has stepped since
+    _stepping = False
+    profile_hook_step = staticmethod(hooked)
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -176,11 +207,11 @@ class Optimizer:
         self._plans: dict[int, buckets.Plan] = {}
         kind: Any = type(self)
         if not getattr(kind.step, "hooked", False):
-            kind.step = self.profile_hook_step(kind.step)
-            kind.step.hooked = True
+            kind.step = hooked(kind.step)
 
     # ---------------------------------------------------------------------------------------------------------- steps
 
+    @hooked
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient.
 
@@ -439,7 +470,7 @@ class Optimizer:
             hook(self)
 
     def _check_shapes(self, number: Any, p: Any, state: dict[str, Any]) -> None:
-        if type(self).formula is Optimizer.formula or not self.elementwise:
+        if type(self).step is not Optimizer.step or not self.elementwise:
             return
         for name, value in state.items():
             if isinstance(value, Tensor) and value.shape != (() if name in self.scalars else p.shape):
@@ -506,29 +537,6 @@ class Optimizer:
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """hook(optimizer) after a state was loaded."""
         return self._register("load_state_dict_post", hook, prepend)
-
-    @staticmethod
-    def profile_hook_step(function: Callable[..., Any]) -> Callable[..., Any]:
-        """A `step` that calls the hooks around another."""
-
-        @functools.wraps(function)
-        def step(*args: Any, **kwargs: Any) -> Any:
-            self = args[0]
-            self._opt_called = True  # schedulers ask
-            for hook in [*_global_optimizer_pre_hooks.values(), *self._hooks("step_pre").values()]:
-                result = hook(self, args, kwargs)
-                if result is not None:
-                    if not (isinstance(result, tuple) and len(result) == 2):
-                        raise RuntimeError(
-                            f"{function} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                        )
-                    args, kwargs = result
-            out = function(*args, **kwargs)
-            for hook in [*self._hooks("step_post").values(), *_global_optimizer_post_hooks.values()]:
-                hook(self, args, kwargs)
-            return out
-
-        return step
 
     def _accelerator_graph_capture_health_check(self) -> None:
         """Nothing to check here; optimizers written for PyTorch call it."""

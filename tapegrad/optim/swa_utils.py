@@ -15,6 +15,11 @@ from ..ops.create import tensor
 from .lr_scheduler import LRScheduler, _format_param
 from .optimizer import Optimizer
 
+__all__ = [
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
+    "update_bn",
+]  # fmt: skip
+
 
 def _check_decay(decay: float) -> None:
     if not 0.0 <= decay <= 1.0:

@@ -213,6 +213,18 @@ def _send_all(sock: Any, answers: Any) -> None:
 # ---------------------------------------------------------------------------------------------------------- the parent
 
 
+def ready(sock: Any, writing: bool, pause: float) -> bool:
+    """Whether a socket can be written to, or read from, within some seconds."""
+    import select
+
+    if not hasattr(select, "poll"):
+        sets: list[Any] = [[], [sock]] if writing else [[sock], []]
+        return any(select.select(*sets, [], pause))
+    poll = select.poll()
+    poll.register(sock, select.POLLOUT if writing else select.POLLIN)
+    return bool(poll.poll(pause * 1000))
+
+
 class Worker:
     """A worker process seen from the parent."""
 
@@ -220,7 +232,7 @@ class Worker:
         import socket
 
         self.sock, theirs = socket.socketpair()
-        self.sock.settimeout(MP_STATUS_CHECK_INTERVAL)
+        self.sock.setblocking(False)
         self.active = True  # False once its stream has ended
         self.pending = 0
         self.process = context.Process(target=worker_loop, args=(theirs, job, base_seed, worker_id), daemon=True)
@@ -232,28 +244,32 @@ class Worker:
         finally:
             theirs.close()
 
-    def _moved(self, move: Callable[[Any], int], block: Any, limit: float) -> int:
-        """move(block), waiting for a worker that is alive; 0 if it is not."""
+    def _moved(self, writing: bool, block: Any, limit: float) -> int:
+        """Bytes sent from a block or received into it, waiting for a worker that is alive; 0 if it is not."""
         deadline = time.monotonic() + limit if limit else None
         while True:
-            if deadline is not None:
-                self.sock.settimeout(max(1e-3, min(MP_STATUS_CHECK_INTERVAL, deadline - time.monotonic())))
             try:
-                return move(block)
-            except TimeoutError:
-                if not self.process.is_alive():
-                    return 0
-                if deadline is not None and time.monotonic() >= deadline:
-                    raise RuntimeError(f"DataLoader timed out after {limit} seconds") from None
-            except OSError:
+                return self.sock.send(block) if writing else self.sock.recv_into(block)
+            except BlockingIOError:
+                pass
+            except ConnectionError:
                 return 0
+            pause = MP_STATUS_CHECK_INTERVAL
+            if deadline is not None:
+                pause = max(0.0, min(pause, deadline - time.monotonic()))
+            if ready(self.sock, writing, pause):
+                continue
+            if not self.process.is_alive():
+                return 0
+            if deadline is not None and time.monotonic() >= deadline:
+                raise RuntimeError(f"DataLoader timed out after {limit} seconds")
 
     def send(self, message: Any) -> None:
         """Hand a message over."""
         for part in encoded(message):
             rest = memoryview(part)
             while rest.nbytes:
-                sent = self._moved(self.sock.send, rest, 0)
+                sent = self._moved(True, rest, 0)
                 if not sent:
                     raise self.death()
                 rest = rest[sent:]
@@ -262,7 +278,7 @@ class Worker:
         """The next message: (task, status, result)."""
 
         def read(size: int) -> Any:
-            return filled(lambda block: self._moved(self.sock.recv_into, block, limit), size)
+            return filled(lambda block: self._moved(False, block, limit), size)
 
         try:
             return decoded(read)
