@@ -218,8 +218,7 @@ def ready(sock: Any, writing: bool, pause: float) -> bool:
     import select
 
     if not hasattr(select, "poll"):
-        sets: list[Any] = [[], [sock]] if writing else [[sock], []]
-        return any(select.select(*sets, [], pause))
+        return any(select.select([] if writing else [sock], [sock] if writing else [], [], pause))
     poll = select.poll()
     poll.register(sock, select.POLLOUT if writing else select.POLLIN)
     return bool(poll.poll(pause * 1000))
