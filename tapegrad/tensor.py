@@ -718,7 +718,7 @@ class Tensor(Box, TableMethods):
         return elementwise.where(condition, self, other)
 
     def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Any:
-        """Overwrite with the tensor draw(shape): a dense tensor is filled in the order of its memory, as in PyTorch."""
+        """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
         alias.check_writable(self, name, False)
         a = raw(self)
         order = memory_order(a)
@@ -933,6 +933,12 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return "Parameter containing:\n" + tensor_text(self)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """A parameter of the same values, without the gradient."""
+        copied = super().__deepcopy__(memo)
+        copied.grad = None
+        return copied
+
 
 class Scalar(Tensor):
     """A double without dimensions whose array is made when it is first looked at; see `core.scalar`."""
@@ -1025,11 +1031,8 @@ def legacy_data(data: tuple[Any, ...]) -> Any:
 
 
 def memory_order(a: Any) -> tuple[int, ...]:
-    """Dimensions from the largest step in memory to the smallest; as they stand unless the array is dense that way."""
-    if not isinstance(a, np.ndarray):  # of a sample of a batch
-        return tuple(range(a.ndim))
-    order = shape.memory_order(a)
-    return order if a.transpose(order).flags.c_contiguous else tuple(range(a.ndim))
+    """Dimensions from the largest step in memory to the smallest; as they stand in a sample of a batch."""
+    return shape.memory_order(a) if isinstance(a, np.ndarray) else tuple(range(a.ndim))
 
 
 def set_leaf(t: Any, on: bool) -> None:

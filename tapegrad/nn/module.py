@@ -485,11 +485,11 @@ class Module:
                 grad = getattr(param, "_g", None)
                 if grad is not None:
                     param.grad = fn(grad)
-            for name, buffer in self._buffers.items():
-                if is_lazy(buffer):
-                    buffer._like = fn(buffer._like)
-                elif buffer is not None:
-                    self._buffers[name] = fn(buffer)
+        for name, buffer in self._buffers.items():
+            if is_lazy(buffer):
+                buffer._like = fn(buffer._like)
+            elif buffer is not None:
+                self._buffers[name] = fn(buffer)
         return self
 
     def to(

@@ -123,13 +123,15 @@ def _sigmoid(x: Any) -> None:
 
 def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     """A batch of inputs and states is one of more sequences; one of weights is a loop."""
-    states = 1 if op.name == "gru_layer" or op.name == "rnn_layer" else 2
-    if n and any(batched[1 + states :]):
+    count = 3 if op.name == "lstm_layer" else 2
+    if n and any(batched[count:]):
         return one_by_one(op, n, args, batched, params)
-    weights = [TABLE["sum"].call(w, (0,), False) if b else w for w, b in zip(args, batched, strict=True)][1 + states :]
+    weights = [TABLE["sum"].call(w, (0,), False) if b else w for w, b in zip(args, batched, strict=True)][
+        count:
+    ]  # of none: 0
     reshape, permute = TABLE["reshape"].call, TABLE["permute"].call
     given = []
-    for x, b in zip(args[: 1 + states], batched, strict=False):
+    for x, b in zip(args[:count], batched, strict=False):
         rows, width = x._d.shape[-2:]
         x = permute(x, (1, 0, 2)) if b else TABLE["expand"].call(reshape(x, (rows, 1, width)), (rows, n, width))
         given.append(reshape(x, (rows * n, width)))
