@@ -801,7 +801,7 @@ class Tensor(Box, TableMethods):
         t = rebuild(type(self), raw(self).copy(order="K"), self._s < 0, {})
         memo[id(self)] = t
         g = getattr(self, "_g", None)
-        if g is not None:
+        if g is not None and not isinstance(self, Parameter):  # whose copies have no gradient in PyTorch
             t._g = g.__deepcopy__(memo) if g._s <= 0 else g.detach().clone()
         t.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in PRIVATE}, memo))
         return t
@@ -932,12 +932,6 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + tensor_text(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """A parameter of the same values, without the gradient."""
-        copied = super().__deepcopy__(memo)
-        copied.grad = None
-        return copied
 
 
 class Scalar(Tensor):

@@ -137,8 +137,7 @@ def call(module: Any, args: Any, kwargs: Any) -> Any:
         if owner.get("_hooked") and not are_left(owner):
             owner["_hooked"] = False
             owner["_hooked"] = are_left(owner)  # another thread may have added one
-    after = [(key, hook, owner) for owner in (EVERYWHERE, own) for key, hook in owner["_forward_hooks"].items()]
-    done = 0
+    done: set[int] = set()
     result = None
     try:
         for owner in (EVERYWHERE, own):
@@ -148,18 +147,23 @@ def call(module: Any, args: Any, kwargs: Any) -> Any:
         if passing is not None:
             args = passing.enter(args)
         result = module.forward(*args, **kwargs)
-        for key, hook, owner in after:
-            done += 1
+        for key, hook, owner in forward_hooks(own):
+            done.add(key)
             result = run_after(hook, key in owner["_forward_hooks_with_kwargs"], module, args, kwargs, result)
         if passing is not None:
             result = passing.leave(result)
         watch_last(module, args, result)
         return result
     except Exception:
-        for key, hook, owner in after[done:]:
-            if key in owner["_forward_hooks_always_called"]:
+        for key, hook, owner in forward_hooks(own):
+            if key in owner["_forward_hooks_always_called"] and key not in done:
                 result = run_always(hook, key in owner["_forward_hooks_with_kwargs"], module, args, kwargs, result)
         raise
+
+
+def forward_hooks(own: dict[str, Any]) -> list[tuple[int, Any, dict[str, Any]]]:
+    """The forward hooks of all modules and of one, with their ids and the tables that they are in."""
+    return [(key, hook, owner) for owner in (EVERYWHERE, own) for key, hook in owner["_forward_hooks"].items()]
 
 
 def run_before(hook: Any, with_kwargs: bool, module: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
