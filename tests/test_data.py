@@ -43,6 +43,8 @@ def in_time():
     def late(*_):
         raise TimeoutError("the test hangs")  # which must not be taken for a worker's silence
 
+    method = multiprocessing.get_start_method(allow_none=True)
+    multiprocessing.set_start_method("fork", force=True)  # so that datasets may be local classes
     previous = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, 40)
     resource_tracker.ensure_running()  # that of multiprocessing stays once something was spawned
@@ -56,6 +58,7 @@ def in_time():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+        multiprocessing.set_start_method(method, force=True)
 
 
 def descriptors():
@@ -517,6 +520,20 @@ def test_persistent_workers_go_on_in_their_stream():
 
 def name_worker(i):
     random.name = f"worker {i}"
+
+
+@posix
+def test_a_persistent_worker_that_died_between_passes():
+    loader = DataLoader(Squares(6), 3, num_workers=2, persistent_workers=True)
+    first = lists(loader)
+    process = loader._iterator._workers[1].process
+    process.kill()
+    process.join(10)
+    with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly"):
+        lists(loader)
+    assert lists(loader) == first  # with new workers
+    with pytest.raises(AssertionError):
+        iter(DataLoader(Squares(), num_workers=1, prefetch_factor=0))
 
 
 class Names(Squares):

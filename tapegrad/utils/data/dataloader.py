@@ -297,6 +297,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
+        if not loader.prefetch_factor:
+            raise AssertionError("prefetch_factor should be positive: nothing is read without")
         self._workers: list[processes.Worker] = []
         self._numbers = itertools.count()
         self._timeout = loader.timeout
@@ -317,15 +319,19 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _reset(self, loader: DataLoader[Any]) -> None:
         """Begin a new pass with the same workers; what they still answer to the last one is passed over."""
         self._begin()
-        for w in self._workers:
-            w.active, w.pending = True, 0
-            w.send((None, None))
-        self._prefetch()
+        try:
+            for w in self._workers:
+                w.active, w.pending = True, 0
+                w.send((None, None))
+            self._prefetch()
+        except BaseException:
+            self._shutdown_workers()
+            raise
 
     def _prefetch(self) -> None:
         self._tasks: deque[tuple[int, processes.Worker]] = deque()
         self._turns = itertools.cycle(self._workers)
-        self._ahead: int = self._loader.prefetch_factor or 0
+        self._ahead: int = self._loader.prefetch_factor  # type: ignore[assignment]
         for _ in range(self._ahead * len(self._workers)):
             self._put()
 
