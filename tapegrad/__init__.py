@@ -62,6 +62,7 @@ from .core.modes import set_anomaly_enabled as set_anomaly_enabled
 from .core.modes import set_grad_enabled as set_grad_enabled
 from .core.modes import tape as tape
 from .core.record import mark_package as _mark_package
+from .func import vmap as vmap
 from .ops.activation import _softmax_backward_data as _softmax_backward_data
 from .ops.activation import (
     celu,

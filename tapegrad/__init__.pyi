@@ -453,7 +453,7 @@ def concatenate(tensors: Any, dim: builtins.int = 0, *, axis: builtins.int | Non
 def conj(input: Any) -> Tensor:
     """Elementwise complex conjugate; a real tensor is given back as it is."""
 
-def conj_physical(input: Any) -> Tensor:
+def conj_physical(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
 
 def conj_physical_(input: Any) -> Tensor:
@@ -808,7 +808,7 @@ def frac(input: Any, *, out: Any = None) -> Tensor:
 def frac_(input: Any) -> Tensor:
     """frac() written into this tensor; returns it."""
 
-def frexp(input: Any) -> Any:
+def frexp(input: Any, *, out: Any = None) -> Any:
     """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
 
 def frobenius_norm(input: Any, dim: Any, keepdim: builtins.bool = False) -> Tensor:
@@ -1263,7 +1263,7 @@ def matrix_power(input: Any, n: builtins.int, *, out: Any = None) -> Tensor:
 def matrix_rank(input: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Raises: PyTorch has removed this function. Use linalg.matrix_rank."""
 
-def max(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
+def max(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None, out: Any = None) -> Any:
     """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
 
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> Any:
@@ -1323,7 +1323,7 @@ def median(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool =
 def meshgrid(*tensors: Any, indexing: builtins.str | None = None) -> tuple[Tensor, ...]:
     """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
 
-def min(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
+def min(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None, out: Any = None) -> Any:
     """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
 
 def minimum(input: Any, other: Any, *, out: Any = None) -> Tensor:
@@ -1547,8 +1547,8 @@ def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, device: A
 def randint(*args: Any, size: Any = None, low: builtins.int | None = None, high: builtins.int | None = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
 
-def randint_like(input: Any, *args: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
-    """Integers of input's shape and dtype."""
+def randint_like(input: Any, *args: Any, low: builtins.int | None = None, high: builtins.int | None = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
+    """Integers of input's shape and dtype, below `high` and from `low` (0) on."""
 
 def randn(*sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """Standard normal."""
@@ -2066,13 +2066,36 @@ def view_as_real_copy(input: Any, *, out: Any = None) -> Tensor:
 def view_copy(input: Any, *sizes: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """A copy of what view() shows."""
 
+def vmap(func: Callable[P, R], in_dims: Any = 0, out_dims: Any = 0, randomness: builtins.str = 'error', *, chunk_size: builtins.int | None = None) -> Callable[P, R]:
+    """The function that maps func over a dimension of its arguments.
+
+    Where func asks for the value of a single sample (`if x > 0`, `x.item()`, `float(x)`), the samples run one after the
+    other, with a warning that names the line.
+
+    Args:
+        func: takes tensors without the mapped dimension; returns a tensor or nested tensors. Keyword arguments are handed
+            on as they are.
+        in_dims: dimension of each argument to map over, or None for one that all samples share: an int for all, or nested
+            like the arguments.
+        out_dims: where the mapped dimension is put in the outputs, or None for one that all samples share: an int for all,
+            or nested like the outputs.
+        randomness: what random numbers drawn inside are: "different" or "same" for the samples, or an "error".
+        chunk_size: run at most so many samples at once.
+
+    Returns:
+        A function of func's arguments with the mapped dimension. Arrays give arrays.
+
+    Raises:
+        ValueError: if no argument is mapped, for dimensions out of range or not nested like the arguments or outputs, for
+            mapped sizes that differ or are 0, or for an output that is no tensor."""
+
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
 
 def vstack(tensors: Any, *, out: Any = None) -> Tensor:
     """Tensors joined along their first dimension, vectors as rows."""
 
-def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """input where condition is true, else other, with broadcasting; the branch not taken has gradient 0.
 
     With the condition alone: the indices of its true elements, one tensor a dimension."""

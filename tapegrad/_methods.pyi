@@ -432,7 +432,7 @@ class TableMethods:
     def conj(self) -> Tensor:
         """Elementwise complex conjugate; a real tensor is given back as it is."""
 
-    def conj_physical(self) -> Tensor:
+    def conj_physical(self, *, out: Any = None) -> Tensor:
         """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
 
     def conj_physical_(self) -> Tensor:
@@ -653,7 +653,7 @@ class TableMethods:
     def frac_(self) -> Tensor:
         """frac() written into this tensor; returns it."""
 
-    def frexp(self) -> Any:
+    def frexp(self, *, out: Any = None) -> Any:
         """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
 
     def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False, out: Any = None, axis: Any = None) -> Tensor:
@@ -982,7 +982,7 @@ class TableMethods:
     def matrix_power(self, n: builtins.int, *, out: Any = None) -> Tensor:
         """linalg.matrix_power."""
 
-    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
+    def max(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None, out: Any = None) -> Any:
         """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
 
     def maximum(self, other: Any, *, out: Any = None) -> Tensor:
@@ -994,7 +994,7 @@ class TableMethods:
     def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Any:
         """The median of all elements (the lower of two; ties share the gradient evenly); with dim: (values, indices)."""
 
-    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None) -> Any:
+    def min(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, other: Any = None, out: Any = None) -> Any:
         """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
 
     def minimum(self, other: Any, *, out: Any = None) -> Tensor:

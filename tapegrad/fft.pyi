@@ -11,7 +11,7 @@ def fft(input: Any, n: builtins.int | None = None, dim: builtins.int = -1, norm:
 def fft2(input: Any, s: Any = None, dim: Any = ..., norm: builtins.str | None = None, *, out: Any = None) -> Tensor:
     """`fftn` over two dimensions."""
 
-def fftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def fftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """The frequencies of `fft` of n values at distance d: 0, 1, .., -2, -1 over n d."""
 
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: builtins.str | None = None, *, out: Any = None) -> Tensor:
@@ -65,7 +65,7 @@ def rfft(input: Any, n: builtins.int | None = None, dim: builtins.int = -1, norm
 def rfft2(input: Any, s: Any = None, dim: Any = ..., norm: builtins.str | None = None, *, out: Any = None) -> Tensor:
     """`rfftn` over two dimensions."""
 
-def rfftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False) -> Tensor:
+def rfftfreq(n: builtins.int, d: builtins.float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """The frequencies of `rfft` of n values at distance d: 0, 1, .., n // 2 over n d."""
 
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: builtins.str | None = None, *, out: Any = None) -> Tensor:

@@ -96,7 +96,7 @@ def matrix_norm(A: Any, ord: Any = 'fro', dim: Any = ..., keepdim: builtins.bool
 def matrix_power(A: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     """A to an integer power, by squarings; of the inverse for n < 0."""
 
-def matrix_rank(A: Any, tol: Any = None, hermitian: builtins.bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
+def matrix_rank(A: Any, tol: Any = None, hermitian: builtins.bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None) -> Tensor:
     """Number of singular values above max(atol, rtol * the largest)."""
 
 def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:

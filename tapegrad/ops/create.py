@@ -633,11 +633,12 @@ def randn_like(
 
 @factory
 def randint_like(
-    input: Any, *args: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
-    """Integers of input's shape and dtype."""
-    dtype = dtype or dtypes.of(input._d.dtype)
-    return randint(*args, size=shape_of(input), generator=generator, dtype=dtype, device=device)
+    input: Any, *args: Any, low: int | None = None, high: int | None = None, generator: Any = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """Integers of input's shape and dtype, below `high` and from `low` (0) on."""
+    settings = {"generator": generator, "dtype": dtype or dtypes.of(input._d.dtype), "device": device}
+    return randint(*args, low=low, high=high, size=shape_of(input), requires_grad=requires_grad, **settings)
 
 
 @factory

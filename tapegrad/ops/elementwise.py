@@ -958,11 +958,13 @@ _where = define(
 )
 
 
-def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """input where condition is true, else other, with broadcasting; the branch not taken has gradient 0.
 
     With the condition alone: the indices of its true elements, one tensor a dimension.
     """
+    if out is not None:
+        return out.resize_as_result_(where(condition, input, other))
     c = tensor(condition)
     if isinstance(input, Box) and isinstance(other, Box) and c._d.dtype.kind == "b" and input._d.dtype is other._d.dtype:
         return _where(c, input, other)

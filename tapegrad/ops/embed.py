@@ -202,7 +202,7 @@ def _largest(rows: Any, bags: Any, count: int) -> Any:
     """Largest value of each column within each bag (in order); 0 for an empty one. The gradient follows the first."""
     values = rows._d
     if not len(values):
-        return create.zeros(count, values.shape[1], dtype=rows.dtype)
+        return create.zeros(count, values.shape[1], dtype=rows.dtype) + reduce.sum(rows, 0)
     starts = np.flatnonzero(np.diff(bags, prepend=-1))
     top = np.maximum.reduceat(values, starts, axis=0)
     own = np.repeat(top, np.diff(starts, append=len(values)), axis=0)

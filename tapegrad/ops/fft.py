@@ -18,7 +18,7 @@ from .. import errors
 from ..arrays import dtypes
 from ..core.op import TABLE
 from .batching import along
-from .create import finish
+from .create import factory, finish
 from .define import define
 from .operands import promoted, tensor
 from .samples import Sample, complex_uniform, uniform
@@ -348,11 +348,13 @@ def _frequencies(places: Any, n: int, d: float, dtype: Any, device: Any, require
     return finish(places(n, d).astype(wanted) if n else np.zeros(0, wanted), requires_grad, device)
 
 
+@factory
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The frequencies of `fft` of n values at distance d: 0, 1, .., -2, -1 over n d."""
     return _frequencies(np.fft.fftfreq, n, d, dtype, device, requires_grad)
 
 
+@factory
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The frequencies of `rfft` of n values at distance d: 0, 1, .., n // 2 over n d."""
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device, requires_grad)

@@ -51,7 +51,7 @@ _matmul = define(
 
 
 def _flat(xp: Any, x: Any) -> Any:
-    return x if len(x.shape) == 2 else xp.reshape(x, (-1, x.shape[-1]))
+    return x if len(x.shape) == 2 else xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _linear_forward(x: Any, w: Any, b: Any) -> Any:

@@ -735,6 +735,8 @@ def cross_entropy(
     dim = _class_dim(len(shape_of(x)))
     _check_weight(weight, shape_of(x)[dim])
     if y.is_floating_point() and shape_of(y) == shape_of(x):
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
         return _probability_loss(log_softmax(x, dim), y, weight, dim, reduction, label_smoothing)
     labels, counted = _labels(x, y, ignore_index)
     losses = shape.squeeze(_cross_entropy(x, shape.unsqueeze(labels, dim), dim)[0], dim)

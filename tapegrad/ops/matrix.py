@@ -495,6 +495,7 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:
     return linalg_pinv(input, rtol=rcond)
 
 
+@with_out
 def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
     """Number of singular values above max(atol, rtol * the largest)."""
     name = "torch.linalg.matrix_rank"

@@ -515,7 +515,8 @@ def _batch(
     if training:
         y, mean, var = _standardized_by(x, weight, bias, _channel_dims(sizes), row, eps)
         count = math.prod(sizes) // max(channels, 1)
-        _update_running(running_mean, running_var, mean, var, count, 0.0 if momentum is None else momentum)
+        if count:  # an empty batch tells nothing
+            _update_running(running_mean, running_var, mean, var, count, 0.0 if momentum is None else momentum)
         return y, mean, var
     half = x._d.dtype if x._d.dtype in HALF else None
     if half is not None:
@@ -721,7 +722,8 @@ def instance_norm(
     y, mean, var = _standardized_by(x, weight, bias, inner, (sizes[1],) + (1,) * len(inner), eps)
     with no_grad():
         mean, var = (reduce.mean(shape.reshape(a, sizes[:2]), 0) for a in (mean, var))
-    _update_running(running_mean, running_var, mean, var, math.prod(sizes[2:]), momentum)
+    if sizes[0]:
+        _update_running(running_mean, running_var, mean, var, math.prod(sizes[2:]), momentum)
     return y
 
 

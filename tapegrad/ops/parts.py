@@ -149,6 +149,7 @@ def polar(abs: Any, angle: Any) -> Any:
     return _complex(r * elementwise.cos(phi), r * elementwise.sin(phi))
 
 
+@with_out
 def conj_physical(input: Any) -> Any:
     """Elementwise complex conjugate (conj copies as well here); a real tensor is given back as it is."""
     return elementwise.conj(input)
@@ -312,6 +313,7 @@ _power_of_two = define(
 )  # fmt: skip
 
 
+@with_out
 def frexp(input: Any) -> Any:
     """(mantissa, exponent) with input = mantissa * 2**exponent, mantissa of size 0 or in [0.5, 1); exponent is int32."""
     x = tensor(input)

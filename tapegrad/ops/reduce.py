@@ -803,7 +803,7 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "tapegrad"
-    return function
+    return with_out(function)
 
 
 max = _extreme("max", _amax, _max_dim, "maximum")
