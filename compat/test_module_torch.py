@@ -1206,6 +1206,73 @@ def an_unlikely_interval(m):
     return m.nn.init.trunc_normal_(m.empty(3), 9.0, 1.0, -2.0, 2.0).shape == (3,)
 
 
+@program
+def copies_of_parameters_have_no_gradient(m):
+    layer = m.nn.Linear(2, 1)
+    layer(m.ones(1, 2)).sum().backward()
+    twin = copy.deepcopy(layer)
+    t = m.ones(2, requires_grad=True)
+    t.sum().backward()
+    return twin.weight.grad, layer.weight.grad, copy.deepcopy(t).grad
+
+
+@program
+def hooks_that_hooks_register(m):
+    log, layer, handles = [], m.nn.Linear(2, 2), []
+    layer.register_forward_hook(lambda *_: log.append("first"))
+    layer.register_forward_pre_hook(
+        lambda *_: handles.append(layer.register_forward_hook(lambda *_: log.append("late"), always_call=True))
+    )
+    layer(m.ones(1, 2))
+    handles[0].remove()
+    return log, attempts(lambda: layer(m.ones(1, 3))), log
+
+
+@program
+def a_recorded_buffer_stays_so(m):
+    net, w = m.nn.Module(), m.ones(1, requires_grad=True)
+    net.register_buffer("b", w * 2)
+    net.double()
+    net.b.sum().backward()
+    return str(net.b.dtype), w.grad
+
+
+@program
+def views_filled_at_random(m):
+    made = []
+    for name in ("uniform_", "normal_", "random_", "exponential_", "bernoulli_", "cauchy_", "log_normal_"):
+        w = m.zeros(3, 4, 5)
+        getattr(w.permute(2, 0, 1)[::2, :2, 1:4], name)()
+        made.append(w)
+    w = m.zeros(6, 8)
+    m.nn.init.xavier_uniform_(w.t()[:4])
+    return made, w
+
+
+@program
+def empty_batches(m):
+    found = []
+    for shape in ((0, 2), (2, 3, 0), (0, 3, 0)):
+        layer, x = m.nn.Linear(shape[-1], 3), m.zeros(*shape).requires_grad_()
+        gradients = m.autograd.grad(layer(x).sum(), [x, *layer.parameters()], create_graph=True)
+        found.append([tuple(g.shape) for g in gradients])
+    norm = m.nn.BatchNorm1d(2, momentum=None)
+    norm(m.arange(8.0).reshape(4, 2))
+    norm(m.zeros(0, 2))
+    found += [norm.state_dict()]
+    for mode in ("sum", "mean", "max"):
+        bag = m.nn.EmbeddingBag(3, 2, mode=mode)
+        bag(m.zeros(0, 4, dtype=m.int64)).sum().backward()
+        found.append(bag.weight.grad.shape == bag.weight.shape)
+    return found
+
+
+@program
+def an_ignored_index_among_probabilities(m):
+    loss = m.nn.CrossEntropyLoss(ignore_index=1)
+    return attempts(lambda: loss(m.ones(2, 3), m.ones(2, 3) / 3), lambda: loss(m.ones(2, 3), m.tensor([1, 0])))
+
+
 # --------------------------------------------------------------------------------------------------------------- tests
 
 

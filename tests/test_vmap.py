@@ -498,6 +498,113 @@ def test_writes_into_own_tensors(f):
     gradients_agree(f, S.to(tg.float32))
 
 
+def doubled_without_record(w):
+    with tg.no_grad():
+        w.mul_(2.0)
+
+
+def row_doubled_without_record(w):
+    with tg.no_grad():
+        w[0] = w[0] * 2
+
+
+def view_doubled_without_record(w):
+    with tg.no_grad():
+        w[1:].copy_(w[1:] * 2)
+
+
+def data_doubled(w):
+    w.data.mul_(2.0)
+
+
+def row_of_detached_doubled(w):
+    w.detach()[0].mul_(2.0)
+
+
+def data_replaced(w):
+    w.data = w.data * 2
+
+
+UNRECORDED = [
+    doubled_without_record, row_doubled_without_record, view_doubled_without_record, data_doubled, row_of_detached_doubled,
+    data_replaced,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("write", UNRECORDED)
+def test_writes_that_are_not_recorded_leave_the_history(write):
+    def f(w):
+        v = w * 1
+        write(v)
+        return (v * v).sum()
+
+    w = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    alone = tg.func.grad(f)(w)
+    assert alone.abs().min() > 0
+    assert tg.equal(vmap(tg.func.grad(f))(w[None])[0], alone)
+    assert tg.equal(tg.func.grad(lambda ws: vmap(f)(ws).sum())(w[None])[0], alone)
+    x = w[None].clone().requires_grad_()
+    vmap(f)(x).sum().backward()
+    assert tg.equal(x.grad[0], alone)
+
+
+@pytest.mark.parametrize("write", [data_doubled, row_of_detached_doubled])
+def test_writes_through_a_detached_tensor_leave_the_tangent(write):
+    def f(w):
+        v = w * 1
+        write(v)
+        return v * v
+
+    w = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    value, tangent = tg.func.jvp(f, (w,), (tg.ones(2, 2),))
+    assert tg.equal(tangent, 2 * value.sqrt())
+    assert tg.equal(vmap(lambda w: tg.func.jvp(f, (w,), (tg.ones(2, 2),))[1])(w[None])[0], tangent)
+
+
+def test_a_detached_view_shows_later_writes():
+    def f(w):
+        v = w * 1
+        row = v[0]
+        v.mul_(2.0)
+        seen = row.detach()
+        again = seen.detach()
+        v.mul_(2.0)
+        again.add_(1.0)
+        return v, seen, again
+
+    w = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for alone, batched in zip(f(w), vmap(f)(w[None]), strict=True):
+        assert tg.equal(alone, batched[0])
+
+
+def test_unrecorded_writes_of_samples_into_a_captured_tensor():
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+
+    def f(x):
+        v = w * 1
+        with tg.no_grad():
+            v.mul_(x)
+        return (v * v).sum()
+
+    vmap(f)(tg.tensor([2.0, 3.0])).sum().backward()
+    assert w.grad.tolist() == [10.0, 20.0]
+
+
+@pytest.mark.parametrize("transform", ["grad", "jvp"])
+def test_rows_limited_in_norm_have_derivatives(transform):
+    index, w = tg.tensor([0, 2]), tg.tensor([[1.0, 2.0], [0.1, 0.2], [3.0, 4.0]])
+
+    def f(w):
+        return (tg.nn.functional.embedding(index, w, max_norm=0.5) ** 2).sum()
+
+    def g(w):
+        return tg.func.grad(f)(w).sum() if transform == "grad" else tg.func.jvp(f, (w,), (tg.ones(3, 2),))[1]
+
+    used = w[index] / w[index].norm(dim=1, keepdim=True) / 2
+    close = dict(rtol=1e-5, atol=1e-6)
+    assert tg.allclose(g(w.clone()), 2 * used.sum(), **close) and tg.allclose(vmap(g)(w[None])[0], 2 * used.sum(), **close)
+
+
 def write_through(v, i):
     x = tg.zeros(3, 2).double()
     row = x[i]

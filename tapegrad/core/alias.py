@@ -326,7 +326,7 @@ def foreign(array: Any) -> Any:
 def rebind(t: Any, v: Any) -> None:
     """`t.data = v`: t takes v's values; its own history stays."""
     if lifted(t) or lifted(v):
-        services.lifted_assign(t, detached(v))
+        services.lifted_assign(t, detached(v), True)
         return
     sync_only(t)
     a, b = t._st, v._st

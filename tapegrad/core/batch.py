@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import errors
 from .level import Level
+from .modes import enable_grad
 from .op import Op
 from .record import Box, user_line
 from .rules import TENSOR_XP, arrays
@@ -120,6 +121,14 @@ class Batch(Level):
         """A tensor with the batch dimension in front, repeated if it has none."""
         lower, batched = self.lower(t)
         return lower if batched else TENSOR_XP.expand(lower, (self.size, *lower._d.shape))
+
+    def rewritten(self, lower: Any, payload: Any, below: Any, before: Any, constant: bool) -> tuple[Any, Any, Any]:
+        if payload and not before:
+            with enable_grad():
+                below = TENSOR_XP.expand(below, (self.size, *below._d.shape))
+        elif before and not payload:
+            lower = TENSOR_XP.expand(lower, (self.size, *lower._d.shape))
+        return lower, payload or before, below
 
     def beneath(self, t: Any, function: str) -> Any:
         if function == "grad":

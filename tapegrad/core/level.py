@@ -128,6 +128,10 @@ class Level:
         """The payload of a detached tensor."""
         return None
 
+    def rewritten(self, lower: Any, payload: Any, below: Any, before: Any, constant: bool) -> tuple[Any, Any, Any]:
+        """(tensor below, payload, tensor below that it replaces) of a value, `constant` or not, written without history."""
+        return lower, before if constant or (self.heeds and not is_recording()) else payload, below
+
     def beneath(self, t: Any, function: str) -> Any:
         """What the layer below has recorded of a tensor that this level's layer has not, for a reverse pass."""
         if function == "grad":
@@ -388,7 +392,7 @@ def kept(t: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------- views and writes
 
 
-def view(t: Any, op: Op, params: tuple[Any, ...]) -> Any:
+def view(t: Any, op: Any, params: tuple[Any, ...]) -> Any:
     """The result of a view op: a write into it goes to t as well, and a later write into t shows in it."""
     out = op.call(t, *params)
     if type(out._st) is Lift:
@@ -416,9 +420,12 @@ def refresh(t: Any) -> None:
             t._st.cells = alias.union(t._st.cells, cells)
 
 
-def assign(t: Any, result: Any) -> Any:
-    """Give t the value and history of a result of its shape and dtype, where one of them is at a level; returns t."""
-    written = [(t, put(t, result))]
+def assign(t: Any, result: Any, constant: bool = False) -> Any:
+    """Give t the value and history of a result of its shape and dtype, where one of them is at a level; returns t.
+
+    Where nothing is recorded t keeps its history; with `constant` its derivatives at all levels, too.
+    """
+    written = [(t, put(t, result, constant))]
     while (base := written[-1][1]) is not None:
         looked_at, op, params, _ = base
         value = relabelled(written[-1][0], written[-1][0]._s)
@@ -426,7 +433,8 @@ def assign(t: Any, result: Any) -> Any:
             whole = TABLE["overwrite"].call(looked_at, value, ((op.name, params),))
         else:
             whole = op.write(looked_at, value, *params)
-        written.append((looked_at, put(looked_at, whole)))
+            constant = constant or op is DETACH
+        written.append((looked_at, put(looked_at, whole, constant)))
     for view, base in reversed(written):
         if base is not None:
             view._st.base = (*base[:3], base[0]._st)
@@ -435,16 +443,29 @@ def assign(t: Any, result: Any) -> Any:
     return t
 
 
-def put(t: Any, result: Any) -> Any:
-    """Give t the value and history of a result, and nothing to what it looks at; returns what that is."""
+def put(t: Any, result: Any, constant: bool) -> Any:
+    """Give t the value and history of a result, as `assign`, and nothing to what it looks at; returns what that is."""
     target, source = level_of(t), level_of(result)
     if source is not None and (target is None or source.id > target.id):
         raise_in_place(t, source, True)
         target = source
     base = t._st.base
     up = raised(result, target, result._s if layer_of(source) is layer_of(target) else 0)
+    if constant or not is_recording():
+        up = with_history(up, t, constant)
     t._d, t._s, t._st = up._d, up._s, up._st
     return base
+
+
+def with_history(new: Any, old: Any, constant: bool) -> Any:
+    """A value under the slots that another tensor of its shape has in the layers, at the higher of their levels."""
+    top = depth_of(TABLE["alias"], (new, old))
+    if top is None:
+        return relabelled(new, old._s)
+    (lower, payload), (below, before) = top.lower(new), top.lower(old)
+    lower, payload, below = top.rewritten(lower, payload, below, before, constant)
+    slot, cells = (old._s, old._st.cells) if level_of(old) is top else (0, None)
+    return top.lift(with_history(lower, below, constant), payload, slot, cells)
 
 
 def detached(t: Any) -> Any:
@@ -455,7 +476,29 @@ def detached(t: Any) -> Any:
     return st.level.lift(detached(st.lower), st.level.constant(st.payload))
 
 
+class Detach:
+    """Stands for the op of a detached tensor: what is written into it goes to the tensor it looks at, as a value."""
+
+    @staticmethod
+    def call(t: Any) -> Any:
+        return detached(t)
+
+    @staticmethod
+    def write(_: Any, value: Any) -> Any:
+        return value
+
+
+DETACH = Detach()
+
+
+def detached_view(t: Any) -> Any:
+    """The memory of a tensor without history and without derivative at any level."""
+    refresh(t)
+    base = t._st.base
+    return view(t if base is None or base[1] is not DETACH else base[0], DETACH, ())
+
+
 services.lifted, services.lifted_view, services.lifted_assign = run_lifted, view, assign
 arrays.relabelled = relabelled
-services.lifted_detached, services.refresh, services.remember_value = detached, refresh, remember_value
+services.lifted_detached, services.refresh, services.remember_value = detached_view, refresh, remember_value
 services.raise_alias = raise_alias

@@ -67,7 +67,7 @@ class Services:
     result_on_shared: Callable[[Any, Op, tuple[Any, ...], Any], Any]  # a view, if a linear op's result is one
     lifted: Callable[[Op, Any, tuple[Any, ...]], Any]  # run an op of which some operand is at a level; see `level`
     lifted_view: Callable[[Any, Op, tuple[Any, ...]], Any]
-    lifted_assign: Callable[[Any, Any], Any]
+    lifted_assign: Callable[..., Any]
     lifted_detached: Callable[[Any], Any]
     raise_alias: Callable[[Any], None]
     refresh: Callable[[Any], None]
