@@ -5,6 +5,7 @@ from typing import Any
 
 from . import autograd as autograd
 from . import cuda as cuda
+from . import custom as custom
 from . import distributions as distributions
 from . import fft as fft
 from . import func as func
@@ -13,6 +14,7 @@ from . import masked as masked
 from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
+from . import random as random
 from . import serialization as serialization
 from . import special as special
 from . import testing as testing
@@ -30,14 +32,28 @@ from .tensor import LongTensor as LongTensor
 from .tensor import ShortTensor as ShortTensor
 from .arrays.dtypes import Size as Size
 from .tensor import Tensor as Tensor
+from .arrays.dtypes import can_cast as can_cast
 from .arrays.dtypes import device as device
 from .arrays.dtypes import dtype as dtype
 from .core.modes import enable_grad as enable_grad
 from .arrays.dtypes import finfo as finfo
+from .arrays.dtypes import get_default_dtype as get_default_dtype
 from .arrays.dtypes import iinfo as iinfo
 from .core.modes import inference_mode as inference_mode
+from .core.modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from .core.modes import is_anomaly_enabled as is_anomaly_enabled
+from .core.modes import is_grad_enabled as is_grad_enabled
+from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
+from .serialization import load as load
 from .core.modes import no_grad as no_grad
+from .arrays.dtypes import promote_types as promote_types
+from .serialization import save as save
+from .core.modes import set_anomaly_enabled as set_anomaly_enabled
+from .arrays.dtypes import set_default_dtype as set_default_dtype
 from .core.modes import set_grad_enabled as set_grad_enabled
+from .printing import set_printoptions as set_printoptions
+from .core.modes import tape as tape
+from .func.batch import vmap as vmap
 
 __version__: builtins.str
 bfloat16: dtype
@@ -355,9 +371,6 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: builtins.bool = False, 
     """Number of the interval between sorted boundaries that each value lies in; a boundary belongs to the one below it.
 
     With right=True it belongs to the one above."""
-
-def can_cast(from_: dtype, to: dtype) -> builtins.bool:
-    """Return whether values of a dtype may be written into another: no complex into real, nor real into whole numbers."""
 
 def cartesian_prod(*tensors: Any) -> Tensor:
     """All combinations of one element from each vector, as rows; of one vector: the vector."""
@@ -853,9 +866,6 @@ def ger(input: Any, vec2: Any, *, out: Any = None) -> Tensor:
 def get_default_device() -> device:
     """Where new tensors are: device(type='cpu')."""
 
-def get_default_dtype() -> dtype:
-    """Return the dtype that Python floats become."""
-
 def get_device(input: Any) -> builtins.int:
     """-1, the number of the CPU."""
 
@@ -1011,12 +1021,6 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
 def inverse(input: Any, *, out: Any = None) -> Tensor:
     """linalg.inv."""
 
-def is_anomaly_check_nan_enabled() -> builtins.bool:
-    """Whether anomaly mode, where it is on, raises for a nan."""
-
-def is_anomaly_enabled() -> builtins.bool:
-    """Whether anomaly mode is on here."""
-
 def is_complex(input: Any) -> builtins.bool:
     """Whether the dtype is complex."""
 
@@ -1025,12 +1029,6 @@ def is_conj(input: Any) -> builtins.bool:
 
 def is_floating_point(input: Any) -> builtins.bool:
     """Whether the dtype is a real floating-point one."""
-
-def is_grad_enabled() -> builtins.bool:
-    """Whether operations are recorded here."""
-
-def is_inference_mode_enabled() -> builtins.bool:
-    """Whether inference_mode is on here."""
 
 def is_neg(input: Any) -> builtins.bool:
     """Whether a negation is pending: never."""
@@ -1124,26 +1122,6 @@ def lgamma(input: Any, *, out: Any = None) -> Tensor:
 
 def linspace(start: Any, end: Any, steps: builtins.int, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """`steps` values from start to end, both included, evenly spaced."""
-
-def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: builtins.bool | None = None, mmap: builtins.bool | None = None, encoding: builtins.str = 'utf-8') -> Tensor:
-    """Read what `save` or torch.save wrote: the zip format, the one before PyTorch 1.6, .safetensors and .npz (by suffix).
-
-    Nothing in the file is run: tensors, containers, numbers and strings are made, anything else is refused. Tensors that
-    were on another device come to the CPU. Tensors that shared memory share it again.
-
-    Args:
-        f: a path, or a binary file.
-        map_location: None, the CPU, a function or a dict, as programs for PyTorch give it; all tensors come to the CPU.
-        pickle_module: accepted, not used.
-        weights_only: False allows any pickled object, and so runs what the file says: for files of your own alone. Layers
-            and optimizers of PyTorch become those of this package.
-        mmap: read storages from disk when they are used; needs a path.
-        encoding: of strings that Python 2 wrote.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        RuntimeError: for a damaged, truncated or too new archive, and for one that would unpack to far more than it is.
-        pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed, which are listed by name."""
 
 def log(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise natural logarithm."""
@@ -1514,9 +1492,6 @@ def prelu(input: Any, weight: Any) -> Tensor:
 def prod(input: Any, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
 
-def promote_types(type1: dtype, type2: dtype) -> dtype:
-    """Return the smallest dtype that holds both; an integer never widens a floating-point type."""
-
 def put(input: Any, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
     """input with source's elements written (or added) at any indices of the flattened tensor."""
 
@@ -1672,25 +1647,6 @@ def rsqrt_(input: Any) -> Tensor:
 def rsub(input: Any, other: Any, *, alpha: builtins.float = 1) -> Tensor:
     """Elementwise `other - alpha * input` with broadcasting."""
 
-def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: builtins.int = 2, _use_new_zipfile_serialization: builtins.bool = True, _disable_byteorder_record: builtins.bool = False) -> None:
-    """Write an object with tensors in it to a file that PyTorch can read too.
-
-    Tensors that share memory share it in the file; of a tensor that shows a small part of a block only that part is written.
-    A file is replaced only when the new one is complete. Objects other than tensors, containers, numbers and strings are
-    pickled as classes of this package or of the program.
-
-    Args:
-        obj: a tensor, a state_dict, nested containers of them, or any object that can be pickled.
-        f: a path, or a binary file to write to. A path ending in .safetensors or .npz gets these formats, which hold a dict
-            of names and tensors.
-        pickle_module: accepted, not used.
-        pickle_protocol: of the pickle within the file.
-
-    Raises:
-        TypeError: for something else than a dict of tensors in a .safetensors or .npz file.
-        ValueError: for pickle_protocol 0.
-        RuntimeError: if the folder does not exist."""
-
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, layout: Any = None, pin_memory: Any = False, memory_format: Any = None, out: Any = None) -> Tensor:
     """A number as a 0-dim tensor of the default dtype."""
 
@@ -1732,29 +1688,11 @@ def selu(input: Any, inplace: builtins.bool = False) -> Tensor:
 def selu_(input: Any) -> Tensor:
     """selu written into input."""
 
-def set_anomaly_enabled(enabled: builtins.bool, check_nan: builtins.bool = True) -> None:
-    """Switch anomaly mode on or off here."""
-
 def set_default_device(device: Any) -> None:
     """Choose where new tensors are: on the CPU; another device raises, since there is none here."""
 
-def set_default_dtype(d: dtype) -> None:
-    """Set the dtype that Python floats become, and with it the complex type of Python complex numbers."""
-
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
-
-def set_printoptions(precision: builtins.int | None = None, threshold: builtins.float | None = None, edgeitems: builtins.int | None = None, linewidth: builtins.int | None = None, profile: builtins.str | None = None, sci_mode: builtins.bool | None = None) -> None:
-    """Set how tensors print.
-
-    Args:
-        precision: digits after the point (4).
-        threshold: number of elements above which only the edges are printed (1000).
-        edgeitems: elements printed at each edge of a shortened dimension (3).
-        linewidth: characters in a line (80).
-        profile: ``"default"``, ``"short"`` or ``"full"``: sets all of the above that are not given.
-        sci_mode: scientific notation always (True), never (False), or as the values need it (None); unlike
-            the other options it goes back to None when it is not given."""
 
 def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""
@@ -1916,9 +1854,6 @@ def tanh(input: Any, *, out: Any = None) -> Tensor:
 def tanh_(input: Any) -> Tensor:
     """tanh() written into this tensor; returns it."""
 
-def tape() -> Tensor:
-    """The tape of this thread (or task): `len`, `print` and `clear` work on it."""
-
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False) -> Tensor:
     """A new leaf tensor that copies the data: numbers, nested sequences, arrays.
 
@@ -1947,7 +1882,7 @@ def threshold_(input: Any, threshold: builtins.float, value: builtins.float) -> 
 def tile(input: Any, *counts: Any, dims: Any = None) -> Tensor:
     """repeat with missing counts taken as 1 (NumPy's tile)."""
 
-def to_dlpack(tensor: Any) -> Tensor:
+def to_dlpack(tensor: Any) -> Any:
     """A capsule of the tensor's array for libraries that read DLPack; they share its memory."""
 
 def topk(input: Any, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: Any = None, out: Any = None) -> Any:
@@ -2065,29 +2000,6 @@ def view_as_real_copy(input: Any, *, out: Any = None) -> Tensor:
 
 def view_copy(input: Any, *sizes: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """A copy of what view() shows."""
-
-def vmap(func: Callable[P, R], in_dims: Any = 0, out_dims: Any = 0, randomness: builtins.str = 'error', *, chunk_size: builtins.int | None = None) -> Callable[P, R]:
-    """The function that maps func over a dimension of its arguments.
-
-    Where func asks for the value of a single sample (`if x > 0`, `x.item()`, `float(x)`), the samples run one after the
-    other, with a warning that names the line.
-
-    Args:
-        func: takes tensors without the mapped dimension; returns a tensor or nested tensors. Keyword arguments are handed
-            on as they are.
-        in_dims: dimension of each argument to map over, or None for one that all samples share: an int for all, or nested
-            like the arguments.
-        out_dims: where the mapped dimension is put in the outputs, or None for one that all samples share: an int for all,
-            or nested like the outputs.
-        randomness: what random numbers drawn inside are: "different" or "same" for the samples, or an "error".
-        chunk_size: run at most so many samples at once.
-
-    Returns:
-        A function of func's arguments with the mapped dimension. Arrays give arrays.
-
-    Raises:
-        ValueError: if no argument is mapped, for dimensions out of range or not nested like the arguments or outputs, for
-            mapped sizes that differ or are 0, or for an output that is no tensor."""
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Views of parts along the first dimension of at least two; a number of parts must divide its size."""

@@ -35,12 +35,15 @@ NO_TENSOR = {
     "set_rng_state",
     "allclose",
     "equal",
+    "to_dlpack",
 }
 # Results that depend on the arguments: a tensor, a tuple or a named tuple.
 VARIES = {
     "frexp", "gradient", "lu", "multi_head_attention_forward", "nonzero", "std_mean", "unique", "unique_consecutive",
     "var_mean", "where",
 }  # fmt: skip
+# Modules of functions that are no operations: their own annotations are exact.
+WITH_TYPES = ("tapegrad.arrays.", "tapegrad.core.", "tapegrad.func.", "tapegrad.printing", "tapegrad.serialization")
 COMPARISONS = {"__eq__", "__ne__"}
 
 
@@ -120,6 +123,8 @@ def public_page() -> str:
                 modules.append(f"from . import {name} as {name}\n")
         elif isinstance(value, type):
             classes.append(f"from {value_module(value)} import {value.__name__} as {name}\n")
+        elif isinstance(value, types.FunctionType) and value.__module__.startswith(WITH_TYPES):
+            classes.append(f"from .{value.__module__.removeprefix('tapegrad.')} import {value.__name__} as {name}\n")
         elif isinstance(value, types.FunctionType):
             functions.append(define(name, value, "", False))
         else:
@@ -129,9 +134,8 @@ def public_page() -> str:
 
 
 PUBLIC_MODULES = {
-    "autograd", "cuda", "distributions", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "serialization",
-    "special", "testing",
-    "utils",
+    "autograd", "cuda", "custom", "distributions", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "random",
+    "serialization", "special", "testing", "utils",
 }  # fmt: skip
 
 

@@ -96,6 +96,20 @@ def affine_dtypes(x: Any, weight: Any, bias: Any) -> RuntimeError:
     )
 
 
+def too_large_integers() -> ValueError:
+    return ValueError("Overflow when unpacking long long. The integers do not fit into int64.")
+
+
+def no_tensor_data(value: Any) -> Exception:
+    if isinstance(value, int):
+        return too_large_integers()
+    return TypeError(f"expected Tensor, array or numbers, but got {type(value).__name__}")
+
+
+def no_tensor_in_list(index: int, value: Any) -> TypeError:
+    return TypeError(f"expected Tensor as element {index} in argument 0, but got {type(value).__name__}")
+
+
 def not_a_tensor(op: str, position: int, kind: str) -> TypeError:
     name = "input" if position == 0 else "other"
     return TypeError(

@@ -274,7 +274,9 @@ def test_states_are_restored(drawn: int) -> None:
 def test_bad_states_are_refused() -> None:
     g = seeded()
     before = g.get_state()
-    with pytest.raises(RuntimeError, match="Expected a CPUGeneratorImplState of size 5056 but found the input RNG state size to be 10"):
+    with pytest.raises(
+        RuntimeError, match="Expected a CPUGeneratorImplState of size 5056 but found the input RNG state size to be 10"
+    ):
         g.set_state(np.zeros(10, np.uint8))
     with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
         g.set_state(np.zeros(5056, np.uint8))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
-from .alias import Alias, save, sync_only
+from .alias import save, sync_only
 from .batch import Batch, NeedLoop
 from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
 from .level import level_of
@@ -31,7 +31,7 @@ def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tu
         output = tensor_at(output)
     if not isinstance(output, Box):
         raise errors.bad_input("backward", type(output).__name__)
-    sync_only(output) if type(output._st) is Alias else None
+    sync_only(output) if output._st is not None else None
     if cotangent is not None and not isinstance(cotangent, Box):
         raise errors.cotangent_type(type(cotangent).__name__)
     y = output._d
@@ -48,7 +48,7 @@ def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tu
             raise errors.not_real(y.dtype)
         g = arrays.ones_like(y)
         return output._s, wrap(g) if record or level_of(output) is not None else g
-    sync_only(cotangent) if type(cotangent._st) is Alias else None
+    sync_only(cotangent) if cotangent._st is not None else None
     if cotangent._d.shape != y.shape:
         raise errors.cotangent_shape(i, cotangent._d.shape, y.shape)
     if (cotangent._d.dtype.kind == "c") != (y.dtype.kind == "c"):
@@ -104,7 +104,7 @@ def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> An
         t = tensor_at(t)
     if not isinstance(t, Box):
         raise errors.bad_input(function, type(t).__name__)
-    sync_only(t) if type(t._st) is Alias else None
+    sync_only(t) if t._st is not None else None
     if not t._s and not allow_untracked:
         raise errors.input_untracked(i)
     return t

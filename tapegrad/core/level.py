@@ -122,6 +122,9 @@ class Level:
         if type(st) is alias.Alias and st.store.raised is not None:
             raise_alias(t)
             st = t._st
+        if type(st) is Lift and st.base is not None:
+            refresh(t)
+            st = t._st
         return (st.lower, st.payload) if type(st) is Lift and st.level is self else (t, None)
 
     def constant(self, payload: Any) -> Any:

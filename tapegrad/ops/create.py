@@ -162,6 +162,8 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     try:
         array = np.array(data)
     except ValueError:
+        if _no_number(data) is not None:
+            raise _not_data(data, np.array(None)) from None
         raise ValueError(f"expected sequences of equal length: {data!r:.100} is ragged") from None
     if array.dtype.kind not in ALLOWED:
         raise _not_data(data, array)
@@ -186,15 +188,23 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
     return array.astype(dtype)
 
 
+def _no_number(data: Any) -> type | None:
+    """Type of the first item of nested sequences that is neither a number nor an array of numbers; None without one."""
+    if isinstance(data, list | tuple):
+        return next((kind for d in data if (kind := _no_number(d)) is not None), None)
+    if isinstance(data, bool | int | float | complex | Box) or np.asarray(data).dtype.kind in ALLOWED + "V":
+        return None
+    return type(data)
+
+
 def _not_data(data: Any, array: Any) -> Exception:
-    if isinstance(data, str):
-        return TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    if isinstance(data, list | tuple) and array.dtype.kind in "US":
-        return TypeError("new(): invalid data type 'str'")
-    if array.dtype == object and isinstance(array.flat[0], int):
-        return ValueError("Overflow when unpacking long long. The integers do not fit into int64.")
-    if data is None or array.dtype == object:
-        return RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    kind = _no_number(data)
+    if kind is None:
+        return errors.too_large_integers()
+    if issubclass(kind, str | bytes):
+        return TypeError(f"new(): invalid data type '{kind.__name__}'")
+    if array.dtype == object:
+        return RuntimeError(f"Could not infer dtype of {kind.__name__}")
     return TypeError(f"can't convert data of type {type(data).__name__} to a tensor")
 
 

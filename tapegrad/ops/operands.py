@@ -204,6 +204,8 @@ def tensor(a: Any) -> Any:
 def as_constant(a: Any) -> Any:
     """Numbers and nested sequences of numbers as a tensor of PyTorch's dtype for them."""
     array = np.asarray(a)
+    if array.dtype.kind in "OUSmM" and not isinstance(a, np.ndarray | np.generic):
+        raise errors.no_tensor_data(a)
     if array.dtype == np.float64 and not isinstance(a, np.ndarray | np.generic):
         array = array.astype(dtypes.get_default_dtype().numpy)
     elif array.dtype == np.complex128 and not isinstance(a, np.ndarray | np.generic):

@@ -824,7 +824,14 @@ def _sequence(op: str, tensors: Any) -> list[Any]:
             f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}. Pass them as "
             f"one sequence: {op}([a, b])."
         )
-    return [tensor(x) for x in tensors]
+    items = list(tensors)
+    try:
+        return [tensor(x) for x in items]
+    except TypeError:
+        for i, x in enumerate(items):
+            if np.asarray(x).dtype.kind in "OUS" and not isinstance(x, np.ndarray):
+                raise errors.no_tensor_in_list(i, x) from None
+        raise
 
 
 def _of_one_dtype(xs: list[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import errors
 from ...arrays import dtypes
 from ...core.record import wrap
 from ...ops import create, index, shape, sort
@@ -228,7 +229,7 @@ def pad_sequence(
     rows = list(shape.unbind(sequences)) if isinstance(sequences, Tensor) else list(sequences)
     for i, x in enumerate(rows):
         if not isinstance(x, Tensor):
-            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+            raise errors.no_tensor_in_list(i, x)
     if not rows:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):

@@ -7,8 +7,8 @@ import itertools
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ...ops.create import default_generator, randperm
 
@@ -16,6 +16,7 @@ __all__ = [
     "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split",
 ]  # fmt: skip
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -31,6 +32,12 @@ class Dataset(Generic[T_co]):
 
     def __add__(self, other: Any) -> Any:
         return ConcatDataset([self, other])
+
+
+class Samples(Protocol[T_co]):
+    """For type checkers: a dataset, a list, or what else has samples by index."""
+
+    def __getitem__(self, index: Any, /) -> T_co: ...
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
@@ -109,7 +116,6 @@ class StackDataset(Dataset[Any]):
 class ConcatDataset(Dataset[T_co]):
     """Datasets one after the other. `cumulative_sizes` has the index behind the end of each."""
 
-    datasets: list[Any]
     cumulative_sizes: list[int]
 
     @staticmethod
@@ -117,8 +123,8 @@ class ConcatDataset(Dataset[T_co]):
         """Running sums of the lengths."""
         return list(itertools.accumulate(map(len, sequence)))
 
-    def __init__(self, datasets: Iterable[Any]) -> None:
-        self.datasets = list(datasets)
+    def __init__(self, datasets: Iterable[Samples[T_co]]) -> None:
+        self.datasets: list[Any] = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
@@ -168,9 +174,9 @@ class Subset(Dataset[T_co]):
     """Some samples of a dataset: sample i is the dataset's sample indices[i]."""
 
     dataset: Any
-    indices: Sequence[int]
+    indices: Any  # a sequence, an array or a tensor of integers
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Samples[T_co], indices: Any) -> None:
         self.dataset = dataset
         self.indices = indices
 
@@ -184,7 +190,9 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
-def random_split(dataset: Any, lengths: Sequence[float], generator: Any = default_generator) -> list[Subset[Any]]:
+def random_split(
+    dataset: Samples[T], lengths: Sequence[float], generator: Any = default_generator
+) -> list[Subset[T]]:  # fmt: skip
     """Divide a dataset at random into subsets without common samples.
 
     Args:
@@ -196,7 +204,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = defaul
     Raises:
         ValueError: if a fraction is not in [0, 1] or the lengths do not add up to the dataset's.
     """
-    total, sizes = len(dataset), list(lengths)
+    total, sizes = len(cast(Sized, dataset)), list(lengths)
     if sum(sizes) <= 1 and math.isclose(sum(sizes), 1):
         for i, fraction in enumerate(sizes):
             if not 0 <= fraction <= 1:

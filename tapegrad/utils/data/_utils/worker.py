@@ -319,7 +319,8 @@ def stop(workers: list[Worker], owner: int) -> None:
 
 def start(workers: list[Worker], method: Any, job: Job, base_seed: int) -> None:
     """Start a job's processes, which are added to the list."""
-    import multiprocessing
+    # Loaded whole now: were stop() the first to import it, a collection during the import would run another's stop().
+    import multiprocessing.connection
 
     context = method or multiprocessing.get_context()
     job.owner = None if context.get_start_method() == "forkserver" else os.getpid()
