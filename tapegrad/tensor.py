@@ -546,7 +546,7 @@ class Tensor(Box, TableMethods):
         """In pinned memory; raises, since there is no accelerator here."""
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
-    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+    def cuda(self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
         """On a CUDA device; raises, since there is none here."""
         create.check_device("cuda")
         return self
