@@ -586,4 +586,8 @@ def __getattr__(name: str) -> _types.ModuleType:
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), "distributions", "testing"})
+
+
 _mark_package(__name__)

@@ -102,6 +102,18 @@ TYPE = "gradients can be either Tensors or None, but got "
          lambda: copy.deepcopy(doubled())),
         (RuntimeError, "Boolean value of Tensor with more than one value is ambiguous", lambda: bool(X)),
         (RuntimeError, "Boolean value of Tensor with no values is ambiguous", lambda: bool(tg.ones(0))),
+        # data that is none: the item is named
+        *[(RuntimeError, f"Could not infer dtype of {kind}", lambda data=data: tg.tensor(data))
+          for kind, data in [("NoneType", None), ("NoneType", [1, None]), ("NoneType", [None, 1]), ("dict", [[1], [{}]]),
+                             ("NoneType", [[1, 2], None]), ("NoneType", [np.ones(2), None]), ("object", [1.0, object()])]],
+        (TypeError, "new(): invalid data type 'bytes'", lambda: tg.tensor([1, b"a"])),
+        (ValueError, "Overflow when unpacking long long", lambda: tg.tensor([1, 2**70])),
+        *[(TypeError, "expected Tensor as element 1 in argument 0, but got NoneType", lambda f=f: f(iter([X, None])))
+          for f in (tg.stack, tg.cat, tg.vstack, tg.hstack, tg.dstack, tg.column_stack)],
+        (TypeError, "expected Tensor as element 0 in argument 0, but got str", lambda: tg.cat(["a", tg.ones(2)])),
+        *[(TypeError, "expected Tensor, array or numbers, but got NoneType", call) for call in [
+            lambda: tg.nn.functional.mse_loss(tg.ones(2), None), lambda: tg.nn.functional.cross_entropy(tg.ones(2, 2), None),
+            lambda: tg.meshgrid(tg.ones(2), None), lambda: tg.block_diag(tg.ones(2), None)]],
         # NumPy arrays
         (ValueError, "given numpy array has byte order different from the native byte order.",
          lambda: tg.from_numpy(np.ones(2, ">f4"))),

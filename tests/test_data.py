@@ -279,6 +279,9 @@ def test_collate():
         ),
         ([{"a": 1}, {"b": 2}], KeyError, "a"),
         ([2**70], ValueError, "Overflow when unpacking long long"),
+        ([1, None], RuntimeError, "Could not infer dtype of NoneType"),
+        ([tg.ones(2), None], TypeError, "expected Tensor as element 1 in argument 0, but got NoneType"),
+        ([(tg.ones(2), 0), ("x", 1)], TypeError, "expected Tensor as element 1 in argument 0, but got str"),
     ],
 )
 def test_wrong_batches(batch, error, text):
@@ -721,6 +724,32 @@ def test_loaders_that_are_left_while_others_run():
 
 
 @posix
+def test_loaders_that_are_collected_while_another_stops():
+    """The first workers to stop bring in multiprocessing.connection: a collection within that import stops others."""
+    done = program("""if True:
+        import gc, tapegrad as tg
+        from tapegrad.utils.data import DataLoader
+
+        class Wrong(list):
+            def __getitem__(self, i):
+                raise ValueError
+
+        gc.disable()
+        last = iter(DataLoader([1] * 9, num_workers=1))
+        next(last)
+        for _ in range(3):
+            try:
+                next(iter(DataLoader(Wrong([1]), num_workers=1)))
+            except ValueError:
+                pass
+        gc.set_threshold(gc.get_count()[0] + 100)
+        gc.enable()
+        del last
+    """)
+    assert not done.stderr and not done.returncode
+
+
+@posix
 def test_a_timeout_of_the_program():
     """An exception from a signal handler comes through while a worker is waited for."""
     import tapegrad.utils.data._utils.worker as worker
@@ -972,6 +1001,9 @@ def test_fork_rng():
     with tg.random.fork_rng(enabled=False):
         assert tg.rand(2).tolist() == inside
     assert tg.rand(2).tolist() != inside
+    tg.manual_seed(4)
+    tg.cuda.manual_seed(5), tg.cuda.manual_seed_all(5)  # as programs do that seed everything
+    assert tg.initial_seed() == 4
     with pytest.raises(RuntimeError, match="no cuda device is available"), tg.random.fork_rng(devices=[0]):
         pass
 

@@ -9,8 +9,15 @@ ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+def targets(page):
+    return [page.parent / t for t in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page):
-    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
-    missing = [t for t in targets if not (page.parent / t).exists()]
+    missing = [t for t in targets(page) if not t.exists()]
     assert not missing
+
+
+def test_every_page_is_found_from_the_readme():
+    assert set(PAGES) - {PAGES[0], *targets(PAGES[0])} == set()

@@ -675,8 +675,9 @@ def test_errors_are_pytorchs(make, kind, text):
 
 def test_duplicates_in_a_group_warn():
     p, _ = parameters()
-    with pytest.warns(UserWarning, match="optimizer contains a parameter group with duplicate parameters"):
+    with pytest.warns(UserWarning, match="optimizer contains a parameter group with duplicate parameters") as found:
         optim.SGD([p, p])
+    assert found[0].filename == __file__
 
 
 # --------------------------------------------------------------------------------------------------------------- state

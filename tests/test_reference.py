@@ -3,6 +3,8 @@
 import importlib.util
 import pathlib
 
+import tapegrad as tg
+
 HERE = pathlib.Path(__file__).parent.parent / "docs"
 
 
@@ -11,3 +13,7 @@ def test_reference_is_current():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (HERE / "reference.md").read_text() == module.page(), "run: python docs/make_reference.py"
+
+
+def test_modules_that_are_loaded_on_first_use_are_listed():
+    assert {"distributions", "testing", "nn"} <= set(dir(tg))

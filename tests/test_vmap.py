@@ -577,6 +577,31 @@ def test_a_detached_view_shows_later_writes():
         assert tg.equal(alone, batched[0])
 
 
+def test_a_returned_view_shows_later_writes():
+    def f(w):
+        v = w * 1
+        row = v[0]
+        part = row[:1]
+        v.mul_(2.0)
+        row.add_(1.0)
+        v.mul_(2.0)
+        return row, part
+
+    def first(w):
+        v = w * 1
+        x = v[0, 0]
+        v.mul_(3.0)
+        return x
+
+    w = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    row, part = vmap(f)(w[None])
+    assert row.tolist() == [[6.0, 10.0]] and part.tolist() == [[6.0]]
+    value, tangent = tg.func.jvp(first, (w,), (tg.ones(2, 2),))
+    assert value.item() == tangent.item() == 3.0
+    for derivative in (tg.func.grad, tg.func.jacfwd):
+        assert vmap(derivative(first))(w[None]).tolist() == [[[3.0, 0.0], [0.0, 0.0]]]
+
+
 def test_unrecorded_writes_of_samples_into_a_captured_tensor():
     w = tg.tensor([1.0, 2.0], requires_grad=True)
 

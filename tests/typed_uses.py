@@ -1,4 +1,4 @@
-"""Uses of the functional page as a type checker sees them: run through mypy by test_func_transforms, and executed."""
+"""Uses of the library as a type checker sees them: run through mypy by test_func_transforms, and executed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 import tapegrad as tg
 from tapegrad import Tensor, func
+from tapegrad.utils import data
+from tapegrad.utils.data import ConcatDataset, DataLoader, Subset
 
 Array = npt.NDArray[np.float64]
 Params = dict[str, Tensor]
@@ -55,6 +57,32 @@ assert_type(func.value_and_grad(with_aux, has_aux=True)(w), tuple[tuple[Tensor, 
 assert_type(func.grad_and_value(numeric)(3.0), tuple[float, float])
 assert_type(func.grad_and_value(with_aux, has_aux=True)(w), tuple[Tensor, tuple[Tensor, str]])
 both: tuple[Params, Tensor] = func.grad(network, argnums=(0, 1))(params, w, slope=1.0)
+
+# The page's other functions and modules, and what a dataset gives.
+assert_type(tg.tensor([1.0]), Tensor)
+assert_type(tg.get_default_dtype(), tg.dtype)
+assert_type(tg.vmap(field, in_dims=(0, None))(w, 2.0), Tensor)
+seed: int = tg.random.initial_seed()
+if seed < 0:  # a file's content may be anything
+    net = tg.nn.Linear(2, 1)
+    net.load_state_dict(tg.load("checkpoint.pt")["net"])
+    tg.tape().clear()
+
+
+class Pairs(data.Dataset[tuple[Tensor, int]]):
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        return tg.ones(2) * i, i
+
+
+assert_type(DataLoader(Pairs(), 2), DataLoader[tuple[Tensor, int]])
+assert_type(DataLoader([1, 2, 3]), DataLoader[int])
+assert_type(Subset(Pairs(), np.array([1, 2])), Subset[tuple[Tensor, int]])
+assert_type(data.random_split(Pairs(), [1, 3])[0][0], tuple[Tensor, int])
+assert_type(ConcatDataset([Pairs(), Pairs()]), ConcatDataset[tuple[Tensor, int]])
+loader = DataLoader(data.TensorDataset(w, w), batch_size=2, sampler=data.WeightedRandomSampler(w, 3))
 
 # Wrong calls are errors: mypy reports an ignore that nothing needs.
 try:

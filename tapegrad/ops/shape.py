@@ -829,7 +829,7 @@ def _sequence(op: str, tensors: Any) -> list[Any]:
         return [tensor(x) for x in items]
     except TypeError:
         for i, x in enumerate(items):
-            if np.asarray(x).dtype.kind in "OUS" and not isinstance(x, np.ndarray):
+            if not isinstance(x, Box | np.ndarray) and np.asarray(x).dtype.kind in "OUS":
                 raise errors.no_tensor_in_list(i, x) from None
         raise
 

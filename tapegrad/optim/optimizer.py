@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,6 +25,7 @@ from ..core.modes import enable_grad, set_grad_enabled
 from ..core.node import Handle, hook_into
 from ..core.record import wrap
 from ..core.state import is_recording
+from ..core.warning import warn
 from ..nn.module import typename
 from ..ops.create import full_like
 from ..ops.parts import view_as_complex_copy, view_as_real, view_as_real_copy
@@ -373,10 +373,9 @@ class Optimizer:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             group.setdefault(name, default)
         if len(group["params"]) != len(set(group["params"])):
-            warnings.warn(
+            warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; see "
-                "github.com/pytorch/pytorch/issues/40967 for more information",
-                stacklevel=3,
+                "github.com/pytorch/pytorch/issues/40967 for more information"
             )
         for other in self.param_groups:
             if ("param_names" in group) != ("param_names" in other):

@@ -134,13 +134,14 @@ class ConcatDataset(Dataset[T_co]):
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, idx: int) -> Any:
+    def __getitem__(self, idx: int) -> T_co:
         if idx < 0:
             if -idx > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
             idx += len(self)
         place = bisect.bisect_right(self.cumulative_sizes, idx)
-        return self.datasets[place][idx - (self.cumulative_sizes[place - 1] if place else 0)]
+        sample: T_co = self.datasets[place][idx - (self.cumulative_sizes[place - 1] if place else 0)]
+        return sample
 
     @property
     def cummulative_sizes(self) -> list[int]:
@@ -180,8 +181,9 @@ class Subset(Dataset[T_co]):
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, idx: Any) -> Any:
-        return self.dataset[[self.indices[i] for i in idx] if isinstance(idx, list) else self.indices[idx]]
+    def __getitem__(self, idx: Any) -> T_co:
+        sample: T_co = self.dataset[[self.indices[i] for i in idx] if isinstance(idx, list) else self.indices[idx]]
+        return sample
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
         return items_of(self.dataset, [self.indices[i] for i in indices])
@@ -190,9 +192,7 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
-def random_split(
-    dataset: Samples[T], lengths: Sequence[float], generator: Any = default_generator
-) -> list[Subset[T]]:  # fmt: skip
+def random_split(dataset: Samples[T], lengths: Sequence[float], generator: Any = default_generator) -> list[Subset[T]]:
     """Divide a dataset at random into subsets without common samples.
 
     Args:
