@@ -138,6 +138,11 @@ WRONG = {
     "linearize structure": lambda L, t, x: t.linearize(double, x)[1](x, x),
     "functional_call dicts": lambda L, t, x: t.functional_call(L.nn.Linear(1, 1), 5, (x,)),
     "functional_call strict": lambda L, t, x: t.functional_call(L.nn.Linear(1, 1), {"a": x}, (x,), strict=True),
+    "functional_call value": lambda L, t, x: t.functional_call(L.nn.Linear(1, 1), {"weight": 1}, (x,)),
+    "functional_call module": lambda L, t, x: t.functional_call(L.nn.Sequential(L.nn.Identity()), {"0": x}, (x,)),
+    "functional_call method": lambda L, t, x: t.functional_call(L.nn.Identity(), {"forward": x}, (x,)),
+    "functional_call no name": lambda L, t, x: t.functional_call(L.nn.Identity(), {"": x}, (x,)),
+    "functional_call no module": lambda L, t, x: t.functional_call(L.nn.Identity(), {"a.b": x}, (x,)),
     "stack nothing": lambda L, t, x: t.stack_module_state([]),
     "stack classes": lambda L, t, x: t.stack_module_state([L.nn.Linear(1, 1), L.nn.Identity()]),
 }

@@ -446,6 +446,20 @@ class Tied(nn.Module):
         return self.b(self.a(x)) * scale
 
 
+def test_functional_call_swaps_plain_attributes_and_new_names_for_the_call():
+    class Scaled(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k = tg.ones(2)
+
+        def forward(self, x):
+            return x * self.k * getattr(self, "more", 1.0)
+
+    m = Scaled()
+    assert functional_call(m, {"k": tg.full((2,), 3.0), "more": tg.full((2,), 2.0)}, tg.ones(2)).tolist() == [6.0, 6.0]
+    assert m.k.tolist() == [1.0, 1.0] and not hasattr(m, "more")
+
+
 def test_functional_call():
     m, eye = Tied(), tg.eye(2)
     own = m.a.weight

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..ops import shape
+from ..tensor import Tensor
 
 
 def functional_call(
@@ -33,6 +34,7 @@ def functional_call(
         What the module returns. Buffers that it reassigns are found in the given dict.
 
     Raises:
+        TypeError: for a value that is no tensor, or the name of something else than a tensor.
         ValueError: for a name in several dicts, or different tensors for the names of a tied parameter.
         RuntimeError: with `strict`, for missing or unexpected names.
     """
@@ -92,22 +94,39 @@ def check_names(values: dict[str, Any], named: dict[str, Any], module: Any) -> N
 @contextmanager
 def swapped(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
     """The module with other tensors for its own; what it reassigns goes into `given`."""
-    places = []
-    for name, value in values.items():
-        path, _, attribute = name.rpartition(".")
-        owner = module.get_submodule(path)
-        for kind in (owner._parameters, owner._buffers):
-            if attribute in kind:
-                places.append((kind, attribute, name, value, kind[attribute]))
+    places = [(*place(module, name, value), name, value) for name, value in values.items()]
     try:
-        for kind, attribute, _, value, _ in places:
-            kind[attribute] = value
+        for members, attribute, _, _, value in places:
+            members[attribute] = value
         yield
     finally:
-        for kind, attribute, name, value, own in reversed(places):
-            if kind[attribute] is not value and name in given and isinstance(given, dict):
-                given[name] = kind[attribute]
-            kind[attribute] = own
+        for members, attribute, own, name, value in reversed(places):
+            if members.get(attribute) is not value and name in given and isinstance(given, dict):
+                given[name] = members.get(attribute)
+            if own is ABSENT:
+                members.pop(attribute, None)
+            else:
+                members[attribute] = own
+
+
+ABSENT = object()
+
+
+def place(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str, Any]:
+    """Where a module keeps the tensor of a name: a dict, the key in it, and what it holds now."""
+    path, _, attribute = name.rpartition(".")
+    if not attribute:
+        raise KeyError('tensor name can\'t be empty string ""')
+    if value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"{value} is not an instance of torch.Tensor")
+    owner = module.get_submodule(path)
+    for members in (owner._parameters, owner._buffers):
+        if attribute in members:
+            return members, attribute, members[attribute]
+    own = getattr(owner, attribute, ABSENT)
+    if own is not ABSENT and own is not None and not isinstance(own, Tensor):
+        raise TypeError(f"attribute `{attribute}`: {own} is not an instance of torch.Tensor")
+    return owner.__dict__, attribute, owner.__dict__.get(attribute, ABSENT)
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
