@@ -24,6 +24,10 @@ from .shape import broadcast_to, cat, diagonal, dim_of, expand, flip, numpy_name
 def _matmul_forward(x: Any, y: Any) -> Any:
     if x.shape[-1] == 1 and x.size * y.size:
         return np.multiply(x, y, order="C")  # an outer product: BLAS takes four times as long over it
+    if x.ndim > 2 == y.ndim and x.flags.c_contiguous and x.size:
+        return np.matmul(x.reshape(-1, x.shape[-1]), y).reshape(
+            *x.shape[:-1], y.shape[1]
+        )  # one product: many small ones take 1.6 to 2.4 times as long
     return np.matmul(x, y)
 
 
@@ -57,11 +61,7 @@ def _flat(xp: Any, x: Any) -> Any:
 def _linear_forward(x: Any, w: Any, b: Any) -> Any:
     if x.ndim < 2 or w.ndim != 2 or x.dtype is not w.dtype:
         raise TypeError("for _checked_linear to sort out")
-    if x.ndim > 2 and x.size:  # of matrices one by one BLAS takes 2.4 times as long with w.T
-        r = np.matmul(x.reshape(-1, x.shape[-1]), w.T)
-        r += b
-        return r.reshape(*x.shape[:-1], len(w))
-    r = np.matmul(x, w.T)
+    r = _matmul_forward(np.ascontiguousarray(x) if x.ndim > 2 else x, w.T)
     r += b
     return r
 
