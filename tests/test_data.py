@@ -770,14 +770,16 @@ def test_an_interrupt():
     os.kill(it._workers[0].process.pid, signal.SIGINT)  # as a terminal does
     assert sum(map(len, it)) == 99
     it = iter(DataLoader(Slow(), num_workers=1))
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     import tapegrad.utils.data._utils.worker as worker
 
     previous, worker.MP_STATUS_CHECK_INTERVAL = worker.MP_STATUS_CHECK_INTERVAL, 0.2
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start deaf to it
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         with pytest.raises(KeyboardInterrupt):
             next(it)
     finally:
+        signal.signal(signal.SIGINT, handler)
         worker.MP_STATUS_CHECK_INTERVAL = previous
     assert not multiprocessing.active_children()
 
