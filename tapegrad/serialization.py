@@ -255,7 +255,8 @@ def _safetensors() -> Any:
 
 
 def _write_safetensors(file: Any, name: str, obj: Any, protocol: int) -> None:
-    file.write(_safetensors().save(_named_arrays(obj, ".safetensors")))
+    arrays = _named_arrays(obj, ".safetensors")
+    file.write(_safetensors().save(arrays))
 
 
 def _write_npz(file: Any, name: str, obj: Any, protocol: int) -> None:
