@@ -354,7 +354,7 @@ def _igamma(a: Array, x: Array, upper: bool = False) -> Array:
     part = _gamma_ratio(a, x, 0) * np.exp(_log_density(a, x))  # P or, beyond the mean, P - 1
     beyond = np.isinf(x) | (a == 0)
     part = np.where((x == 0) | np.isinf(a) | beyond, 0.0, part)
-    below = (part >= 0) & ~beyond
+    below = ~np.signbit(part) & ~beyond  # where the density underflows, too: 0 below the mean, -0 beyond
     result = np.where(below, 1 - part, 0 - part) if upper else np.where(below, part, 1 + part)
     invalid = (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x)) | np.isnan(a) | np.isnan(x)
     return np.where(invalid, np.nan, result)
