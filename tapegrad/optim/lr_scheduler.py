@@ -73,9 +73,9 @@ def _attributes(function: Any) -> dict[str, Any] | None:
     return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 
-def _rise(x: float) -> float:
-    """From 0 at 0 to 2 at 1, along a cosine."""
-    return 1 + math.cos(math.pi * x)
+def _rise(t: float, n: float = 1.0) -> float:
+    """From 2 at t = 0 to 0 at t = n, along a cosine."""
+    return 1 + math.cos(math.pi * t / n)
 
 
 class LRScheduler:
@@ -419,10 +419,10 @@ class CosineAnnealingLR(LRScheduler):
         if (t - 1 - n) % (2 * n) == 0:
             rise = 1 - math.cos(math.pi / n)
             return [lr + (base - low) * rise / 2 for base, lr in zip(self.base_lrs, self._present(), strict=True)]
-        return [_rise(t / n) / _rise((t - 1) / n) * (lr - low) + low for lr in self._present()]
+        return [_rise(t, n) / _rise(t - 1, n) * (lr - low) + low for lr in self._present()]
 
     def _get_closed_form_lr(self) -> Rates:
-        return [self.eta_min + (base - self.eta_min) * _rise(self.last_epoch / self.T_max) / 2 for base in self.base_lrs]
+        return [self.eta_min + (base - self.eta_min) * _rise(self.last_epoch, self.T_max) / 2 for base in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -446,7 +446,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        share = _rise(self.T_cur / self.T_i)
+        share = _rise(self.T_cur, self.T_i)
         return [self.eta_min + (base - self.eta_min) * share / 2 for base in self.base_lrs]
 
     def step(self, epoch: Any = None) -> None:
