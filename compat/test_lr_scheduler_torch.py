@@ -1,7 +1,6 @@
 """Learning-rate schedules against PyTorch: the same rates, momenta, states, warnings and errors; and averages of models."""
 
 import inspect
-import math
 import warnings
 
 import numpy as np
