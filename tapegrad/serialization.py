@@ -39,6 +39,9 @@ VERSION, NEWEST_VERSION = 3, 10  # of the zip format: what is written, what can 
 LEGACY_MAGIC, LEGACY_PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # of the format before PyTorch 1.6
 ALIGNMENT = 64  # of a storage's first byte in the file
 EXPANSION, SMALL = 20, 1 << 26  # records may be this many times the file, and these bytes more
+KEY_DEPTH, KEY_PARTS = 100, 100_000  # of the tuples within a key of a dict or a member of a set
+COPIES, FEW = 8, 1 << 20  # a pickle may have this many times its bytes copied, in items, and these more
+MAX_DIMS = 64  # of NumPy's arrays
 
 _PicklerBase: Any = pickle._Pickler  # those in C cannot be told what an opcode may do
 _UnpicklerBase: Any = pickle._Unpickler
@@ -318,9 +321,10 @@ def _replacing(path: str) -> Iterator[Any]:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
-    temporary = f"{path}.{os.getpid()}-{id(object()):x}.part"
+    temporary = f"{path}.{os.urandom(8).hex()}.part"  # of this call alone, whatever threads and processes save
+    file = open(temporary, "xb")  # noqa: SIM115 - what follows removes it
     try:
-        with open(temporary, "xb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -395,15 +399,38 @@ class StorageType(Call):
 
 def dtype_of(kind: Any) -> str:
     if type(kind) is not StorageType:
-        raise pickle.UnpicklingError(f"a storage of type {kind!r}")
+        raise pickle.UnpicklingError(f"a storage whose type is a {type(kind).__name__}")
     return str(kind())
+
+
+def _key(value: Any) -> Any:
+    """The value, whose hash may be taken: through too many tuples that takes for ever, through too deep ones the C stack."""
+    level, parts = [value], 0
+    for _ in range(KEY_DEPTH):
+        level = [v for v in level if isinstance(v, tuple)]
+        if not level:
+            return value
+        parts += sum(map(len, level))
+        if parts > KEY_PARTS:
+            break
+        level = [v for t in level for v in t]
+    raise pickle.UnpicklingError("Weights only load failed. The file has a key of too many tuples within each other")
+
+
+def _storage_key(key: Any) -> str:
+    if type(key) is not str:
+        raise pickle.UnpicklingError(f"a storage whose key is a {type(key).__name__}")
+    return key
 
 
 def _rebuild_v2(
     storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None, metadata: Any = None
 ) -> Any:
-    if not isinstance(storage, Storage) or not all(type(n) is int for n in (offset, *size, *stride)):
-        raise pickle.UnpicklingError("a tensor without a storage, or with sizes that are no integers")
+    numbers = (offset, *size, *stride)
+    if not isinstance(storage, Storage) or not all(type(n) is int and abs(n) < 1 << 63 for n in numbers):
+        raise pickle.UnpicklingError("a tensor without a storage, or with sizes that are no integers of 64 bits")
+    if len(numbers) > 1 + 2 * MAX_DIMS:
+        raise pickle.UnpicklingError(f"a tensor of more than {MAX_DIMS} dimensions")
     t = storage.tensor_of(tuple(size), tuple(stride), offset)
     return t.requires_grad_() if requires_grad is True else t
 
@@ -430,7 +457,7 @@ def _with_state(t: Any, state: Any) -> Any:
 
 def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
     if encoding != "latin1":
-        raise pickle.UnpicklingError(f"bytes written in the encoding {encoding!r}")
+        raise pickle.UnpicklingError("bytes written in another encoding than latin1")
     return text.encode("latin1")  # type: ignore[no-any-return]
 
 
@@ -439,7 +466,19 @@ def _bytearray(data: Any = b"", encoding: Any = "latin1") -> bytearray:
 
 
 def _set(items: Any = ()) -> set[Any]:
-    return set(items)
+    return set(map(_key, items))
+
+
+def _frozenset(items: Any = ()) -> frozenset[Any]:
+    return frozenset(map(_key, items))
+
+
+def _ordered(items: Any = ()) -> Any:
+    return OrderedDict(items if isinstance(items, dict) else ((_key(k), v) for k, v in items))
+
+
+def _counter(items: Any = ()) -> Any:
+    return Counter(items if isinstance(items, dict) else map(_key, items))
 
 
 TORCH: dict[str, Any] = {
@@ -457,10 +496,10 @@ TORCH: dict[str, Any] = {
     **{f"torch.{name}": getattr(dtypes, "bool_" if name == "bool" else name) for name in STORAGE_OF},
 }
 HARMLESS: dict[str, Any] = {
-    "collections.OrderedDict": Call(OrderedDict),
-    "collections.Counter": Call(Counter),
+    "collections.OrderedDict": Call(_ordered),
+    "collections.Counter": Call(_counter),
     "builtins.set": Call(_set),
-    "builtins.frozenset": Call(frozenset),
+    "builtins.frozenset": Call(_frozenset),
     "builtins.complex": Call(complex),
     "builtins.bytearray": Call(_bytearray),
     "_codecs.encode": Call(_encoded),
@@ -508,6 +547,9 @@ _FILLING: tuple[tuple[bytes, type, str], ...] = (
 )  # fmt: skip
 
 
+COPIED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
+
+
 def _is_safe(value: Any) -> bool:
     return any(value is v for v in SAFE.values())
 
@@ -520,6 +562,10 @@ def _filler(kind: type, name: str) -> Callable[[Any], None]:
     def fill(self: Any) -> None:
         many = name.endswith("s")
         value = self.metastack[-1][-1] if many else self.stack[-1 - items]
+        if kind is not list:
+            for key in self.stack[::items] if many else self.stack[-items:-1]:
+                if isinstance(key, tuple):
+                    _key(key)
         if isinstance(value, kind) or _is_safe(type(value)):
             usual(self)
         elif type(value) is not Unknown:
@@ -542,6 +588,23 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
         super().__init__(file, encoding=encoding)
         self.persistent_load = storage
         self.unknown: dict[str, None] = {}
+        start = file.tell()
+        self.file, self.size = file, file.seek(0, os.SEEK_END)
+        file.seek(start)
+        self._file_read = self.bounded
+        self.copies = COPIES * (self.size - start) + FEW
+
+    def bounded(self, count: int) -> Any:
+        """Bytes of the file; a claim of more than there are allocates nothing."""
+        if count > FEW and count > self.size - self.file.tell():
+            raise EOFError("a value is cut off")
+        return self.file.read(count)
+
+    def copying(self, *values: Any) -> None:
+        """Count items that are about to be copied: a short file can have a long value copied again and again."""
+        self.copies -= sum(len(v) for v in values if isinstance(v, COPIED))
+        if self.copies < 0:
+            raise pickle.UnpicklingError("Weights only load failed. The file has its values copied too often")
 
     def load(self) -> Any:
         result = super().load()
@@ -569,6 +632,7 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
         if type(function) is Unknown or (type(args) is tuple and any(type(a) is Unknown for a in args)):
             self.stack.append(Unknown())
         elif type(args) is tuple and (type(function) is Call or _is_safe(function)):
+            self.copying(*args)
             self.stack.append(make(function, args))
         else:
             raise pickle.UnpicklingError(
@@ -581,6 +645,16 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
     def load_newobj(self) -> None:
         self.called(lambda kind, args: kind(*args) if type(kind) is Call else kind.__new__(kind, *args))
 
+    def load_dict(self) -> None:
+        for key in self.stack[::2]:
+            _key(key)
+        _UnpicklerBase.load_dict(self)
+
+    def load_frozenset(self) -> None:
+        for key in self.stack:
+            _key(key)
+        _UnpicklerBase.load_frozenset(self)
+
     def load_build(self) -> None:
         state = self.stack.pop()
         value = self.stack[-1]
@@ -590,6 +664,7 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
             self.stack.append(state)
             _UnpicklerBase.load_build(self)
         elif isinstance(value, OrderedDict) and isinstance(state, dict):
+            self.copying(state)
             value.__dict__.update(state)
         else:
             raise pickle.UnpicklingError(f"Weights only load failed. The file sets the state of a {type(value).__name__}")
@@ -600,6 +675,8 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
     dispatch[pickle.REDUCE[0]] = load_reduce
     dispatch[pickle.NEWOBJ[0]] = load_newobj
     dispatch[pickle.BUILD[0]] = load_build
+    dispatch[pickle.DICT[0]] = load_dict
+    dispatch[pickle.FROZENSET[0]] = load_frozenset
     for _code, _kind, _usual in _FILLING:
         dispatch[_code[0]] = _filler(_kind, _usual)
 
@@ -690,7 +767,7 @@ class Records:
         _, kind, key, _, count = pid
         if type(kind) is Unknown:
             return kind
-        name = dtype_of(kind)
+        name, key = dtype_of(kind), _storage_key(key)
         if (key, name) not in self.storages:
             array = elements(self.read(f"data/{key}"), name, self.swapped)
             if type(count) is not int or count > array.size:
@@ -724,7 +801,7 @@ def _read_legacy(file: Any, size: int, unpickler: Any, encoding: str, mapped: An
         _, kind, key, _, count, part = pid
         if type(kind) is Unknown:
             return kind
-        dtype = dtypes.to_numpy(TORCH[f"torch.{dtype_of(kind)}"])
+        dtype, key = dtypes.to_numpy(TORCH[f"torch.{dtype_of(kind)}"]), _storage_key(key)
         if key not in storages:
             if type(count) is not int or not 0 <= count * dtype.itemsize <= size:
                 raise pickle.UnpicklingError(f"a storage of {count} elements in a file of {size} bytes")
@@ -732,7 +809,7 @@ def _read_legacy(file: Any, size: int, unpickler: Any, encoding: str, mapped: An
         if part is None:
             return storages[key]
         key_of_part, start, length = part
-        return storages.setdefault(key_of_part, Storage(storages[key].array[start : start + length]))
+        return storages.setdefault(_storage_key(key_of_part), Storage(storages[key].array[start : start + length]))
 
     def plain() -> Any:
         return Restricted(file, encoding, storage).load()
@@ -740,11 +817,11 @@ def _read_legacy(file: Any, size: int, unpickler: Any, encoding: str, mapped: An
     if plain() != LEGACY_MAGIC:
         raise RuntimeError("Invalid magic number; corrupt file?")
     if (protocol := plain()) != LEGACY_PROTOCOL:
-        raise RuntimeError(f"Invalid protocol version: {protocol}")
+        raise RuntimeError(f"Invalid protocol version: {protocol if type(protocol) is int else type(protocol).__name__}")
     swapped = (plain()["little_endian"] is True) != (sys.byteorder == "little")
     result = unpickler(file, encoding, storage).load()
     for key in plain():
-        array = storages[key].array
+        array = storages[_storage_key(key)].array
         if int.from_bytes(file.read(8), "big" if (sys.byteorder == "big") != swapped else "little") != array.size:
             raise RuntimeError(f"storage {key} has another size than its tensors say")
         data = file.read(array.nbytes)
@@ -803,7 +880,7 @@ def load(
     with open(path, "rb") as file:
         if suffix in (".safetensors", ".npz"):
             return _read_named(file, suffix)
-        return _read(file, unpickler, encoding, np.memmap(path, np.uint8, "c") if mmap else None)
+        return _read(file, unpickler, encoding, np.memmap(path, np.uint8, "c") if mmap and os.path.getsize(path) else None)
 
 
 def _read_named(file: Any, suffix: str) -> dict[str, Any]:

@@ -713,6 +713,22 @@ def test_leaving_early():
 
 
 @posix
+def test_persistent_workers_end_with_their_loader_and_iterator():
+    gc.disable()
+    try:
+        loader = DataLoader(range(8), num_workers=1, persistent_workers=True)
+        iterator = iter(loader)
+        next(iterator)
+        process = iterator._workers[0].process.pid
+        del loader
+        next(iterator)
+        del iterator
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+    finally:
+        gc.enable()
+
+
 def test_loaders_that_are_left_while_others_run():
     first, second = (iter(DataLoader(Squares(100), num_workers=2)) for _ in range(2))
     next(first), next(second)

@@ -8,6 +8,7 @@ import random
 import struct
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
@@ -267,6 +268,31 @@ def test_a_process_that_dies_while_saving_leaves_the_old_file(tmp_path):
     assert tg.load(path).tolist() == [1.0, 1.0]
 
 
+def test_threads_that_save_to_one_path(tmp_path):
+    failures = []
+
+    def work(n):
+        try:
+            for _ in range(20):
+                tg.save({"a": tg.full((100,), float(n)), "n": n}, tmp_path / "m.pt")
+                value = tg.load(tmp_path / "m.pt")
+                assert value["a"].tolist() == [value["n"]] * 100
+        except Exception as e:
+            failures.append(e)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures and os.listdir(tmp_path) == ["m.pt"]
+
+
 def test_links_and_modes_survive(tmp_path):
     target, link = tmp_path / "real.pt", tmp_path / "link.pt"
     tg.save(tg.ones(1), target)
@@ -369,6 +395,72 @@ def test_hand_written_pickles(name):
     assert before == [(c._function, getattr(c._function, "__defaults__", None)) for c in calls]
 
 
+DEEP = b")" + b"\x85" * 200_000  # a tuple in a tuple in ..
+BROAD = b")" + b"q\x01h\x01\x86" * 60  # of two times the same tuple each
+LONG = b"](" + b"N" * 100_000 + b"eq\x05"
+KEYED = {
+    "item": b"\x80\x02}%sK\x01s.", "items": b"\x80\x02}(%sK\x01u.", "dict": b"\x80\x02(%sK\x01d.",
+    "frozenset": b"\x80\x04(%s\x91.", "set": b"\x80\x04\x8f(%s\x90.", "set called": b"cbuiltins\nset\n](%se\x85R.",
+    "frozenset called": b"cbuiltins\nfrozenset\n](%se\x85R.", "counter": b"ccollections\nCounter\n](%se\x85R.",
+    "ordered": b"ccollections\nOrderedDict\n](%sK\x01\x86e\x85R.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [DEEP, BROAD], ids=["deep", "broad"])
+@pytest.mark.parametrize("name", KEYED)
+def test_keys_whose_hash_would_never_end(name, value):
+    with pytest.raises(pickle.UnpicklingError, match="too many tuples within each other"):
+        tg.load(archive(KEYED[name] % value))
+    kept = b")K\x01\x85K\x02\x86"  # ((1,), 2) on an empty tuple
+    if name != "ordered":
+        tg.load(archive(KEYED[name] % kept[1:]))
+
+
+def legacy(pickled, end=b""):
+    """A file of the old format in memory."""
+    about = {"protocol_version": 1001, "little_endian": True, "type_sizes": {}}
+    head = b"".join(pickle.dumps(v, 2) for v in (tg.serialization.LEGACY_MAGIC, 1001, about))
+    return io.BytesIO(head + pickled + end)
+
+
+STORED = b"(X\x07\x00\x00\x00storage%s%sX\x03\x00\x00\x00cpuK\x04%stQ."
+FLOATS, ZERO = b"ctorch\nFloatStorage\n", b"X\x01\x00\x00\x000"
+
+
+@pytest.mark.parametrize("value", [DEEP, BROAD], ids=["deep", "broad"])
+def test_errors_do_not_print_what_never_ends(value):
+    for kind, key in ((value, ZERO), (FLOATS, value)):
+        for file in (archive(STORED % (kind, key, b""), {"data/0": DATA}), legacy(STORED % (kind, key, b"N"))):
+            with pytest.raises(pickle.UnpicklingError, match="a storage whose (type|key) is a tuple"):
+                tg.load(file)
+    for file in (archive(b"c_codecs\nencode\nX\x01\x00\x00\x00a%s\x86R." % value), legacy(b"N.", b"](%se." % value)):
+        with pytest.raises(pickle.UnpicklingError, match="another encoding|whose key is a tuple"):
+            tg.load(file)
+    magic = pickle.dumps(tg.serialization.LEGACY_MAGIC, 2)
+    with pytest.raises(RuntimeError, match="Invalid protocol version: tuple"):
+        tg.load(io.BytesIO(magic + value + b"."))
+
+
+@pytest.mark.parametrize("name", ["builtins\nset", "builtins\nfrozenset", "collections\nCounter", "builtins\nset"])
+def test_values_copied_again_and_again(name):
+    call = b"c%s\nh\x05\x85R" % name.encode()
+    with pytest.raises(pickle.UnpicklingError, match="copied too often"):
+        tg.load(archive(LONG + b"0](" + call * 2000 + b"e."))
+    assert len(tg.load(archive(LONG + b"0](" + call * 3 + b"e."))) == 3
+
+
+def test_claims_of_the_old_format_allocate_nothing():
+    for claim in (b"\x8e", b"\x8d", b"\x95"):
+        with pytest.raises(pickle.UnpicklingError, match="cut off"):
+            tg.load(legacy(b"\x80\x04" + claim + struct.pack("<Q", 1 << 50) + b"abc."))
+
+
+def test_an_empty_file_that_is_to_be_mapped(tmp_path):
+    (tmp_path / "m.pt").touch()
+    with pytest.raises(EOFError, match="Ran out of input"):
+        tg.load(tmp_path / "m.pt", mmap=True)
+
+
 def test_all_unknown_globals_are_named():
     value = {"a": Attack(run), "b": [Point(1)], "c": {"d": Attack(os.getcwd)}}
     with pytest.raises(pickle.UnpicklingError) as caught:
@@ -401,6 +493,7 @@ def test_tensors_within_a_storage():
 @pytest.mark.parametrize(
     "size, stride, offset",
     [((5,), (1,), 0), ((2, 2), (3, 2), 0), ((4,), (1,), 1), ((4,), (1,), -1), ((-1,), (1,), 0), ((2,), (-1,), 3),
+     ((1 << 62,) * 100_000, (0,) * 100_000, 0), ((1 << 3_000_000,), (0,), 0), ((1,) * 65, (1,) * 65, 0),
      ((1 << 62, 4), (1, 1 << 40), 0), ((2,), (1, 1), 0), ((2.0,), (1,), 0), ((2,), (1,), None)],
 )  # fmt: skip
 def test_tensors_outside_of_their_storage(size, stride, offset):

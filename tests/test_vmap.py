@@ -704,3 +704,27 @@ def test_the_warning_names_the_line():
         vmap(f)(S)
     (w,) = caught
     assert (w.filename, w.lineno) == (__file__, f.__code__.co_firstlineno + 1)
+
+
+@pytest.mark.parametrize("turn", ["t_", "transpose_", "swapaxes_", "unsqueeze_", "squeeze_"])
+def test_a_tensor_that_becomes_its_own_view(turn):
+    arguments = {"transpose_": (0, 1), "swapaxes_": (0, 1), "unsqueeze_": (0,)}.get(turn, ())
+
+    def whole(x):
+        y = x * 2.0
+        getattr(y, turn)(*arguments)
+        y.mul_(3.0)
+        return (y * y).sum()
+
+    def part(x):
+        y = x * 1.0
+        w = y[0]
+        getattr(w, turn)(*arguments)
+        w.mul_(3.0)
+        return (y * y).sum()
+
+    x = tg.arange(24.0).reshape(2, 2, 2, 3) + 1.0
+    assert vmap(grad(whole))(x[:, 0]).tolist() == (72.0 * x[:, 0]).tolist()
+    factor = tg.tensor([18.0, 2.0]).reshape(2, 1, 1)
+    assert vmap(grad(part))(x).tolist() == (factor * x).tolist()
+    assert jvp(whole, (x[0, 0],), (x[0, 1],))[1].item() == pytest.approx((72.0 * x[0, 0] * x[0, 1]).sum().item())

@@ -28,7 +28,7 @@ from typing import Any
 from .. import errors
 from .kinds import HALF
 from .op import TABLE, Op
-from .record import Box, Extra, getframe, services, user_place, wrap
+from .record import Box, Extra, box, getframe, services, user_place, wrap
 from .state import TRANSFORMING, current_tape, is_recording
 from .tape import HEAVY, getrefcount, next_slot
 
@@ -372,6 +372,11 @@ def become(t: Any, v: Any, name: str) -> Any:
         raise errors.inplace_leaf(name)
     if t._s < 0:  # a leaf under no_grad stays that leaf
         v._st, v._s = Alias(v._st.store, v._st.chain, Hist(t._s), ()), t._s
+    looked_at = getattr(v._st, "base", None)
+    if looked_at is not None and looked_at[0] is t:  # a view at a level: t is to look at what it was, not at itself
+        was = box(t._d, t._s)
+        was._st = t._st
+        v._st.base = (was, *looked_at[1:])
     t._d, t._s, t._st = v._d, v._s, v._st
     if getattr(t, "_retains", 0):
         services.retain(t)

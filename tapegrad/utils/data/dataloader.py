@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import warnings
@@ -225,7 +226,8 @@ class _BaseDataLoaderIter:
     """One pass of a DataLoader."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        self._loader = loader
+        # a loader keeps the iterator of persistent workers: were that to keep the loader, a collection alone would end them
+        self._loader = copy.copy(loader) if loader.persistent_workers else loader
         if loader.pin_memory:
             if loader.pin_memory_device:
                 warnings.warn(
@@ -318,6 +320,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _reset(self, loader: DataLoader[Any]) -> None:
         """Begin a new pass with the same workers; what they still answer to the last one is passed over."""
+        self._loader = copy.copy(loader)
         self._begin()
         try:
             for w in self._workers:
