@@ -728,3 +728,11 @@ def test_a_tensor_that_becomes_its_own_view(turn):
     factor = tg.tensor([18.0, 2.0]).reshape(2, 1, 1)
     assert vmap(grad(part))(x).tolist() == (factor * x).tolist()
     assert jvp(whole, (x[0, 0],), (x[0, 1],))[1].item() == pytest.approx((72.0 * x[0, 0] * x[0, 1]).sum().item())
+
+
+def test_a_tensor_that_becomes_a_view_of_its_own_view():
+    x = tg.arange(12.0).reshape(2, 2, 3)
+    assert (
+        vmap(lambda x: (x * 2.0).resize_(2, 2).mul_(3.0))(x).tolist()
+        == (6.0 * x).reshape(2, 6)[:, :4].reshape(2, 2, 2).tolist()
+    )

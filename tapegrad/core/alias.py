@@ -372,11 +372,14 @@ def become(t: Any, v: Any, name: str) -> Any:
         raise errors.inplace_leaf(name)
     if t._s < 0:  # a leaf under no_grad stays that leaf
         v._st, v._s = Alias(v._st.store, v._st.chain, Hist(t._s), ()), t._s
-    looked_at = getattr(v._st, "base", None)
-    if looked_at is not None and looked_at[0] is t:  # a view at a level: t is to look at what it was, not at itself
-        was = box(t._d, t._s)
-        was._st = t._st
-        v._st.base = (was, *looked_at[1:])
+    st = v._st
+    while (looked_at := getattr(st, "base", None)) is not None:
+        if looked_at[0] is t:  # views at a level: t is to look at what it was, not at itself
+            was = box(t._d, t._s)
+            was._st = t._st
+            st.base = (was, *looked_at[1:])
+            break
+        st = looked_at[0]._st
     t._d, t._s, t._st = v._d, v._s, v._st
     if getattr(t, "_retains", 0):
         services.retain(t)
