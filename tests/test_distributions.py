@@ -307,6 +307,32 @@ def test_continuous_bernoulli_far_out(logit):
     np.testing.assert_allclose(d.cdf(d.icdf(u)).numpy(), u.numpy(), rtol=1e-9)
 
 
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64])
+@pytest.mark.parametrize("logit", [-1e30, -683.8, -100.0, -20.0, 20.0, 100.0, 683.8, 1e30])
+def test_continuous_bernoulli_at_long_odds(logit, dtype):
+    """An exponential of rate |logit| from one end."""
+    v = tg.tensor(logit, dtype=dtype, requires_grad=True)
+    d = D.ContinuousBernoulli(logits=v)
+    rate = abs(logit)
+    lost = math.exp(-rate)  # beyond the other end
+    mean, precision = 1 / rate - lost, 1e-5 if dtype == tg.float32 else 1e-12
+    assert d.mean.item() == pytest.approx(mean if logit < 0 else 1 - mean, rel=precision)
+    assert d.variance.item() == pytest.approx(rate**-2 - lost, rel=precision)
+    assert d.entropy().item() == pytest.approx(1 - math.log(rate) - (rate + 1) * lost, rel=precision)
+    assert d.icdf(tg.tensor([0.0, 1.0], dtype=dtype)).tolist() == [0.0, 1.0]
+    (slope,) = tg.autograd.grad(d.mean, v)
+    assert slope.item() == pytest.approx(rate**-2 - lost, rel=precision, abs=1e-40)
+
+
+def test_upper_ends_of_generalized_pareto():
+    """The quantile at 1 is the upper end, and its derivative by the scale that of the end."""
+    for c, end in ((-2.0, 0.5), (-1e-3, 1e3), (0.0, INF), (1e-8, INF), (2.0, INF)):
+        scale, shape = t(2.0, requires_grad=True), t(c)
+        y = D.GeneralizedPareto(t(1.0), scale, shape).icdf(t(1.0))
+        assert y.item() == pytest.approx(1 + 2 * end)
+        assert tg.autograd.grad(y, scale)[0].item() == pytest.approx(end)
+
+
 def test_generalized_pareto_at_zero():
     """At concentration 0 it is the exponential distribution, with the slope of the limit: z**2 / 2 - z."""
     for c in (0.0, 1e-12, -1e-9):

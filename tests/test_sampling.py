@@ -182,6 +182,17 @@ def test_in_single_precision():
     np.testing.assert_allclose(single.numpy(), wide, rtol=1e-6)
 
 
+def test_gamma_numbers_of_huge_shapes():
+    """z moves by 1 + (z - a)/(2a) + O(1/a) as a moves by 1."""
+    for shape in (1e6, 1e10, 1e15, 1e20, 4e28, 1e100):
+        a = leaf(np.full(50, shape))
+        tg.manual_seed(0)
+        z = tg._standard_gamma(a)
+        (g,) = tg.autograd.grad(z.sum(), a)
+        z = z.detach().numpy()
+        np.testing.assert_allclose(g.numpy() - 1, (z - shape) / (2 * shape), rtol=0, atol=3 / shape + 1e-15)
+
+
 def test_under_transforms():
     shapes = tg.tensor([[0.5, 2.0], [3.0, 1.0], [9.0, 4.0]], **F64)
 

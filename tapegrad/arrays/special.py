@@ -370,6 +370,7 @@ def gamma_ratio(a: Array, x: Array, order: int) -> Array:
 
 
 _NEAR = np.arange(-4, 4.5, _SHAPE_STEP)
+_LARGE_SHAPE = 1e3
 
 
 def _nodes(fall: Array, curvature: Array, t: Array) -> tuple[Array, Array]:
@@ -386,15 +387,34 @@ def _gamma_ratio(a: Array, x: Array, order: int) -> Array:
     log = np.log(x)
     slopes = [_psi(raised, k) for k in range(order)]
 
-    def factor(at: Array) -> Any:
-        return bell([-slope if k else at - slope for k, slope in enumerate(slopes)])
+    # log(x) - psi(a), and below the exponent, of a large shape: the large terms that cancel are left out
+    large = (raised >= _LARGE_SHAPE) & (np.abs(x - raised) <= 0.5 * raised)
+    rest = 1 / raised**2
+    rest = -0.5 / raised - rest * (1 / 12 - rest * (1 / 120 - rest / 252))  # psi(a) - log(a)
+    centre = np.where(large, np.log1p((x - raised) / raised) - rest, log - _psi(raised, 0))
+
+    def factor(w: Array) -> Any:
+        return bell([-slope if k else w + centre for k, slope in enumerate(slopes)])
 
     sign = np.where(below, -1.0, 1.0)
     u, weights = _nodes(np.abs(raised - x), x, _NEAR)
     w = sign * u
-    fallen = np.exp(raised * w - x * np.expm1(w)) * weights
-    result = -sign * np.where(fallen > 0, fallen * factor(log + w), 0.0).sum(1, keepdims=True)
-    return np.asarray(np.where(small, (result * x + factor(log)) / a, result))
+    exponent = raised * w - x * np.expm1(w)
+    rows = large[:, 0]
+    if rows.any():
+        exponent[rows] = (raised - x)[rows] * w[rows] - x[rows] * _expm1_rest(w[rows])
+    fallen = np.exp(exponent) * weights
+    result = -sign * np.where(fallen > 0, fallen * factor(w), 0.0).sum(1, keepdims=True)
+    return np.asarray(np.where(small, (result * x + factor(np.zeros(1))) / a, result))
+
+
+def _expm1_rest(w: Array) -> Array:
+    """expm1(w) - w, with all its digits near 0."""
+    near = np.clip(w, -0.5, 0.5)
+    series = np.ones_like(near)
+    for n in range(15, 2, -1):
+        series = 1 + near / n * series
+    return np.where(near == w, 0.5 * near * near * series, np.expm1(w) - w)
 
 
 # Note [Incomplete beta function by shapes]

@@ -9,7 +9,7 @@ from ..ops.loss import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import ProbsOrLogits
 from .exp_family import ExponentialFamily
-from .utils import atanh_rest, broadcast_all, clamp_probs, drawn, expm1_ratio, log1p_ratio
+from .utils import atanh_rest, broadcast_all, clamp_probs, drawn, expm1_ratio, log1p_ratio, log1pexp
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -51,7 +51,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         near = u.abs() < 0.2
         inside, outside = where(near, u, 0.0), where(near, 0.2, u)
         rest = atanh_rest(inside)
-        far = 0.5 * ((-self.probs).log1p() - self.probs.log()) / outside
+        far = -0.5 * where(near, 0.0, self.logits) / outside
         ratio = where(near, 1 + inside * inside * rest, far)
         return u, ratio, where(near, rest, (ratio - 1) / (outside * outside))
 
@@ -59,15 +59,29 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         """Logarithm of the normaliser 2*atanh(1 - 2*probs) / (1 - 2*probs)."""
         return (2 * self._parts()[1]).log()
 
+    def _beyond(self) -> tuple[Any, Any]:
+        """Where the odds are so long that mean and variance are sums of terms in 1/logits, and the logits there."""
+        beyond = self.logits.abs() > 4
+        return beyond, where(beyond, self.logits, 4.0)
+
+    def _end_mean(self, logits: Any) -> Any:
+        """The mean by log odds far from 0."""
+        return logits.sigmoid() / (0.5 * logits).tanh() - 1 / logits
+
     @property
     def mean(self) -> Any:
         u, ratio, rest = self._parts()
-        return 0.5 - u * rest / (2 * ratio)
+        beyond, logits = self._beyond()
+        return where(beyond, self._end_mean(logits), 0.5 - u * rest / (2 * ratio))
 
     @property
     def variance(self) -> Any:
         _, ratio, rest = self._parts()
-        return 0.25 - rest * (ratio + 1) / (4 * ratio * ratio)
+        beyond, logits = self._beyond()
+        middle = 0.25 - rest / ratio * (1 + 1 / ratio) / 4
+        return where(
+            beyond, (1 / logits) ** 2 - logits.sigmoid() * (-logits).sigmoid() / logits.mul(0.5).tanh() ** 2, middle
+        )
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         return self.icdf(drawn("uniform", self.probs, self._extended_shape(sample_shape)))
@@ -93,11 +107,16 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     def icdf(self, value: Any) -> Any:
         above, logits, u = self._mirrored(value)
         share = u * expm1_ratio(logits)
-        x = share * log1p_ratio(logits * share)
+        x = share * log1p_ratio(u * logits.expm1())
+        x = x.clamp(max=1)  # infinite at 1 where exp(logits) is lost beside 1
         return where(above, 1 - x, x)
 
     def entropy(self) -> Any:
-        return -self.mean * self.logits - self._cont_bern_log_norm() - (-self.probs).log1p()
+        beyond, logits = self._beyond()
+        below = -logits.abs()  # the entropy is that of the mirrored distribution, where no digits are lost
+        far = -self._end_mean(below) * below + log1pexp(below)
+        middle = -self.mean * self.logits + log1pexp(where(beyond, 0.0, self.logits))
+        return where(beyond, far, middle) - self._cont_bern_log_norm()
 
     @property
     def _natural_params(self) -> Any:

@@ -69,8 +69,11 @@ class GeneralizedPareto(Distribution):
         return -self.log_survival_function(value).expm1()
 
     def icdf(self, value: Any) -> Any:
-        depth = -(-value).log1p()
-        return self.loc + self.scale * depth * expm1_ratio(self.concentration * depth)
+        depth, c = -(-value).log1p(), self.concentration
+        bent = where((c == 0) & depth.isinf(), 0.0, c * depth)  # at the upper end the depth is infinite
+        far = bent.abs() >= 0.5
+        z = where(far, where(far, bent, 1.0).expm1() / where(far, c, 1.0), depth * expm1_ratio(where(far, 0.0, bent)))
+        return self.loc + self.scale * z
 
     @property
     def mean(self) -> Any:
