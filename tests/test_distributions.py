@@ -324,13 +324,17 @@ def test_continuous_bernoulli_at_long_odds(logit, dtype):
     assert slope.item() == pytest.approx(rate**-2 - lost, rel=precision, abs=1e-40)
 
 
-def test_upper_ends_of_generalized_pareto():
+def test_upper_ends_of_quantile_functions():
     """The quantile at 1 is the upper end, and its derivative by the scale that of the end."""
     for c, end in ((-2.0, 0.5), (-1e-3, 1e3), (0.0, INF), (1e-8, INF), (2.0, INF)):
         scale, shape = t(2.0, requires_grad=True), t(c)
         y = D.GeneralizedPareto(t(1.0), scale, shape).icdf(t(1.0))
         assert y.item() == pytest.approx(1 + 2 * end)
         assert tg.autograd.grad(y, scale)[0].item() == pytest.approx(end)
+    for family in (D.Weibull, D.Pareto):
+        scale = t(2.0, requires_grad=True)
+        y = family(scale, t(0.7)).icdf(t(1.0))
+        assert y.item() == INF and tg.autograd.grad(y, scale)[0].item() == INF
 
 
 def test_generalized_pareto_at_zero():

@@ -29,6 +29,8 @@ LAYERS = [
     {"serialization"},
     {"testing"},
     {"custom"},
+    {"compat"},
+    {"__main__"},
 ]
 EVERYWHERE = {"__init__", "_stubs", "_methods"}
 

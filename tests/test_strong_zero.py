@@ -173,3 +173,33 @@ def test_what_does_not_move_has_no_tangent():
             _, (first, second) = tg.func.jet(f, (z,), ((t, tg.zeros_like(t)),))
             assert first.tolist() == rows
             assert not second[0].any()
+
+
+@pytest.mark.parametrize("name", ["sign", "floor", "ceil", "trunc", "round", "sgn"])
+def test_steps_stop_infinite_cotangents(name):
+    """The derivative of a step is 0 whatever comes to it: with views, in half precision and under transforms too."""
+    step = getattr(tg, name)
+    for dtype in (tg.float16, tg.float32, tg.float64):
+        for shape in ((), (2,)):
+            for recorded in (False, True):
+                x = tg.full(shape, 2.0, dtype=dtype, requires_grad=True)
+                y = tg.full(shape, 2.0, dtype=dtype, requires_grad=True)
+                seen = y.view(-1)
+                for leaf in (x, y):
+                    cotangent = tg.full(shape, math.inf, dtype=dtype)
+                    (g,) = tg.autograd.grad(step(leaf) * 1, leaf, cotangent, create_graph=recorded)
+                    assert g.shape == shape and g.dtype == dtype and (g == 0).all()
+                del seen
+
+    def f(x):
+        return step(x) * math.inf
+
+    assert tg.func.grad(f)(2.0) == 0.0
+    assert tg.func.vmap(tg.func.grad(f))(tg.ones(2)).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_sign_of_copysign_stops_infinite_cotangents(recorded):
+    a, b = tg.ones(2, requires_grad=True), tg.ones(2, requires_grad=True)
+    g = tg.autograd.grad(tg.copysign(a, b) * 1, [a, b], tg.full((2,), math.inf), create_graph=recorded)
+    assert [t.tolist() for t in g] == [[math.inf] * 2, [0.0] * 2]

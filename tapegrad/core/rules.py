@@ -101,6 +101,13 @@ class Mode:
         return fn
 
 
+def dead(g: Any) -> Any:
+    """The cotangent behind a step: zeros, whatever comes to it."""
+    raw = bottom(g) if isinstance(g, Box) else g
+    zeros = arrays.zeros(g.shape, raw.dtype)
+    return wrap(zeros) if isinstance(g, Box) else zeros
+
+
 def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
     """Accumulate a raw cotangent, in place only into a buffer that nobody else refers to."""
     p = cot.get(slot)
@@ -218,9 +225,7 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
         accumulate(cot, e[1], g * d, owned)
 
     def step(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        raw = g._d if mode.record else g
-        zeros = arrays.zeros(raw.shape, raw.dtype)
-        accumulate(cot, e[1], wrap(zeros) if mode.record else zeros, owned)
+        accumulate(cot, e[1], dead(g), owned)
 
     def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         x = e[5]
@@ -267,7 +272,7 @@ def backward_binary_raw(mode: Mode, op: Op) -> Backward:
         ys = e[10]
         if sa and (need is None or sa in need):
             if not rule0:
-                t = g if d0 == 1 else g * d0
+                t = g if d0 == 1 else g * d0 if d0 else dead(g)
             elif multiply is not None:
                 t = multiply(g, d0(xp, e[7], e[5], e[6]))
             else:
@@ -280,7 +285,7 @@ def backward_binary_raw(mode: Mode, op: Op) -> Backward:
                 cot[sa] = t
         if sb and (need is None or sb in need):
             if not rule1:
-                t = g if d1 == 1 else g * d1
+                t = g if d1 == 1 else g * d1 if d1 else dead(g)
             elif multiply is not None:
                 t = multiply(g, d1(xp, e[7], e[5], e[6]))
             else:
@@ -320,7 +325,7 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
             ans = box(ans, s)
         if want0:
             if not rule0:
-                t = g if d0 == 1 else g * d0
+                t = g if d0 == 1 else g * d0 if d0 else dead(g)
             elif multiply is not None:
                 t = multiply(g, d0(xp, ans, x, y))
             else:
@@ -331,7 +336,7 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
             cot[sa] = t if p is None else p + t
         if want1:
             if not rule1:
-                t = g if d1 == 1 else g * d1
+                t = g if d1 == 1 else g * d1 if d1 else dead(g)
             elif multiply is not None:
                 t = multiply(g, d1(xp, ans, x, y))
             else:
@@ -488,6 +493,13 @@ def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
 
         return general
     multiply: Any = mode.multiply or operator.mul
+
+    def flat(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+        t = dead(g)
+        return xp.sum_to(t, shape) if t.shape != shape else t
+
+    if not callable(rule) and not rule:  # a step: not even an infinite cotangent passes
+        return flat
 
     def elementwise(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
         d = rule(xp, ans, *args, *params) if callable(rule) else rule

@@ -246,7 +246,7 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
 
     def raw_unary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         try:
-            t = g * (first(XP, e[7], e[5], *e[11]) if curved else first)
+            t = g * first(XP, e[7], e[5], *e[11]) if curved else g * first if first else 0.0
         except ERRORS:
             t = None
         if type(t) is not float:
@@ -264,9 +264,9 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
             sb = 0
         try:
             if sa:
-                ta = g * (first(XP, ans, x, y) if curved else first)
+                ta = g * first(XP, ans, x, y) if curved else g * first if first else 0.0
             if sb:
-                tb = g * (second(XP, ans, x, y) if curved_too else second)
+                tb = g * second(XP, ans, x, y) if curved_too else g * second if second else 0.0
         except ERRORS:
             ta = None  # type: ignore[assignment]
         if type(ta) is not float or type(tb) is not float:
