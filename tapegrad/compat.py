@@ -19,6 +19,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from opcode import opmap
 
 __all__ = ["NAMES", "install", "installed", "remove"]
 
@@ -30,31 +31,34 @@ _IN_CHECKOUT = pathlib.Path(__file__).parent.parent / "compat" / "dropins"  # fo
 _SOURCES = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
 
 
-class Mirror(types.ModuleType):
-    """A module that shows the names of another one under its own name."""
-
-    _origin: types.ModuleType
+class Module(types.ModuleType):
+    """A module of a drop-in: its own names, those of the module of tapegrad that it mirrors, its submodules on demand."""
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
         submodule = f"{self.__name__}.{name}"
-        if not name.startswith("__") and _FINDER.find_spec(submodule, self.__dict__.get("__path__")):
+        if _FINDER.find_spec(submodule):
             return importlib.import_module(submodule)
         found = getattr(self.__dict__.get("_origin"), name, self)
-        if name.startswith("__") or found is self or isinstance(found, types.ModuleType):
-            raise missing(self.__name__, name, dir(self))
+        if found is self or isinstance(found, types.ModuleType):
+            raise self._missing(name, sys._getframe(1))
         return found
 
     def __dir__(self) -> list[str]:
-        names = {n for n in dir(self._origin) if not isinstance(getattr(self._origin, n, None), types.ModuleType)}
-        return sorted((names | {*self.__dict__, *_FINDER.children(self.__name__)}) - {"_origin"})
+        origin = self.__dict__.get("_origin")
+        shown = {n for n in dir(origin) if not isinstance(getattr(origin, n, None), types.ModuleType)} if origin else set()
+        return sorted((shown | {*self.__dict__, *_FINDER.children(self.__name__)}) - {"_origin"})
 
-
-def missing(module: str, name: str, names: Sequence[str]) -> AttributeError:
-    """The error for a name that a drop-in does not have: it names the nearest ones and the page that lists all."""
-    near = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 2)
-    nearest = f"; nearest: {', '.join(near)}" if near else ""
-    text = f"module {module!r} has no attribute {name!r} (it is tapegrad's{nearest}; what it has: {PARITY})"
-    return AttributeError(text, name=name)
+    def _missing(self, name: str, caller: types.FrameType) -> Exception:
+        """The error for a name that is not there: it names the nearest ones and the page that lists all."""
+        near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], 2)
+        nearest = f"; nearest: {', '.join(near)}" if near else ""
+        text = f"module {self.__name__!r} has no attribute {name!r} (it is tapegrad's{nearest}; what it has: {PARITY})"
+        # `from torch import x` would drop an AttributeError with its text and raise an ImportError of its own.
+        if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
+            return ImportError(text, name=self.__name__)
+        return AttributeError(text, name=name, obj=self)
 
 
 def mirror(module: str, origin: str) -> None:
@@ -64,16 +68,24 @@ def mirror(module: str, origin: str) -> None:
         value = theirs.__dict__.get(name)
         if name in theirs.__dict__ and not name.startswith("__") and not isinstance(value, types.ModuleType):
             ours.__dict__.setdefault(name, value)
-    ours.__dict__.setdefault("__doc__", theirs.__doc__)
     ours.__dict__["_origin"] = theirs
-    if hasattr(theirs, "__all__"):
-        ours.__dict__.setdefault("__all__", theirs.__all__)
-    ours.__class__ = Mirror
+    for name in ("__all__", "__file__"):
+        if hasattr(theirs, name):
+            ours.__dict__.setdefault(name, getattr(theirs, name))
+    ours.__doc__ = ours.__doc__ or theirs.__doc__
+
+
+class _FileLoader(importlib.machinery.SourceFileLoader):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        return Module(spec.name)
 
 
 class _MirrorLoader(importlib.abc.Loader):
     def __init__(self, origin: str):
         self.origin = origin
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        return Module(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
         mirror(module.__name__, self.origin)
@@ -93,14 +105,15 @@ class _Finder(importlib.abc.MetaPathFinder):
         if root not in self.roots:
             return None
         folder = _SOURCES.joinpath(root, *rest)
-        spec = importlib.machinery.PathFinder.find_spec(fullname, [str(folder.parent)])
-        if spec is not None and spec.origin is not None:
-            return spec
-        if fullname not in self.mirrors:
-            return None
-        spec = importlib.machinery.ModuleSpec(fullname, _MirrorLoader(self.mirrors[fullname]), is_package=True)
-        spec.submodule_search_locations = [str(folder)]
-        return spec
+        for file in (folder / "__init__.py", folder.with_suffix(".py")):
+            if file.exists():  # a package in either case: modules.tsv may list modules below it
+                loader, below = _FileLoader(fullname, str(file)), [str(folder)]
+                return importlib.util.spec_from_file_location(
+                    fullname, file, loader=loader, submodule_search_locations=below
+                )
+        if fullname in self.mirrors:
+            return importlib.machinery.ModuleSpec(fullname, _MirrorLoader(self.mirrors[fullname]), is_package=True)
+        return None
 
     def children(self, module: str) -> Iterator[str]:
         root, *rest = module.split(".")
