@@ -564,3 +564,20 @@ def test_dtypes(name, dtype):
     ):
         assert ours == theirs
         np.testing.assert_allclose(a, b, rtol={"bfloat16": 2e-2, "float16": 2e-3}.get(dtype, 1e-6), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int64"])
+def test_evenly_spaced_values_are_pytorchs_bit_for_bit(dtype):
+    ours, theirs = getattr(tg, dtype), getattr(torch, dtype)
+    for start, end in [(0, 1), (-1, 1), (0.1, 2.7), (-3, 5), (5, -2)]:
+        for steps in (0, 1, 2, 3, 4, 7, 10, 20, 50, 100, 1000):
+            got = tg.linspace(start, end, steps, dtype=ours)
+            assert got.tolist() == torch.linspace(start, end, steps, dtype=theirs).tolist()
+            if dtype == "int64":  # elsewhere the C library's power may round otherwise
+                got = tg.logspace(start, end, steps, dtype=ours)
+                assert got.tolist() == torch.logspace(start, end, steps, dtype=theirs).tolist()
+        for step in (0.01, 0.1, 0.3, 0.05, 0.25, 1 / 3):
+            if dtype in ("float32", "float64") and start < end:
+                got = tg.arange(start, end, step, dtype=ours)
+                assert got.tolist() == torch.arange(start, end, step, dtype=theirs).tolist()
+    assert tg.arange(5.5, dtype=tg.int64).tolist() == [0, 1, 2, 3, 4]

@@ -18,6 +18,7 @@ from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
 from . import random as random
+from . import sparse as sparse
 from . import special as special
 from . import utils as utils
 from .arrays.dtypes import Size as Size
@@ -41,6 +42,14 @@ from .arrays.dtypes import (
     uint8,
 )
 from .arrays.dtypes import bool_ as bool
+from .arrays.dtypes import channels_last as channels_last
+from .arrays.dtypes import channels_last_3d as channels_last_3d
+from .arrays.dtypes import contiguous_format as contiguous_format
+from .arrays.dtypes import layout as layout
+from .arrays.dtypes import memory_format as memory_format
+from .arrays.dtypes import preserve_format as preserve_format
+from .arrays.dtypes import sparse_coo as sparse_coo
+from .arrays.dtypes import strided as strided
 from .arrays.dtypes import can_cast as can_cast
 from .arrays.dtypes import device as device
 from .arrays.dtypes import dtype as dtype
@@ -538,6 +547,7 @@ from .ops.statistics import (
 from .printing import set_printoptions as set_printoptions
 from .serialization import load as load
 from .serialization import save as save
+from .sparse import sparse_coo_tensor as sparse_coo_tensor
 from .tensor import FUNCTIONS_IN_PLACE as _FUNCTIONS_IN_PLACE
 from .tensor import (
     BFloat16Tensor,
@@ -558,6 +568,7 @@ __version__ = "0.1.0"
 
 multiply, subtract, divide, true_divide, negative, absolute, clip = mul, sub, div, div, neg, abs, clamp
 concat = concatenate = cat
+spmm = mm
 newaxis = None
 row_stack = vstack
 native_channel_shuffle = channel_shuffle
@@ -567,27 +578,25 @@ greater, greater_equal, less, less_equal, not_equal, fix = gt, ge, lt, le, ne, t
 globals().update(_FUNCTIONS_IN_PLACE)
 newaxis = None
 
-# Memory layouts and formats: there is but one layout, and formats ask for nothing here.
-strided = "torch.strided"
-contiguous_format, preserve_format = "torch.contiguous_format", "torch.preserve_format"
-channels_last, channels_last_3d = "torch.channels_last", "torch.channels_last_3d"
-
 
 def is_tensor(obj: object) -> _bool:
     """Whether obj is a Tensor."""
     return isinstance(obj, Tensor)
 
 
+_ON_FIRST_USE = ("compat", "distributions", "testing")
+
+
 def __getattr__(name: str) -> _types.ModuleType:
-    if name in ("distributions", "testing"):  # loaded on first use
+    if name in _ON_FIRST_USE:
         return _importlib.import_module(f".{name}", __name__)
     if name.startswith(("quantize", "sparse_")):
-        raise AttributeError(f"{name}: sparse and quantised tensors are out of tapegrad's scope, every tensor is dense.")
+        raise AttributeError(f"{name}: compressed sparse and quantised tensors are out of tapegrad's scope.")
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "distributions", "testing"})
+    return sorted({*globals(), *_ON_FIRST_USE})
 
 
 _mark_package(__name__)

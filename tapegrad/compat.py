@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -17,9 +18,11 @@ import importlib.util
 import pathlib
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import spawn
 from opcode import opmap
+from typing import Any, NamedTuple
 
 __all__ = ["NAMES", "install", "installed", "remove"]
 
@@ -40,6 +43,9 @@ class Module(types.ModuleType):
         submodule = f"{self.__name__}.{name}"
         if _FINDER.find_spec(submodule):
             return importlib.import_module(submodule)
+        reason = _FINDER.absent.get(self.__name__, {}).get(name)
+        if reason is not None:
+            return self.__dict__.setdefault(name, _absent(self.__name__, name, reason))
         found = getattr(self.__dict__.get("_origin"), name, self)
         if found is self or isinstance(found, types.ModuleType):
             raise self._missing(name, sys._getframe(1))
@@ -61,18 +67,110 @@ class Module(types.ModuleType):
         return AttributeError(text, name=name, obj=self)
 
 
-def mirror(module: str, origin: str) -> None:
-    """Show the public names of origin in module, a drop-in's (for its own file to call). Its own names come first."""
+class Absent(type):
+    """A class or function that a drop-in has only by name: it may be imported and asked about; a call says why not."""
+
+    why: str
+
+    def __call__(cls, *args: object, **kwargs: object) -> object:
+        raise NotImplementedError(cls.why)
+
+    def __getattr__(cls, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(cls.why, name=name, obj=cls)
+
+
+def _absent(module: str, name: str, reason: str) -> type:
+    if name.endswith(("Error", "Exception", "Warning")):  # something for `except` to name; nothing raises it
+        return type(name, (RuntimeError,), {"__module__": module, "__doc__": reason})
+    return Absent(name, (), {"__module__": module, "__doc__": reason, "why": f"{module}.{name}: {reason}"})
+
+
+def mirror(module: str, origin: str, patterns: Sequence[str] = ()) -> None:
+    """Show the public names of origin in module, a drop-in's (for its own file to call). Its own names come first.
+
+    With patterns only the names that one of them fits are shown.
+    """
     ours, theirs = sys.modules[module], importlib.import_module(origin)
     for name in dir(theirs):
         value = theirs.__dict__.get(name)
-        if name in theirs.__dict__ and not name.startswith("__") and not isinstance(value, types.ModuleType):
+        shown = name in theirs.__dict__ and not name.startswith("__") and not isinstance(value, types.ModuleType)
+        if shown and (not patterns or _fits(name, patterns)):
             ours.__dict__.setdefault(name, value)
-    ours.__dict__["_origin"] = theirs
-    for name in ("__all__", "__file__"):
-        if hasattr(theirs, name):
-            ours.__dict__.setdefault(name, getattr(theirs, name))
-    ours.__doc__ = ours.__doc__ or theirs.__doc__
+    if not patterns:
+        ours.__dict__.setdefault("_origin", theirs)
+        ours.__doc__ = ours.__doc__ or theirs.__doc__
+    _settle(module.partition(".")[0])
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, p) for p in patterns)
+
+
+def _settle(root: str) -> None:
+    """Have the classes and functions that the drop-in shows say that they are of its modules, as the library's do.
+
+    A class is of the first module whose row in modules.tsv names it, else of the module that shows the one it was written
+    in, else of the first that shows it.
+    """
+    rows = [row for row in _FINDER.rows.get(root, ()) if row.origin in sys.modules and row not in _settled[root]]
+    _settled[root].update(rows)
+    owned = [(row, _written_here(row.origin)) for row in rows]
+    for row, items in owned:
+        if row.patterns:
+            _claim(root, row.module, [v for name, v in items if _fits(name, row.patterns)])
+    for row, items in owned:
+        if not row.patterns:
+            _claim(root, row.module, [v for _, v in items if _first_module(v) == row.origin])
+    for row, items in owned:
+        if not row.patterns:
+            _claim(root, row.module, [v for name, v in items if not name.startswith("_")])
+
+
+def _written_here(origin: str) -> list[tuple[str, Any]]:
+    """The classes and functions of tapegrad that a module shows."""
+    items = list(sys.modules[origin].__dict__.items())
+    return [(n, v) for n, v in items if isinstance(v, type | types.FunctionType) and _first_module(v).startswith("tapegrad")]
+
+
+def _first_module(value: Any) -> str:
+    """The module that a class or function says it is of when no drop-in is there."""
+    return _first[value] if value in _first else getattr(value, "__module__", None) or ""
+
+
+def _claim(root: str, module: str, values: Iterable[Any]) -> None:
+    for value in values:
+        if value not in _claimed[root]:
+            _claimed[root].add(value)
+            _first.setdefault(value, value.__module__)
+            value.__module__ = module
+
+
+class _Row(NamedTuple):
+    """A row of a modules.tsv: a module of the drop-in shows one of tapegrad, or only names that fit the patterns."""
+
+    module: str
+    origin: str
+    patterns: tuple[str, ...] = ()
+
+
+def _rows(root: str) -> Iterator[_Row]:
+    """The rows of a drop-in; one for `a.*` stands for all modules of that package."""
+    for module, origin, *patterns in _table(root, "modules.tsv"):
+        full = root if module == "." else f"{root}.{module}"
+        if not module.endswith(".*"):
+            yield _Row(full, origin, tuple(patterns[0].split()) if patterns else ())
+            continue
+        package = pathlib.Path(__file__).parent.joinpath(*origin.split(".")[1:-1])
+        for name in sorted(f.stem for f in package.glob("*") if f.suffix == ".py" or (f / "__init__.py").exists()):
+            if name != "__init__":
+                yield _Row(full[:-1] + name, origin[:-1] + name)
+
+
+def _table(root: str, name: str) -> list[list[str]]:
+    table = _SOURCES / root / name
+    return [line.split("\t") for line in table.read_text().splitlines() if line] if table.exists() else []
 
 
 class _FileLoader(importlib.machinery.SourceFileLoader):
@@ -81,22 +179,44 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
 
 
 class _MirrorLoader(importlib.abc.Loader):
-    def __init__(self, origin: str):
-        self.origin = origin
+    def __init__(self, rows: Sequence[_Row]):
+        self.rows = rows
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         return Module(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        mirror(module.__name__, self.origin)
+        for row in self.rows:
+            mirror(row.module, row.origin, row.patterns)
+        whole = [sys.modules[row.origin] for row in self.rows if not row.patterns]
+        if len(self.rows) == 1 and whole and hasattr(whole[0], "__all__"):
+            module.__dict__["__all__"] = whole[0].__all__
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of the drop-ins that are installed: files, and the mirrors that their modules.tsv lists."""
+    """Finds the modules of the drop-ins that are installed: files, mirrors of modules.tsv, and those of absent.tsv."""
 
     def __init__(self) -> None:
-        self.mirrors: dict[str, str] = {}  # module of a drop-in: the module of tapegrad that it shows
         self.roots: set[str] = set()
+        self.rows: dict[str, list[_Row]] = {}  # by drop-in
+        self.mirrors: dict[str, list[_Row]] = {}  # by module of a drop-in
+        self.absent: dict[str, dict[str, str]] = {}  # module of a drop-in: the reason why a name of it is not there
+
+    def add(self, root: str) -> None:
+        self.roots.add(root)
+        self.rows[root] = list(_rows(root))
+        for row in self.rows[root]:
+            self.mirrors.setdefault(row.module, []).append(row)
+        for module, reason, names in _table(root, "absent.tsv"):
+            reasons = self.absent.setdefault(f"{root}.{module}" if module != "." else root, {})
+            reasons.update(dict.fromkeys(names.split(), reason))
+
+    def drop(self, root: str) -> None:
+        self.roots.discard(root)
+        del self.rows[root]
+        for table in (self.mirrors, self.absent):
+            for module in [m for m in table if m.partition(".")[0] == root]:
+                del table[module]
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
@@ -107,24 +227,30 @@ class _Finder(importlib.abc.MetaPathFinder):
         folder = _SOURCES.joinpath(root, *rest)
         for file in (folder / "__init__.py", folder.with_suffix(".py")):
             if file.exists():  # a package in either case: modules.tsv may list modules below it
-                loader, below = _FileLoader(fullname, str(file)), [str(folder)]
+                source, below = _FileLoader(fullname, str(file)), [str(folder)]
                 return importlib.util.spec_from_file_location(
-                    fullname, file, loader=loader, submodule_search_locations=below
+                    fullname, file, loader=source, submodule_search_locations=below
                 )
-        if fullname in self.mirrors:
-            return importlib.machinery.ModuleSpec(fullname, _MirrorLoader(self.mirrors[fullname]), is_package=True)
+        if fullname in self.mirrors or fullname in self.absent:
+            loader = _MirrorLoader(self.mirrors.get(fullname, ()))
+            return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
         return None
 
     def children(self, module: str) -> Iterator[str]:
         root, *rest = module.split(".")
         files = _SOURCES.joinpath(root, *rest).glob("[!_]*")
         yield from (f.stem for f in files if f.suffix == ".py" or (f / "__init__.py").exists())
-        yield from (m.removeprefix(module + ".") for m in self.mirrors if m.rpartition(".")[0] == module)
+        listed = (*self.mirrors, *self.absent)
+        yield from (m.removeprefix(module + ".") for m in listed if m.rpartition(".")[0] == module)
+        yield from self.absent.get(module, ())
 
 
 _FINDER = _Finder()
 _replaced: dict[str, dict[str, types.ModuleType]] = {}  # drop-in: modules under its names that were loaded before it
 _undo: dict[str, list[Callable[[], object]]] = {}
+_first: dict[Any, str] = {}  # a class or function whose __module__ a drop-in set: what it was
+_claimed: dict[str, set[Any]] = {}
+_settled: dict[str, set[_Row]] = {}
 
 
 def at_removal(name: str, action: Callable[[], object]) -> None:
@@ -134,6 +260,22 @@ def at_removal(name: str, action: Callable[[], object]) -> None:
 
 def _modules(name: str) -> dict[str, types.ModuleType]:
     return {m: sys.modules[m] for m in list(sys.modules) if m == name or m.startswith(name + ".")}
+
+
+class _InChild:
+    """What a process that multiprocessing starts anew unpickles first, before it imports the program: the drop-ins."""
+
+    def __reduce__(self) -> Any:
+        where = str(pathlib.Path(__file__).parent.parent)
+        calls = "; ".join(f"tapegrad.compat.install({name!r}, replace=True)" for name in _FINDER.roots)
+        return exec, (f"import sys; sys.path.append({where!r}); import tapegrad.compat; {calls}",)
+
+
+_prepare = spawn.get_preparation_data
+
+
+def _prepared(name: str) -> dict[str, object]:
+    return {**_prepare(name), "tapegrad": _InChild()}
 
 
 def install(name: str, *, replace: bool = False) -> None:
@@ -161,31 +303,37 @@ def install(name: str, *, replace: bool = False) -> None:
             f"{name} is already imported, from {where}: install the drop-in before the first `import {name}`, or say "
             f"install({name!r}, replace=True)"
         )
-    table = _SOURCES / name / "modules.tsv"
-    rows = (line.split("\t") for line in table.read_text().splitlines() if line) if table.exists() else ()
-    _FINDER.mirrors.update({f"{name}.{module}": origin for module, origin in rows})
     for module in loaded:
         del sys.modules[module]
     _replaced[name], _undo[name] = loaded, []
-    _FINDER.roots.add(name)
+    _claimed[name], _settled[name] = set(), set()
+    _FINDER.add(name)
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
+        spawn.get_preparation_data = _prepared
 
 
 def remove(name: str) -> None:
     """Undo ``install(name)``: the drop-in's modules leave sys.modules, and what was there before it comes back."""
     if name not in _FINDER.roots:
         return
-    _FINDER.roots.discard(name)
-    for module in [m for m in _FINDER.mirrors if m.startswith(name + ".")]:
-        del _FINDER.mirrors[module]
+    _FINDER.drop(name)
     if not _FINDER.roots:
         sys.meta_path.remove(_FINDER)
+        spawn.get_preparation_data = _prepare
     for module in _modules(name):
         del sys.modules[module]
     sys.modules.update(_replaced.pop(name))
     for action in reversed(_undo.pop(name)):
         action()
+    del _claimed[name], _settled[name]
+    for value, module in _first.items():
+        value.__module__ = module
+    _first.clear()
+    for other in _FINDER.roots:
+        _claimed[other], _settled[other] = set(), set()
+        if other in sys.modules:
+            _settle(other)
 
 
 @contextmanager

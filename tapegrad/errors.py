@@ -11,6 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from . import dialect
+from .dialect import sentence
+
 Place = tuple[str, int]
 
 
@@ -19,7 +22,7 @@ def at(place: Place | None) -> str:
 
 
 def size(shape: Sequence[int]) -> str:
-    return f"torch.Size({list(shape)})"
+    return f"{dialect.current.prefix}.Size({list(shape)})"
 
 
 def dtype_name(dtype: Any) -> str:
@@ -227,11 +230,12 @@ def captured_input(transform: str) -> RuntimeError:
 
 
 def second_backward(node: str | None, place: Place | None = None, failed: bool = False) -> RuntimeError:
-    text = (
+    text = sentence(
+        "second_backward",
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
         "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-        "saved tensors after calling backward."
+        "saved tensors after calling backward.",
     )
     if failed:
         text += " The first pass did not finish: an exception stopped it after this node."
@@ -250,8 +254,8 @@ def no_grad_fn(index: int, recording: bool) -> RuntimeError:
 
 def not_scalar(shape: Sequence[int]) -> RuntimeError:
     return RuntimeError(
-        f"grad can be implicitly created only for scalar outputs. This output has shape {tuple(shape)}: pass a gradient "
-        "of that shape, or reduce it first, for example with .sum()."
+        f"{sentence('not_scalar', 'grad can be implicitly created only for scalar outputs')}. This output has shape "
+        f"{tuple(shape)}: pass a gradient of that shape, or reduce it first, for example with .sum()."
     )
 
 
@@ -260,10 +264,14 @@ def not_real(dtype: Any) -> RuntimeError:
 
 
 def cotangent_shape(index: int, got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
-    return RuntimeError(
+    text = sentence(
+        "cotangent_shape",
         f"Mismatch in shape: grad_output[{index}] has a shape of {size(got)} and output[{index}] has a shape of "
-        f"{size(expected)}. A cotangent has its output's shape."
+        f"{size(expected)}",
+        output=tuple(expected),
+        gradient=tuple(got),
     )
+    return RuntimeError(f"{text}. A cotangent has its output's shape.")
 
 
 def batched_cotangent_shape(index: int, got: Sequence[int], expected: Sequence[int]) -> RuntimeError:
@@ -569,7 +577,24 @@ def resize_count(target: Any, shape: Any) -> RuntimeError:
 
 
 def out_of_scope(name: str, what: str) -> NotImplementedError:
-    return NotImplementedError(f"{name}: {what} are out of tapegrad's scope; every tensor here is dense.")
+    return NotImplementedError(f"{name}: {what} are out of tapegrad's scope.")
+
+
+def not_sparse(name: str) -> RuntimeError:
+    layout = "sparse" if name == "values" else "sparse coordinate"
+    return RuntimeError(f"{name} expected {layout} tensor layout but got Strided")
+
+
+def uncoalesced(what: str) -> RuntimeError:
+    return RuntimeError(f"Cannot get {what} on an uncoalesced tensor, please call .coalesce() first")
+
+
+def sparse_in_place() -> NotImplementedError:
+    return NotImplementedError("a sparse tensor cannot be written in place here; make a new one, or use .to_dense().")
+
+
+def sparse_leaf() -> NotImplementedError:
+    return NotImplementedError("requires_grad of a sparse tensor: let its values require grad, gradients reach them.")
 
 
 def resize_tracked() -> RuntimeError:

@@ -80,13 +80,15 @@ def needs_dtype_suffix(np_dtype: np.dtype[Any], default_np_dtype: np.dtype[Any],
     return np_dtype not in (np.int64, np.bool_, default_complex)
 
 
-def tensor_repr(a: _Array, *, name: str = "tensor", suffixes: list[str]) -> str:
+def tensor_repr(a: _Array, *, name: str = "tensor", suffixes: list[str], column: int = 0) -> str:
     """Return ``name(values, suffixes)``; a suffix that does not fit into the line starts a new one.
+
+    column: where in its line the text will begin.
 
     Where the values do not show the shape (an empty array that is not 1-d; ``edgeitems=0``), ``size=(...)``
     goes before the given suffixes.
     """
-    indent = len(name) + 1
+    indent = column + len(name) + 1
     text = f"{name}({format_array(a, indent)}"
     if _needs_size_suffix(a):
         suffixes = [f"size={a.shape}", *suffixes]

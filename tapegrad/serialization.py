@@ -26,6 +26,7 @@ import numpy as np
 from .arrays import dtypes
 from .core.modes import no_grad
 from .core.record import wrap
+from .core.warning import warn
 from .ops import create, shape
 from .tensor import PRIVATE, Parameter, Tensor, raw, rebuild
 
@@ -856,7 +857,8 @@ def load(
         map_location: None, the CPU, a function or a dict, as programs for PyTorch give it; all tensors come to the CPU.
         pickle_module: accepted, not used.
         weights_only: False allows any pickled object, and so runs what the file says: for files of your own alone. Layers
-            and optimizers of PyTorch become those of this package.
+            and optimizers of PyTorch become those of this package. None is True, unless PyTorch's environment variable
+            TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is 1; TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 makes it True always.
         mmap: read storages from disk when they are used; needs a path.
         encoding: of strings that Python 2 wrote.
 
@@ -866,7 +868,7 @@ def load(
         pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed, which are listed by name.
     """
     _check_location(map_location)
-    unpickler = Trusted if weights_only is False else Restricted
+    unpickler = Restricted if _weights_only(weights_only) else Trusted
     if not isinstance(f, str | os.PathLike):
         if not hasattr(f, "read"):
             raise AttributeError(
@@ -881,6 +883,27 @@ def load(
         if suffix in (".safetensors", ".npz"):
             return _read_named(file, suffix)
         return _read(file, unpickler, encoding, np.memmap(path, np.uint8, "c") if mmap and os.path.getsize(path) else None)
+
+
+def _weights_only(asked: bool | None) -> bool:
+    """weights_only, with the environment variables that override it for programs that cannot be edited."""
+    always, never = (
+        os.environ.get(f"TORCH_FORCE_{which}WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
+        for which in ("", "NO_")
+    )
+    if always and never:
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both "
+            "were set."
+        )
+    if always or asked is not None:
+        return always or bool(asked)
+    if never:
+        warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the `weights_only` argument was not "
+            "explicitly passed to `load`, forcing weights_only=False."
+        )
+    return not never
 
 
 def _read_named(file: Any, suffix: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import errors, printing
+from . import dialect, errors, printing
 from .arrays import dtypes
 from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
@@ -64,17 +64,23 @@ def raw(t: Any) -> Any:
 class Tensor(Box, TableMethods):
     """A multidimensional array that records the operations on it.
 
-    `Tensor(data)` copies a sequence into the default dtype; `tensor(data)` is the usual way to make one.
+    `Tensor(data)` copies a sequence into the default dtype, `Tensor(2, 3)` has that size, `Tensor(t)` shares the memory of
+    t; `tensor(data)` is the usual way to make one.
     """
 
     __module__ = "tapegrad"
     __array_priority__ = 1000
     _is_parameter = False
 
-    def __new__(cls, *data: Any, device: Any = None, requires_grad: bool = False, dtype: Any = None) -> Any:
+    def __new__(
+        cls, *data: Any, size: Any = None, device: Any = None, requires_grad: bool = False, dtype: Any = None
+    ) -> Any:
         create.check_device(device)
-        t = Box.__new__(cls)
-        t._d, t._s, t._st = legacy_array(data, dtype or dtypes.get_default_dtype()), 0, None
+        if len(data) == 1 and isinstance(data[0], Tensor):
+            t = _legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
+        else:
+            t = Box.__new__(cls)
+            t._d, t._s, t._st = legacy_array(data, dtype or dtypes.get_default_dtype(), size), 0, None
         if requires_grad:
             t.requires_grad_()
         return t
@@ -142,8 +148,8 @@ class Tensor(Box, TableMethods):
     is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
 
     @property
-    def layout(self) -> str:
-        return "torch.strided"
+    def layout(self) -> dtypes.layout:
+        return dtypes.strided
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a real floating-point one."""
@@ -389,7 +395,7 @@ class Tensor(Box, TableMethods):
 
     def numpy(self, *, force: bool = False) -> Any:
         """An ndarray that shares memory, both ways; force=True detaches first."""
-        if self.requires_grad and not force:
+        if self.requires_grad and not force and not dialect.current.numpy_detaches:
             raise errors.numpy_of_tracked()
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
@@ -398,14 +404,14 @@ class Tensor(Box, TableMethods):
         return alias.export(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if self.requires_grad:
+        if self.requires_grad and not dialect.current.numpy_detaches:
             raise errors.numpy_of_tracked()
         a = raw(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
         if dtype is not None and dtype != a.dtype:
             return a.astype(dtype)
-        return a.copy() if copy else alias.export(self)
+        return a.copy() if copy else self.numpy(force=True)
 
     def __bool__(self) -> bool:
         a = raw(self)
@@ -479,7 +485,7 @@ class Tensor(Box, TableMethods):
     def type(self, dtype: Any = None) -> Any:
         """The tensor's PyTorch type name, or the tensor in another dtype: one itself, or its type or the type's name."""
         if dtype is None:
-            return f"torch.{errors.dtype_name(raw(self).dtype)}Tensor"
+            return f"{dialect.current.prefix}.{errors.dtype_name(raw(self).dtype)}Tensor"
         return self.to(dtype if isinstance(dtype, dtypes.dtype | np.dtype) else type_named(dtype).dtype)
 
     def type_as(self, other: Any) -> Any:
@@ -554,9 +560,9 @@ class Tensor(Box, TableMethods):
     # -------------------------------------------------------------------------------------------- new tensors like this
 
     def new(self, *data: Any, device: Any = None) -> Any:
-        """Tensor(*data) in this dtype: of a sequence, or of sizes."""
+        """Tensor(*data) in this dtype: of a sequence, of sizes, or on the memory of a tensor."""
         create.check_device(device)
-        return record.wrap(legacy_array(data, self.dtype))
+        return legacy_tensor(data, self.dtype)
 
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
         """A new leaf of the data, in this dtype."""
@@ -959,14 +965,14 @@ class TensorType(type):
 
     def __call__(cls, *data: Any, device: Any = None) -> Any:
         create.check_device(device)
-        return record.wrap(legacy_array(data, cls.dtype))
+        return legacy_tensor(data, cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype
 
 
 def _type_of(name: str, dtype: dtypes.dtype) -> TensorType:
-    doc = f"A tensor of {dtype.__reduce__()}: of a sequence, or of sizes."
+    doc = f"A tensor of {dtype._name}: of a sequence, or of sizes."
     return TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "tapegrad"})
 
 
@@ -981,6 +987,8 @@ TYPES = {v.__name__: v for v in list(globals().values()) if isinstance(v, Tensor
 def type_named(t: Any) -> Any:
     """A tensor type, itself or by its name ("torch.FloatTensor")."""
     found = TYPES.get(t.rpartition(".")[2]) if isinstance(t, str) else t
+    if isinstance(t, str) and ".cuda." in t:
+        raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
     if not isinstance(found, TensorType):
         raise ValueError(f"invalid type: {t!r}")
     return found
@@ -997,31 +1005,54 @@ def set_default_tensor_type(t: Any, /) -> None:
     dtypes.set_default_dtype(dtype)
 
 
-def legacy_array(data: tuple[Any, ...], dtype: Any) -> Any:
-    """The array of `Tensor(...)`."""
-    values = legacy_data(data)
-    return np.zeros(values, dtype.numpy) if isinstance(values, tuple) else create.from_data(values, dtype)
+def legacy_tensor(data: tuple[Any, ...], dtype: dtypes.dtype) -> Any:
+    """`FloatTensor(...)` and `t.new(...)`: of a sequence, of sizes, or the memory of a tensor of this dtype."""
+    if len(data) == 1 and isinstance(data[0], Tensor):
+        if data[0].dtype is not dtype:
+            raise TypeError(f"new(): expected a tensor of {dtype} (got {data[0].dtype})")
+        return data[0][...]
+    return record.wrap(legacy_array(data, dtype))
 
 
-def legacy_data(data: tuple[Any, ...]) -> Any:
-    """Data of `Tensor(...)`: a sequence or array, or sizes (a tuple of ints)."""
+def _legacy_alias(cls: Any, t: Any) -> Any:
+    """`Tensor(t)`: another tensor on the memory of t, with its history; one of a subclass is a leaf."""
+    if cls is Tensor:
+        return t[...]
+    new = Box.__new__(cls)
+    new._d, new._s, new._st = None, 0, None
+    alias.rebind(new, t)
+    return new
+
+
+def legacy_array(data: tuple[Any, ...], dtype: Any, size: Any = None) -> Any:
+    """The array of `Tensor(...)`: of a sequence or array, or zeros of a size."""
+    if size is None and len(data) == 1 and not isinstance(data[0], dtypes.Size) and not _is_size(data[0]):
+        return create.from_data(_sequence(data[0]), dtype)
     if not data:
-        return (0,)
-    if all(type(d) is int for d in data):
-        return tuple(data)
-    if len(data) == 1:
-        if isinstance(data[0], float | complex):
-            raise TypeError(
-                f"new(): data must be a sequence (got {type(data[0]).__name__}). Make a tensor of one number with "
-                f"tensor({data[0]})."
-            )
-        if isinstance(data[0], dtypes.Size):
-            return tuple(data[0])
-        return data[0]
-    raise TypeError(
-        f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but "
-        "expected a sequence or sizes. Make a tensor of data with tensor(...)."
-    )
+        data = (0,) if size is None else tuple(size)
+    elif isinstance(data[0], dtypes.Size):
+        (data,) = data
+    if not all(map(_is_size, data)):
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but "
+            "expected a sequence or sizes. Make a tensor of data with tensor(...)."
+        )
+    return np.zeros([operator.index(d) for d in data], dtype.numpy)
+
+
+def _is_size(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.ndim == 0 and not (value.is_floating_point() or value.is_complex() or value.dtype is dtypes.bool_)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _sequence(data: Any) -> Any:
+    """Data of `Tensor(data)`, which takes no number."""
+    if isinstance(data, dict | np.generic) or not hasattr(data, "__getitem__"):
+        kind = type(data)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"new(): data must be a sequence (got {name}). Make a tensor of one number with tensor({data}).")
+    return data
 
 
 def memory_order(a: Any) -> tuple[int, ...]:
@@ -1102,23 +1133,33 @@ def overwrite(t: Any, source: Any) -> Any:
     if recorded:
         slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
         alias.write_history(t, slot, None if source._st is None else source._st.cells)
+        if t._st is None:
+            record.titled("torch::autograd::CopyBackwards", t)
     return t
 
 
 def tensor_text(t: Any) -> str:
     """PyTorch's printed form."""
-    a = raw(t)
+    return printing.tensor_repr(raw(t), suffixes=dtype_suffix(t) + history_suffix(t))
+
+
+def dtype_suffix(t: Any) -> list[str]:
+    """What the printed form says of the dtype."""
+    a, default = raw(t), dtypes.get_default_dtype().numpy
+    said = dialect.current.every_dtype or printing.needs_dtype_suffix(a.dtype, default, empty=a.size == 0)
+    return [f"dtype={t.dtype}"] if said else []
+
+
+def history_suffix(t: Any) -> list[str]:
+    """What the printed form says of gradients."""
     suffixes = []
-    default = dtypes.get_default_dtype().numpy
-    if printing.needs_dtype_suffix(a.dtype, default, empty=a.size == 0):
-        suffixes.append(f"dtype={t.dtype}")
     if t._s > 0:
-        suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
+        suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
     elif t._s:
         suffixes.append("requires_grad=True")
     if type(t._st) is Lift and t._st.level.soft and t._st.payload is not None:
         suffixes.append(f"tangent={tensor_text(t._st.payload)}")
-    return printing.tensor_repr(a, suffixes=suffixes)
+    return suffixes
 
 
 # ---------------------------------------------------------------------------------------------- methods from the table
@@ -1304,19 +1345,21 @@ def _attach_all() -> None:
                 _attach(alias_name + end, getattr(Tensor, name + end))
     for name, function in native.REMOVED.items():
         _attach(name, function)
+    for name in COMPRESSED:
+        setattr(Tensor, name, _raises(errors.out_of_scope(name, "compressed sparse tensors")))
     for name in SPARSE:
-        setattr(Tensor, name, _out_of_scope(name))
+        setattr(Tensor, name, _raises(errors.not_sparse(name)))
 
 
-SPARSE = [
-    "coalesce", "col_indices", "crow_indices", "indices", "is_coalesced", "sparse_mask", "to_sparse", "to_sparse_bsc",
-    "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "values",
+COMPRESSED = [
+    "col_indices", "crow_indices", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr",
 ]  # fmt: skip
+SPARSE = ["coalesce", "indices", "is_coalesced", "values"]  # of sparse tensors only; see `sparse`
 
 
-def _out_of_scope(name: str) -> Callable[..., Any]:
+def _raises(error: Exception) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise errors.out_of_scope(name, "sparse tensors")
+        raise type(error)(*error.args)
 
     return method
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import dialect
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.dtypes import DIM, PYTHON, ZERO_DIM
 
@@ -57,13 +58,13 @@ def test_aliases(alias, name):
 
 
 def test_prefix_changes_dtypes_and_sizes():
+    before = dialect.speak(dialect.Dialect(prefix="oneflow"))
     try:
-        dtypes.set_name_prefix("oneflow")
-        assert dtypes.name_prefix() == "oneflow"
         assert repr(dtypes.float32) == "oneflow.float32"
         assert repr(dtypes.Size([2])) == "oneflow.Size([2])"
     finally:
-        dtypes.set_name_prefix("torch")
+        assert dialect.speak(before).prefix == "oneflow"
+    assert repr(dtypes.float32) == "torch.float32"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -178,6 +178,27 @@ def test_whole_modules_and_optimizers():
     np.testing.assert_array_equal(again(x).detach().numpy(), net.eval()(x).detach().numpy())
 
 
+def test_environment_variables_of_load(monkeypatch):
+    file = io.BytesIO()
+    tg.save({"rows": np.arange(3)}, file)
+
+    def load(**options):
+        file.seek(0)
+        return tg.load(file, **options)["rows"].tolist()
+
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.warns(UserWarning, match="TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected"):
+        assert load() == [0, 1, 2]
+    with pytest.raises(pickle.UnpicklingError):
+        load(weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(RuntimeError, match="Only one of"):
+        load()
+    monkeypatch.delenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    with pytest.raises(pickle.UnpicklingError):
+        load(weights_only=False)
+
+
 class Point:
     def __init__(self, x):
         self.x = x

@@ -12,28 +12,12 @@ from typing import Any, Final, Never, Self, SupportsIndex, overload
 
 import numpy as np
 
+from .. import dialect
 from ..core.kinds import HALF
 from ..core.kinds import is_floating as is_floating
 from ..core.kinds import is_inexact as is_inexact
 
 NumpyDType = np.dtype[Any]
-
-# ----------------------------------------------------------------------------------------------------
-# The printed prefix
-
-_name_prefix = "torch"
-
-
-def name_prefix() -> str:
-    """Return the prefix with which dtypes and sizes print, ``"torch"`` unless it was set."""
-    return _name_prefix
-
-
-def set_name_prefix(prefix: str) -> None:
-    """Make dtypes and sizes print as ``<prefix>.float32`` and ``<prefix>.Size([2])``."""
-    global _name_prefix
-    _name_prefix = prefix
-
 
 # ----------------------------------------------------------------------------------------------------
 # The dtypes
@@ -63,7 +47,7 @@ class dtype:
     itemsize: builtins.int
 
     def __init__(self) -> None:
-        raise TypeError(f"cannot create '{_name_prefix}.dtype' instances")
+        raise TypeError(f"cannot create '{dialect.current.prefix}.dtype' instances")
 
     @classmethod
     def _make(cls, name: str, kind: str, itemsize: builtins.int) -> dtype:
@@ -99,11 +83,15 @@ class dtype:
         return complex128 if self is float64 else complex64
 
     def __repr__(self) -> str:
-        return f"{_name_prefix}.{self._name}"
+        return f"{dialect.current.prefix}.{self._name}"
 
-    def __reduce__(self) -> str:
-        # A string names the module constant, so pickle and copy give back the same object.
-        return "bool_" if self is bool_ else self._name
+    def __reduce__(self) -> Any:
+        return _constant, ("bool_" if self is bool_ else self._name,)
+
+
+def _constant(name: str) -> Any:
+    """The dtype or layout of that name: pickle and copy give back the same object."""
+    return globals()[name]
 
 
 _SCALAR_TYPE: Final = {
@@ -190,7 +178,7 @@ def to_numpy(d: Any) -> NumpyDType:
         return of(d).numpy
     if isinstance(d, type) and (d in _PYTHON_TYPES or issubclass(d, np.generic)):
         return of(np.dtype(d)).numpy
-    raise TypeError(f"argument 'dtype' must be {_name_prefix}.dtype, not {type(d).__name__}")
+    raise TypeError(f"argument 'dtype' must be {dialect.current.prefix}.dtype, not {type(d).__name__}")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -228,7 +216,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         if not isinstance(d, dtype):
             raise TypeError(
                 f"promote_types(): argument 'type{position}' (position {position}) must be "
-                f"{_name_prefix}.dtype, not {type(d).__name__}"
+                f"{dialect.current.prefix}.dtype, not {type(d).__name__}"
             )
     if type1 is type2:
         return type1
@@ -313,7 +301,9 @@ class _TypeInfo:
 
 def _require_dtype(caller: str, d: object) -> None:
     if not isinstance(d, dtype):
-        raise TypeError(f"{caller}(): argument 'type' (position 1) must be {_name_prefix}.dtype, not {type(d).__name__}")
+        raise TypeError(
+            f"{caller}(): argument 'type' (position 1) must be {dialect.current.prefix}.dtype, not {type(d).__name__}"
+        )
 
 
 _MANTISSA_BITS: Final = {float16: 10, bfloat16: 7, float32: 23, float64: 52}
@@ -342,8 +332,8 @@ class finfo(_TypeInfo):
         real = type.to_real()
         if not real.is_floating_point:
             raise TypeError(
-                f"{_name_prefix}.finfo() requires a floating point input type. "
-                f"Use {_name_prefix}.iinfo to handle '{_name_prefix}.finfo'"
+                f"{dialect.current.prefix}.finfo() requires a floating point input type. "
+                f"Use {dialect.current.prefix}.iinfo to handle '{dialect.current.prefix}.finfo'"
             )
         mantissa, exponent = _MANTISSA_BITS[real], _MAX_EXPONENT[real]
         self.dtype = real._name
@@ -377,11 +367,11 @@ class iinfo(_TypeInfo):
     def __init__(self, type: dtype) -> None:
         _require_dtype("iinfo", type)
         if type is bool_:
-            raise TypeError(f"{type} is not supported by {_name_prefix}.iinfo")
+            raise TypeError(f"{type} is not supported by {dialect.current.prefix}.iinfo")
         if type._category != _INTEGER:
             raise TypeError(
-                f"{_name_prefix}.iinfo() requires an integer input type. "
-                f"Use {_name_prefix}.finfo to handle '{_name_prefix}.iinfo'"
+                f"{dialect.current.prefix}.iinfo() requires an integer input type. "
+                f"Use {dialect.current.prefix}.finfo to handle '{dialect.current.prefix}.iinfo'"
             )
         limits = np.iinfo(type.numpy)
         self.dtype = type._name
@@ -435,12 +425,42 @@ class Size(tuple[builtins.int, ...]):
     __rmul__ = __mul__
 
     def __repr__(self) -> str:
-        return f"{_name_prefix}.Size([{', '.join(map(repr, self))}])"
+        return f"{dialect.current.prefix}.Size([{', '.join(map(repr, self))}])"
 
 
 def _size_error(items: tuple[object, ...]) -> str:
     position, culprit = next((i, x) for i, x in enumerate(items) if not hasattr(x, "__index__"))
-    return f"{_name_prefix}.Size() takes an iterable of 'int' (item {position} is '{type(culprit).__name__}')"
+    return f"{dialect.current.prefix}.Size() takes an iterable of 'int' (item {position} is '{type(culprit).__name__}')"
+
+
+# ----------------------------------------------------------------------------------------------------
+# layouts and formats
+
+
+class layout:
+    """How a tensor's elements lie in memory: `strided`, or `sparse_coo` as indices and values."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"{dialect.current.prefix}.{self._name}"
+
+    def __reduce__(self) -> Any:
+        return _constant, (self._name,)
+
+
+class memory_format(layout):
+    """An order of a tensor's elements in memory; accepted, and asks for nothing here."""
+
+    __slots__ = ()
+
+
+strided, sparse_coo = layout("strided"), layout("sparse_coo")
+contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -533,5 +553,5 @@ def _require_index(index: builtins.int) -> None:
 def _device_error(found: object) -> str:
     return (
         f"device() received an invalid combination of arguments - got ({type(found).__name__}), "
-        f"but expected one of: ({_name_prefix}.device device), (str type, int index = -1)"
+        f"but expected one of: ({dialect.current.prefix}.device device), (str type, int index = -1)"
     )

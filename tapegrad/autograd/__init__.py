@@ -10,7 +10,6 @@ from ..core.modes import inference_mode as inference_mode
 from ..core.modes import no_grad as no_grad
 from ..core.modes import set_detect_anomaly as set_detect_anomaly
 from ..core.modes import set_grad_enabled as set_grad_enabled
-from ..tensor import Tensor as Variable
 from . import forward_ad as forward_ad
 from . import function as function
 from . import functional as functional
@@ -19,6 +18,7 @@ from .function import Function as Function
 from .gradcheck import GradcheckError as GradcheckError
 from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
+from .variable import Variable as Variable
 
 __all__ = [
     "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",

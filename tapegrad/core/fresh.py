@@ -78,6 +78,7 @@ class Fresh:
         try:
             return function(*args, **kwargs)
         except BaseException:
+            restore_recording(previous)
             self.finish()
             raise
         finally:
@@ -111,7 +112,7 @@ class Fresh:
         """Whether a tensor depends on something outside."""
         if layer_of(level_of(t)) is not self.level:
             return level_of(t) is not None or t._s != 0
-        if not t._s or not self.recorded:
+        if not t._s or not is_recording():
             return False
         return self.is_outside(t._s) or self.go_outside(reach([t._s], current_tape(), self.floor)[0].values())
 

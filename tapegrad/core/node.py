@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import errors
+from .. import dialect, errors
 from .alias import slot_of
 from .hooks import Grads, NodeHooks, arguments_of
 from .kinds import is_inexact
@@ -27,10 +27,10 @@ from .tape import (
     place_of,
     results_of,
     snapshot,
+    title,
 )
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
-name_format = "{}Backward0"  # of the printed node; a drop-in may change it
 
 
 class Node:
@@ -86,7 +86,7 @@ class Node:
         raise AttributeError(f"'{self._text}' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
-        return f"<{self._text} object at {hex(self._slot)}>"
+        return dialect.current.node_form.format(self._text, hex(self._slot))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and other._slot == self._slot
@@ -119,7 +119,7 @@ class AccumulateGrad(Node):
         return ()
 
     def __repr__(self) -> str:
-        return f"<AccumulateGrad object at {hex(-self._slot)}>"
+        return dialect.current.node_form.format(dialect.current.leaf[1], hex(-self._slot))
 
 
 def output_number(slot: int) -> int:
@@ -133,14 +133,14 @@ def node_of(slot: int) -> Node | None:
     if not slot:
         return None
     if slot < 0:
-        return AccumulateGrad(slot, "torch::autograd::AccumulateGrad")
+        return AccumulateGrad(slot, dialect.current.leaf[0])
     hit = find(slot)
     if hit is None:
         return Node(slot, "ReleasedBackward0")
     entry = hit[1]
     if entry[0] == OUTPUT:  # the operation stands under a slot of its own
         return node_of(entry[1]) if len(entry) == 6 else entry[6]._node(entry[1])
-    return Node(slot, name_format.format(op_of(entry).display))
+    return Node(slot, title(entry))
 
 
 def hooks_at(slot: int) -> NodeHooks:

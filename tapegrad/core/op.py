@@ -19,14 +19,20 @@ their shapes) the rule's code loads.
 
 from __future__ import annotations
 
+import copy
 import dis
+import functools
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..dialect import Recorded
+
 Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
 META = {"shape", "ndim"}
+COMPLETE = re.compile(r"Backward\d|::")  # names of nodes to which nothing is to be added
 
 
 _CACHE, _ATTRIBUTE, _EXTENDED = dis.opmap["CACHE"], dis.opmap["LOAD_ATTR"], dis.opmap["EXTENDED_ARG"]
@@ -89,7 +95,7 @@ class Op:
         matrices: each matrix of a batch has a result of its own: one whose cotangents are wholly 0 gets cotangent 0.
         row: rows of the cotangent that are wholly 0 stay 0: positions among `params` of the dims that make a row and
             of keepdim (None: the result has the argument's shape).
-        display: the name PyTorch prints for the backward node, without the digit.
+        display: the name that PyTorch prints for the backward node, or a function that gives it; without "Backward0".
         integers: what happens to integer operands: "float" (to the default dtype), "keep".
         wide: 16-bit operands are computed in float32, forward and backward, and the result rounded once. False for what
             moves elements only, as most linear ops do; a linear op that adds elements up is wide.
@@ -157,7 +163,7 @@ class Op:
         raw_backward: Callable[..., None] | None = None,
         row: tuple[int, int | None] | None = None,
         matrices: bool = False,
-        display: str | None = None,
+        display: str | Callable[[Recorded], str] | None = None,
         integers: str = "keep",
         wide: bool | None = None,
         refuses: Callable[[str, Any, list[Any]], None] | None = None,
@@ -178,7 +184,8 @@ class Op:
         self.into, self.row, self.integers, self.samples = into, row, integers, samples
         self.matrices, self.batch, self.jvp, self.on_series = matrices, batch, jvp, on_series
         self.wide = kind != "linear" if wide is None else wide
-        self.display = display or "".join(part.capitalize() for part in name.split("_"))
+        display = display or "".join(part.capitalize() for part in name.split("_"))
+        self.display = display if callable(display) or COMPLETE.search(display) else display + "Backward0"
         reads = [self._reads(rule) for rule in self.rules]
         self.save_for = tuple([(values, ans) for values, ans, _ in reads])
         self.shape_of = tuple([shapes for _, _, shapes in reads])
@@ -231,3 +238,13 @@ def number(op: Op) -> None:
     """
     op.id, op.general, op.half, op.scalar = (len(BY_ID) + i for i in range(PACKED))
     BY_ID.extend((op,) * (2 * PACKED))
+
+
+@functools.cache
+def renamed(entry_number: int, display: str) -> int:
+    """The number of an entry of that op's twin, whose node has another name."""
+    op = BY_ID[entry_number]
+    twin = copy.copy(op)
+    twin.display = display
+    number(twin)
+    return twin.id + entry_number - op.id

@@ -15,9 +15,9 @@ from typing import Any
 
 from .. import errors
 from .kinds import HALF, is_inexact
-from .op import Op
+from .op import Op, renamed
 from .state import RECORDING
-from .tape import HEAVY, next_slot
+from .tape import HEAVY, OUTPUT, next_slot
 
 getframe = sys._getframe
 recording = RECORDING.get
@@ -96,6 +96,18 @@ def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> No
     """Name the default array type and its two fast dtypes."""
     global ndarray, asarray, F32, F64
     ndarray, asarray, F32, F64 = array_type, as_array, float32, float64
+
+
+def titled(node: str, t: Any) -> Any:
+    """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole."""
+    s = t._s
+    if s > 0 and (tape := recording()) is not None and (entry := tape.get(s)) is not None:
+        if entry[0] == OUTPUT and len(entry) == 6:
+            s = entry[1]
+            entry = tape[s]
+        if entry[0] >= 0:
+            tape[s] = (renamed(entry[0], node), *entry[1:])
+    return t
 
 
 def wrap(array: Any, slot: int = 0) -> Any:
@@ -270,7 +282,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     res._s = s = next_slot()
                     tape[s] = (
                         number, sa, 0, code, at,
-                        x if x_for_a else None, other if y_for_a else None, r if ans_a else None, dt, x.shape, None,
+                        x if x_for_a else None, other, r if ans_a else None, dt, x.shape, None,
                     )  # fmt: skip
                     if r.nbytes >= HEAVY:
                         tape.heavy(r.nbytes)
@@ -313,7 +325,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                 res._s = s = next_slot()
                 tape[s] = (
                     number, 0, sb, code, at,
-                    input if x_for_b else None, y if y_for_b else None, r if ans_b else None, dt, None, y.shape,
+                    input, y if y_for_b else None, r if ans_b else None, dt, None, y.shape,
                 )  # fmt: skip
                 if r.nbytes >= HEAVY:
                     tape.heavy(r.nbytes)
@@ -624,7 +636,7 @@ def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...])
     kept: list[Any] = []
     for i, (t, a) in enumerate(zip(tensors, arrays, strict=True)):
         if i not in read:
-            kept.append(None)
+            kept.append(a if type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
         elif type(a) is ndarray and isinstance(t, Box) and t._st is not None:
             kept.append(services.save(t))
         else:

@@ -37,7 +37,7 @@ from .rules import (
 )
 from .saved import is_packed
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
-from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, op_of, place_of
+from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, place_of, stub, title
 from .warning import warn
 
 
@@ -58,7 +58,7 @@ def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, A
                 raise errors.second_backward(None)
             homes[s], e = hit
         if e[0] <= RELEASED:
-            raise errors.second_backward(BY_ID[e[1]].display + "Backward0", line_of(e), failed=e[0] == FAILED)
+            raise errors.second_backward(title(e), line_of(e), failed=e[0] == FAILED)
         found[s] = e
         a = e[1]
         if type(a) is int:
@@ -251,7 +251,7 @@ class Pass:
             if getrefcount(s) <= HELD:
                 home.pop(s, None)
             elif number >= 0 and not self.spare and not BY_ID[number].saves_nothing:
-                home[s] = (RELEASED, number, *place_of(e))
+                home[s] = stub(e)
             e = None
         tape.settle_after_backward()
 
@@ -298,7 +298,7 @@ class Pass:
                     elif self.spare:
                         continue
                     elif number >= 0 and not BY_ID[number].saves_nothing:
-                        home[s] = consumed[s] = (RELEASED, number, *place_of(e))
+                        home[s] = consumed[s] = stub(e)
                         forget_cell(home, s)
                 e = g = None
                 for leaf in last_reader.pop(s, ()):
@@ -308,11 +308,11 @@ class Pass:
             finals = self._finals(cot, got)
         except BaseException:
             if anomaly and e is not None and e[0] >= 0:
-                warn(errors.anomaly_place(op_of(e).display + "Backward0", *source_of(e)))
-            for s, stub in consumed.items():
+                warn(errors.anomaly_place(title(e), *source_of(e)))
+            for s, left in consumed.items():
                 home = homes.get(s, tape)
-                if s in home and home[s] is stub:
-                    home[s] = (FAILED, *stub[1:])
+                if s in home and home[s] is left:
+                    home[s] = (FAILED, *left[1:])
             raise
         finally:
             TASK.set(task)
@@ -359,7 +359,7 @@ def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
             continue
         raw = bottom(g) if isinstance(g, Box) else g
         if not arrays.finite(raw) and bool((raw != raw).any()):
-            raise errors.anomaly(BY_ID[entry[0]].display + "Backward0", i, line_of(entry))
+            raise errors.anomaly(title(entry), i, line_of(entry))
 
 
 def _calibrate() -> tuple[int, int]:

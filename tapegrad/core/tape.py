@@ -9,7 +9,8 @@ Entry layouts (ints, arrays, code objects and tuples of these, which the cyclic 
     plain     (number, slot of x, slot of y or 0, code, instruction, x, y, ans, dtype, shape of x, shape of y, params, shape)
     general   (number, slots, code, instruction, saved arguments, ans, dtype, shapes, params, shape)
     output    (OUTPUT, slot of the multi-output entry, 0, code, instruction, index), then the context of a custom function
-    released  (RELEASED, number, code, instruction)  what remains of an entry whose tensor is still alive
+    released  (RELEASED, number, code, instruction)  what remains of an entry whose tensor is still alive; then the name of
+              its node, if that depends on more than the op
 
 `number` is an op's `id` for the plain layout and `general` for the general one. Fields a rule does not read are None;
 `params` and `shape` (of the result) are left out where elementwise ops without parameters need neither.
@@ -29,6 +30,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+from .. import dialect
 from .op import BY_ID
 
 next_slot = itertools.count(2**20).__next__
@@ -75,6 +77,36 @@ def line_of(entry: Entry) -> tuple[str, int]:
 
 def op_of(entry: Entry) -> Any:
     return BY_ID[entry[1] if entry[0] <= RELEASED else entry[0]]
+
+
+def title(entry: Entry) -> str:
+    """The name of an entry's node, for example "MulBackward0"."""
+    if entry[0] <= RELEASED and len(entry) > 4:
+        return entry[4]  # type: ignore[no-any-return]
+    own, name = dialect.current.node, op_of(entry).display
+    if own is None and type(name) is str:
+        return name
+    return (own or name)(_recorded(entry))  # type: ignore[no-any-return]
+
+
+def stub(entry: Entry) -> Entry:
+    """What remains of an entry that is released."""
+    rest = () if dialect.current.node is None and type(op_of(entry).display) is str else (title(entry),)
+    return (RELEASED, entry[0], *place_of(entry), *rest)
+
+
+def _recorded(entry: Entry) -> dialect.Recorded:
+    op = op_of(entry)
+    if entry[0] <= RELEASED:
+        return dialect.Recorded(op.name, op.display)
+    if type(entry[1]) is tuple:
+        saved, shapes, params = entry[4], entry[7], entry[8]
+    else:
+        saved, shapes = entry[5:7], entry[9:11]
+        params = entry[11] if len(entry) > 11 else ()
+    operands = enumerate(zip(inputs_of(entry), saved, strict=False))
+    number = next((i for i, (slot, v) in operands if not slot and type(v) in (int, float)), None)
+    return dialect.Recorded(op.name, op.display, number, tuple(shapes), params)
 
 
 def saved_arrays(entry: Entry) -> Iterator[Any]:

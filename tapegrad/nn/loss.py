@@ -17,7 +17,7 @@ from .settings import Functional, settings
 BUFFERS = ("weight", "pos_weight")
 
 
-class Loss(Functional):
+class _Loss(Functional):
     """Base of losses: how the losses of the elements are reduced.
 
     Args:
@@ -43,16 +43,13 @@ class Loss(Functional):
         super()._keep(values)
 
 
-class WeightedLoss(Loss):
+class _WeightedLoss(_Loss):
     """Base of losses with a weight, kept as a buffer."""
 
     @settings
     def __init__(
         self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
     ) -> None: ...
-
-
-_Loss, _WeightedLoss = Loss, WeightedLoss  # PyTorch's names, which programs subclass
 
 
 class OfTarget(Functional):
@@ -94,22 +91,22 @@ class OfTriplet(Functional):
 # ------------------------------------------------------------------------------------------------------- of elements
 
 
-class L1Loss(OfTarget, Loss, function=F.l1_loss):
+class L1Loss(OfTarget, _Loss, function=F.l1_loss):
     """|input - target|, its mean, sum, or ("none") each."""
 
 
-class MSELoss(OfTarget, Loss, function=F.mse_loss):
+class MSELoss(OfTarget, _Loss, function=F.mse_loss):
     """(input - target)**2, its mean, sum, or ("none") each."""
 
 
-class SmoothL1Loss(OfTarget, Loss, function=F.smooth_l1_loss):
+class SmoothL1Loss(OfTarget, _Loss, function=F.smooth_l1_loss):
     """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2."""
 
     @settings
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> None: ...
 
 
-class HuberLoss(OfTarget, Loss, function=F.huber_loss):
+class HuberLoss(OfTarget, _Loss, function=F.huber_loss):
     """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2)."""
 
     @settings
@@ -118,7 +115,7 @@ class HuberLoss(OfTarget, Loss, function=F.huber_loss):
             raise TypeError(f"delta must be a float or int, got: {type(delta)}")
 
 
-class PoissonNLLLoss(Loss, function=F.poisson_nll_loss):
+class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss):
     """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input.
 
     Args:
@@ -138,7 +135,7 @@ class PoissonNLLLoss(Loss, function=F.poisson_nll_loss):
         return self._of(log_input, target)
 
 
-class GaussianNLLLoss(Loss, function=F.gaussian_nll_loss):
+class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
     """Negative log likelihood of target under a normal distribution of mean input and variance var.
 
     Args:
@@ -154,7 +151,7 @@ class GaussianNLLLoss(Loss, function=F.gaussian_nll_loss):
         return self._of(input, target, var)
 
 
-class KLDivLoss(OfTarget, Loss, function=F.kl_div):
+class KLDivLoss(OfTarget, _Loss, function=F.kl_div):
     """target * (log(target) - input), for input of log probabilities; "batchmean" gives the divergence.
 
     Args:
@@ -167,7 +164,7 @@ class KLDivLoss(OfTarget, Loss, function=F.kl_div):
     ) -> None: ...
 
 
-class BCELoss(OfTarget, WeightedLoss, function=F.binary_cross_entropy):
+class BCELoss(OfTarget, _WeightedLoss, function=F.binary_cross_entropy):
     """Cross entropy of targets in [0, 1] against probabilities.
 
     Args:
@@ -175,7 +172,7 @@ class BCELoss(OfTarget, WeightedLoss, function=F.binary_cross_entropy):
     """
 
 
-class BCEWithLogitsLoss(OfTarget, Loss, function=F.binary_cross_entropy_with_logits):
+class BCEWithLogitsLoss(OfTarget, _Loss, function=F.binary_cross_entropy_with_logits):
     """Cross entropy of targets in [0, 1] against sigmoid(input).
 
     Args:
@@ -190,11 +187,11 @@ class BCEWithLogitsLoss(OfTarget, Loss, function=F.binary_cross_entropy_with_log
     ) -> None: ...  # fmt: skip
 
 
-class SoftMarginLoss(OfTarget, Loss, function=F.soft_margin_loss):
+class SoftMarginLoss(OfTarget, _Loss, function=F.soft_margin_loss):
     """log(1 + exp(-target * input)) for targets 1 and -1."""
 
 
-class HingeEmbeddingLoss(OfTarget, Loss, function=F.hinge_embedding_loss):
+class HingeEmbeddingLoss(OfTarget, _Loss, function=F.hinge_embedding_loss):
     """input where target is 1, max(0, margin - input) where it is -1."""
 
     @settings
@@ -206,7 +203,7 @@ class HingeEmbeddingLoss(OfTarget, Loss, function=F.hinge_embedding_loss):
 # -------------------------------------------------------------------------------------------------------- of classes
 
 
-class NLLLoss(OfLabels, WeightedLoss, function=F.nll_loss):
+class NLLLoss(OfLabels, _WeightedLoss, function=F.nll_loss):
     """-input at the target class, for input of log probabilities.
 
     Args:
@@ -229,7 +226,7 @@ class NLLLoss2d(NLLLoss):
         super().__init__(*args, **kwargs)
 
 
-class CrossEntropyLoss(OfLabels, WeightedLoss, function=F.cross_entropy):
+class CrossEntropyLoss(OfLabels, _WeightedLoss, function=F.cross_entropy):
     """NLLLoss of log_softmax(input), for input of unnormalised log probabilities; the target may be probabilities, too.
 
     Args:
@@ -245,7 +242,7 @@ class CrossEntropyLoss(OfLabels, WeightedLoss, function=F.cross_entropy):
     ) -> None: ...  # fmt: skip
 
 
-class LinearCrossEntropyLoss(WeightedLoss):
+class LinearCrossEntropyLoss(_WeightedLoss):
     """CrossEntropyLoss of a linear layer's output.
 
     Args:
@@ -291,7 +288,7 @@ class LinearCrossEntropyLoss(WeightedLoss):
         return f"in_features={self.linear.in_features}, " + ", ".join([f"{name}={values[name]}" for name in names])
 
 
-class MultiMarginLoss(OfLabels, WeightedLoss, function=F.multi_margin_loss):
+class MultiMarginLoss(OfLabels, _WeightedLoss, function=F.multi_margin_loss):
     """Mean over the other classes of max(0, margin - input at the target + input at the class)**p.
 
     Args:
@@ -313,14 +310,14 @@ class MultiMarginLoss(OfLabels, WeightedLoss, function=F.multi_margin_loss):
             raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
 
 
-class MultiLabelMarginLoss(OfLabels, Loss, function=F.multilabel_margin_loss):
+class MultiLabelMarginLoss(OfLabels, _Loss, function=F.multilabel_margin_loss):
     """Mean over classes of the sum over target classes of max(0, 1 - input at the target + input at the class).
 
     The targets of a row are the class indices before its first negative one.
     """
 
 
-class MultiLabelSoftMarginLoss(OfTarget, WeightedLoss, function=F.multilabel_soft_margin_loss):
+class MultiLabelSoftMarginLoss(OfTarget, _WeightedLoss, function=F.multilabel_soft_margin_loss):
     """Mean over classes of the cross entropy of targets in [0, 1] against sigmoid(input).
 
     Args:
@@ -331,7 +328,7 @@ class MultiLabelSoftMarginLoss(OfTarget, WeightedLoss, function=F.multilabel_sof
 # ------------------------------------------------------------------------------------------------------ of embeddings
 
 
-class CosineEmbeddingLoss(OfTwo, Loss, function=F.cosine_embedding_loss):
+class CosineEmbeddingLoss(OfTwo, _Loss, function=F.cosine_embedding_loss):
     """1 - cos(input1, input2) where target is 1, max(0, cos(input1, input2) - margin) where it is -1."""
 
     @settings
@@ -340,7 +337,7 @@ class CosineEmbeddingLoss(OfTwo, Loss, function=F.cosine_embedding_loss):
     ) -> None: ...
 
 
-class MarginRankingLoss(OfTwo, Loss, function=F.margin_ranking_loss):
+class MarginRankingLoss(OfTwo, _Loss, function=F.margin_ranking_loss):
     """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1."""
 
     @settings
@@ -349,7 +346,7 @@ class MarginRankingLoss(OfTwo, Loss, function=F.margin_ranking_loss):
     ) -> None: ...
 
 
-class TripletMarginLoss(OfTriplet, Loss, function=F.triplet_margin_loss):
+class TripletMarginLoss(OfTriplet, _Loss, function=F.triplet_margin_loss):
     """max(0, margin + distance(anchor, positive) - distance(anchor, negative)), the distance a p-norm.
 
     Args:
@@ -368,7 +365,7 @@ class TripletMarginLoss(OfTriplet, Loss, function=F.triplet_margin_loss):
         self._check_margin()
 
 
-class TripletMarginWithDistanceLoss(OfTriplet, Loss, function=F.triplet_margin_with_distance_loss):
+class TripletMarginWithDistanceLoss(OfTriplet, _Loss, function=F.triplet_margin_with_distance_loss):
     """TripletMarginLoss with a distance of one's own.
 
     Args:
@@ -392,7 +389,7 @@ class TripletMarginWithDistanceLoss(OfTriplet, Loss, function=F.triplet_margin_w
 # ------------------------------------------------------------------------------------------------------- of sequences
 
 
-class CTCLoss(Loss, function=F.ctc_loss):
+class CTCLoss(_Loss, function=F.ctc_loss):
     """Connectionist temporal classification: negative log likelihood of label sequences (Graves et al. 2006).
 
     Args:

@@ -365,14 +365,29 @@ def _mean_of(x: Any, axes: Any, keepdims: bool) -> Any:
     return reduce.mean(_floating(x), axes, keepdims)
 
 
-_maximum = _reduction("maximum.reduce", reduce.amax, None, elementwise.maximum, typed=True)
-_minimum = _reduction("minimum.reduce", reduce.amin, None, elementwise.minimum, typed=True)
+def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callable[..., Any]:
+    """function, and of complex numbers the extreme one in NumPy's order: by the real part, then the imaginary one."""
+
+    def extreme(x: Any, axes: Any, keepdims: bool) -> Any:
+        if raw(x).dtype.kind != "c":
+            return function(x, axes, keepdims)
+        axes = tuple(range(raw(x).ndim)) if axes is None else axes
+        merged = _merged(x, axes)
+        result = index.take_along_dim(merged, wrap(place(raw(merged), -1, keepdims=True)), -1)
+        return shape.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
+
+    return extreme
+
+
+_largest, _smallest = _extreme(reduce.amax, np.argmax), _extreme(reduce.amin, np.argmin)
+_maximum = _reduction("maximum.reduce", _largest, None, elementwise.maximum, typed=True)
+_minimum = _reduction("minimum.reduce", _smallest, None, elementwise.minimum, typed=True)
 _every = _reduction("logical_and.reduce", reduce.all, True, None, typed=True)
 _some = _reduction("logical_or.reduce", reduce.any, False, None, typed=True)
 _sum = row(np.sum)(_reduction("sum", reduce.sum, 0, elementwise.add, typed=True))
 _prod = row(np.prod)(_reduction("prod", _all_of_prod, 1, elementwise.mul, typed=True))
-_max = row(np.max, np.amax)(_reduction("max", reduce.amax, None, elementwise.maximum))
-_min = row(np.min, np.amin)(_reduction("min", reduce.amin, None, elementwise.minimum))
+_max = row(np.max, np.amax)(_reduction("max", _largest, None, elementwise.maximum))
+_min = row(np.min, np.amin)(_reduction("min", _smallest, None, elementwise.minimum))
 _all = row(np.all)(_reduction("all", reduce.all, True, None))
 _any = row(np.any)(_reduction("any", reduce.any, False, None))
 REDUCTIONS: dict[Any, Callable[..., Any]] = {

@@ -12,9 +12,9 @@ from ..arrays import activations
 from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from ..core.record import wrap
+from ..core.record import titled, wrap
 from . import create, elementwise, reduce, shape
-from .define import define, unary
+from .define import define, printed, unary
 from .elementwise import logsigmoid as logsigmoid
 from .elementwise import softplus as softplus
 from .operands import floating, tensor
@@ -65,6 +65,7 @@ _softsign = unary(
     lambda x: x / (np.abs(x) + 1.0),
     lambda xp, ans, x: xp.square(xp.reciprocal(xp.abs(x) + 1.0)),
     "",
+    display="Div",
     samples=REAL,
 )
 tanhshrink = unary(
@@ -72,6 +73,7 @@ tanhshrink = unary(
     lambda x: x - np.tanh(x),
     lambda xp, ans, x: xp.square(xp.tanh(x)),
     "Elementwise input - tanh(input); its derivative is exact near 0.",
+    display="Sub",
     samples=ANALYTIC,
 )
 
@@ -88,6 +90,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return applied("leaky_relu", elementwise.leaky_relu, input, inplace, negative_slope)
 
 
+@printed("ThresholdBackward0")
 def _threshold(x: Any, threshold: float, value: float) -> Any:
     x = floating(x, "threshold_cpu", "c")
     return elementwise.where(elementwise.le(x, threshold), value, x)
@@ -121,6 +124,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
     return applied("relu6", _limited, input, inplace, 0.0, 6.0)
 
 
+@printed("HardsigmoidBackward0")
 def _hardsigmoid(x: Any) -> Any:
     return _limited(floating(x, "hardsigmoid_cpu") + 3.0, 0.0, 6.0) / 6.0
 
@@ -144,6 +148,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     return applied("hardswish", _hardswish, floating(input, "hardswish_cpu"), inplace)
 
 
+@printed("HardshrinkBackward0")
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """input where it is outside [-lambd, lambd], else 0."""
     x = floating(input, "hardshrink_cpu")
@@ -151,6 +156,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return elementwise.where(inside, 0.0, x)
 
 
+@printed("SoftshrinkBackward0")
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """input moved by lambd towards 0, and 0 in [-lambd, lambd].
 
@@ -164,6 +170,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return x - elementwise.clamp(x, -lambd, lambd)
 
 
+@printed("PreluKernelBackward0")
 def prelu(input: Any, weight: Any) -> Any:
     """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
 
@@ -200,7 +207,7 @@ def _rrelu(x: Any, lower: float, upper: float, training: bool) -> Any:
         drawn[negative] = generator.uniform(int(negative.sum()), np.float64, lower, upper)
         return drawn
 
-    return x * create.drawn_from(slopes, x)
+    return titled("RreluWithNoiseBackward0", x * create.drawn_from(slopes, x))
 
 
 def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Any:
@@ -222,6 +229,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return applied("elu", elementwise.elu, input, inplace, alpha)
 
 
+@printed("CeluBackward0")
 def _celu(x: Any, alpha: float) -> Any:
     return _scaled_elu(floating(x, "elu_cpu"), float(alpha), 1.0, 1.0 / alpha)
 
@@ -241,6 +249,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
+@printed("EluBackward0")
 def _selu(x: Any) -> Any:
     return _scaled_elu(floating(x, "elu_cpu"), SELU_ALPHA, SELU_SCALE, 1.0)
 
@@ -260,6 +269,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
     return applied("silu", _silu, input, inplace)
 
 
+@printed("MishBackward0")
 def _mish(x: Any) -> Any:
     return x * elementwise.tanh(softplus(x))
 
@@ -290,6 +300,7 @@ def softsign(input: Any) -> Any:
     return x / (elementwise.abs(x) + 1) if x.is_complex() else _softsign(x)
 
 
+@printed("GluBackward0")
 def glu(input: Any, dim: int = -1) -> Any:
     """First half of input along dim times the sigmoid of the second.
 

@@ -15,7 +15,7 @@ from ..core.op import TABLE, Op
 from ..core.record import wrap
 from . import batching, create, reduce, shape
 from .activation import softmax
-from .define import define
+from .define import define, printed
 from .dropout import dropout
 from .einsum import einsum
 from .index import repeat_interleave
@@ -198,6 +198,7 @@ def _repeated(q: Any, x: Any) -> Any:
     return repeat_interleave(x, shape_of(q)[-3] // shape_of(x)[-3], -3)
 
 
+@printed("UnsafeViewBackward0")
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,

@@ -62,6 +62,8 @@ def factory(function: Callable[..., Any]) -> Any:
     ) -> Any:
         if layout is not None and "strided" not in str(layout):
             raise RuntimeError(f"there are only strided tensors here, no {layout} ones")
+        if "device" in kwargs:
+            check_device(kwargs["device"])  # before numbers are drawn
         if out is None:
             return function(*args, **kwargs)
         if kwargs.get("dtype") is None and "dtype" in signature.parameters:
@@ -382,13 +384,36 @@ def logspace(
 ) -> Any:  # fmt: skip
     """base to the power of `steps` evenly spaced values from start to end."""
     start, end = number_of(start), number_of(end)
-    return finish((base ** _evenly(start, end, steps)).astype(_dtype(dtype, _of_numbers(start, end))), requires_grad, device)
+    dt = _dtype(dtype, _of_numbers(start, end))
+    ends = [np.asarray(v).astype(dt) for v in (start, end)]
+    exponents = _evenly(*ends, steps, dt if dt.kind == "c" else np.dtype(np.float64), fused=False)
+    if dt.kind != "c":
+        exponents = exponents.astype(np.longdouble)  # whose power, once rounded, is that of the C library
+    return finish((exponents.dtype.type(base) ** exponents).astype(dt), requires_grad, device)
 
 
-def _evenly(start: Any, end: Any, steps: int) -> Any:
+# In what a * b + c is computed to be rounded once, as PyTorch's kernels do it.
+_WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.float64): np.dtype(np.longdouble)}
+
+
+def _stepped(start: Any, step: Any, counts: Any, fused: bool = True) -> Any:
+    """start + step * counts in the dtype of start; rounded once if fused."""
+    wide = _WIDE.get(start.dtype, start.dtype) if fused else start.dtype
+    return (start.astype(wide) + step.astype(wide) * counts.astype(wide)).astype(start.dtype)
+
+
+def _evenly(start: Any, end: Any, steps: int, dt: Any, fused: bool = True) -> Any:
+    """PyTorch's values bit for bit: the first half is counted from the start, the second from the end."""
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    return np.linspace(start, end, steps)
+    inexact = np.dtype(np.float64) if dt.kind in "biu" else dt
+    start, end = [np.asarray(v).astype(dt).astype(inexact) for v in (start, end)]
+    if steps < 2:
+        return np.full(steps, start).astype(dt)
+    step = (end - start) / np.asarray(steps - 1, inexact)
+    counts, half = np.arange(steps), steps // 2
+    rows = [_stepped(start, step, counts[:half], fused), _stepped(end, -step, counts[: steps - half][::-1], fused)]
+    return np.concatenate(rows).astype(dt)
 
 
 def _of_numbers(*values: Any) -> Any:
@@ -424,13 +449,27 @@ def arange(
 ) -> Any:
     """start, start + step, .. before end: int64 for integers, else the default dtype."""
     start, end, step = _progression(start, end, step)
+    if dtype is dtypes.int64:
+        start, end, step = _progression(int(start), int(end), int(step))
     whole = all(isinstance(v, int) for v in (start, end, step))
     dt = _dtype(dtype, np.dtype(np.int64) if whole else None)
     if whole:
         values = np.arange(start, end, step)
     else:
-        values = start + step * np.arange(int(np.ceil((end - start) / step)))
+        values = _progressed(start, step, int(np.ceil((end - start) / step)), dt)
     return finish(values.astype(dt), requires_grad, device)
+
+
+def _progressed(start: float, step: float, count: int, dt: Any) -> Any:
+    """PyTorch's values bit for bit: vectors of 32 bytes begin at a value that is rounded to dt; the last few count singly."""
+    first, by = np.float64(start), np.float64(step)
+    values = _stepped(first, by, np.arange(count))
+    width = 32 // dt.itemsize
+    whole = count - count % (2 * width)
+    if dt in _WIDE and whole:
+        bases = values[:whole:width].astype(dt).astype(np.float64)
+        values[:whole] = _stepped(bases[:, None], by, np.arange(width)).reshape(-1)
+    return values
 
 
 @factory
@@ -447,7 +486,7 @@ def range(
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced."""
     start, end = number_of(start), number_of(end)
-    return finish(_evenly(start, end, steps).astype(_dtype(dtype, _of_numbers(start, end))), requires_grad, device)
+    return finish(_evenly(start, end, steps, _dtype(dtype, _of_numbers(start, end))), requires_grad, device)
 
 
 def _like(make: Any, name: str) -> Any:

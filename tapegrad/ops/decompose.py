@@ -233,7 +233,13 @@ def _d_lu(xp: Any, gs: Any, ans: Any, a: Any) -> Any:
     return xp.matmul(xp.lu_permutation([packed, pivots]), top)
 
 
-def _d_eigh(xp: Any, gs: Any, ans: Any, a: Any) -> Any:
+def _eigh_forward(a: Any, upper: bool) -> tuple[Any, ...]:
+    # a is Hermitian, but the signs of LAPACK's vectors are those of the triangle that it reads
+    w, v = lapack.with_nan(lambda x: np.linalg.eigh(x, "U" if upper else "L"), _hermitian_part(a))
+    return w, v
+
+
+def _d_eigh(xp: Any, gs: Any, ans: Any, a: Any, upper: bool) -> Any:
     gw, gv = gs
     w, v = ans
     if gv is None:
@@ -284,7 +290,7 @@ def _d_eig(xp: Any, gs: Any, ans: Any, a: Any, real: bool, checked: bool) -> Any
 
 
 def _d_eigvalsh(xp: Any, g: Any, ans: Any, a: Any) -> Any:
-    v = xp.eigh(a)[1]
+    v = xp.eigh(a, False)[1]
     return xp.matmul(v * row(xp, g), mh_of(xp, v))
 
 
@@ -374,7 +380,7 @@ def _columns_product(xp: Any, u: Any, x: Any) -> Any:
     return xp.sum(xp.conj(u) * x, (len(u.shape) - 2,), False)
 
 
-def _j_eigh(xp: Any, ts: Any, ans: Any, a: Any) -> list[Any]:
+def _j_eigh(xp: Any, ts: Any, ans: Any, a: Any, upper: bool) -> list[Any]:
     w, v = ans
     k = xp.matmul(mh_of(xp, v), xp.matmul((ts[0] + mh_of(xp, ts[0])) * 0.5, v))
     gaps = xp.inverse_gaps(w, k, k * 0.0, w * 0.0, -1.0)
@@ -382,7 +388,7 @@ def _j_eigh(xp: Any, ts: Any, ans: Any, a: Any) -> list[Any]:
 
 
 def _j_eigvalsh(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
-    v = xp.eigh(a)[1]
+    v = xp.eigh(a, False)[1]
     return xp.real(_columns_product(xp, v, xp.matmul((ts[0] + mh_of(xp, ts[0])) * 0.5, v)))
 
 
@@ -448,6 +454,11 @@ def _symmetric() -> Iterator[Sample]:
     yield Sample((np.diag([1.0, 1.0, 2.0]),), (), False)
 
 
+def _with_triangle() -> Iterator[Sample]:
+    for sample in _symmetric():
+        yield sample._replace(params=(len(sample.arrays[0]) == 2,))
+
+
 def regular(*params: Any, real: tuple[Any, ...] | None = None) -> Any:
     """Square matrices, well conditioned; `real` are the parameters of real ones where they differ."""
 
@@ -487,9 +498,9 @@ define(
     batch=batching.last, samples=of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3]),
 )  # fmt: skip
 _eigh = define(
-    "eigh", "general", lambda a: lapack.with_nan(np.linalg.eigh, _hermitian_part(a)), (_d_eigh,), outputs=2,
+    "eigh", "general", _eigh_forward, (_d_eigh,), outputs=2, params=("upper",),
     differentiable=2, absent=True, singular=True, matrices=True, display="LinalgEigh",
-    jvp=_j_eigh, batch=batching.leading, samples=_symmetric,
+    jvp=_j_eigh, batch=batching.leading, samples=_with_triangle,
 )  # fmt: skip
 define("largest", "constant", _largest, batch=batching.leading, samples=of_values([[1.0, 3.0], [-2.0, 0.0]]))
 _eig_op = define(
@@ -524,7 +535,7 @@ _svdvals = define(
 
 
 def eigvalsh_of(a: Any) -> Any:
-    return _eigh(a)[0] if is_recorded(a) else _eigvalsh(a)
+    return _eigh(a, False)[0] if is_recorded(a) else _eigvalsh(a)
 
 
 def eigvals_of(a: Any) -> Any:
@@ -723,7 +734,8 @@ def linalg_eigh(A: Any, UPLO: str = "L") -> Any:
     Raises:
         RuntimeError: in a backward pass, if the loss depends on the phase of complex vectors.
     """
-    return result("linalg_eigh", *_eigh(hermitian(squares("linalg.eigh", A), _is_lower(UPLO))))
+    lower = _is_lower(UPLO)
+    return result("linalg_eigh", *_eigh(hermitian(squares("linalg.eigh", A), lower), not lower))
 
 
 @with_out

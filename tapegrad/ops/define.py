@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from ..arrays import numpy as numpy  # hands the machine its array functions, be
 from ..core import record
 from ..core.op import Op, Rule
 from . import samples
+from .warning import warn
 
 Unary = Callable[..., Any]
 
@@ -18,6 +20,41 @@ def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., An
     function.__doc__ = doc
     function.__module__ = "tapegrad"
     return function
+
+
+def printed(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """For functions made of several ops, whose result is a new tensor: its node gets the name that PyTorch's has."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return record.titled(node, function(*args, **kwargs))
+
+        return call
+
+    return decorate
+
+
+def numbers_first(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function take its factors as PyTorch once did: numbers among the tensors, before the one they multiply."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        code = function.__code__
+        count = code.co_argcount
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) > count:
+                numbers = [a for a in args if not isinstance(a, record.Box)]
+                tensors = [a for a in args if isinstance(a, record.Box)]
+                if len(tensors) == count and len(numbers) <= len(names):
+                    warn(f"This overload of {code.co_name} is deprecated: give the number by name, as {names[-1]}=...")
+                    args, kwargs = tuple(tensors), {**dict(zip(names, numbers, strict=False)), **kwargs}
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular: bool = False, **fields: Any) -> Unary:

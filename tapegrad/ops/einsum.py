@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.op import TABLE
+from ..core.record import titled
+from .define import printed
 from .operands import promoted, tensor, to_dtype
 from .shape import dim_of, shape_of
 
@@ -71,7 +73,7 @@ def einsum(equation: Any, *operands: Any) -> Any:
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
     xs = promoted([tensor(x) for x in operands])
-    return run(plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs])), xs)
+    return titled("ViewBackward0", run(plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs])), xs))
 
 
 def _from_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -312,6 +314,7 @@ def _reshaped(x: Any, shape: Shape) -> Any:
 # ----------------------------------------------------------------------------------------------------------- tensordot
 
 
+@printed("ViewBackward0")
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     """Sum of products over pairs of dimensions.
 

@@ -14,9 +14,9 @@ from ..arrays import activations, dtypes, kernels
 from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
-from ..core.record import Box, wrap
+from ..core.record import Box, titled, wrap
 from . import batching, lookup
-from .define import binary, define, unary
+from .define import binary, define, numbers_first, unary
 from .operands import SCALARS, Refusal, common_dtype, each, no_kernel, operand, promoted, refused_any, refused_as, tensor
 from .samples import (
     ANALYTIC,
@@ -275,7 +275,10 @@ define(
 # -------------------------------------------------------------------------------------------------------- arithmetic
 
 _add, radd = binary("add", np.add, (1.0, 1.0), "", samples=pairs(complex_too=True))
-_sub, _rsub = binary("sub", np.subtract, (1.0, -1.0), "", refuses=NO_MINUS, samples=pairs(complex_too=True))
+_sub, _rsub = binary(
+    "sub", np.subtract, (1.0, -1.0), "", refuses=NO_MINUS, samples=pairs(complex_too=True),
+    display=lambda e: "RsubBackward1" if e.number == 0 else "SubBackward0",
+)  # fmt: skip
 mul, rmul = binary(
     "mul",
     np.multiply,
@@ -297,6 +300,7 @@ div_true, rdiv = binary(
     np.true_divide,
     (lambda xp, ans, x, y: _inverse(y), lambda xp, ans, x, y: -ans / y),
     "Elementwise true quotient with broadcasting.",
+    display=lambda e: "MulBackward0" if e.number == 0 else "DivBackward0",  # of a number: by the reciprocal
     singular=True,
     integers="float",
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), complex_too=True),
@@ -339,6 +343,7 @@ def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
     return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
 
 
+@numbers_first("alpha")
 def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input + alpha * other` with broadcasting."""
     if alpha != 1:
@@ -346,6 +351,7 @@ def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     return _add(input, other, out=out)
 
 
+@numbers_first("alpha")
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input - alpha * other` with broadcasting."""
     if alpha != 1:
@@ -355,7 +361,8 @@ def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
 
 def rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
     """Elementwise `other - alpha * input` with broadcasting."""
-    return sub(other, input, alpha=alpha)
+    result = sub(other, input, alpha=alpha)
+    return titled("RsubBackward0", result) if isinstance(other, Box) else result
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
@@ -408,6 +415,7 @@ remainder, rremainder = binary(
     _whole(np.remainder),
     (1.0, lambda xp, ans, x, y: -xp.floor_divide(x, y)),
     "Elementwise remainder with the divisor's sign (Python's %).",
+    display=lambda e: "RemainderBackward1" if e.number is None else "RemainderBackward0",
     refuses=no_kernel("cb"),
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
@@ -473,6 +481,7 @@ pow_tensor, _ = binary(
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.ge(y.real, 0.0)), 0.0, ans * xp.log(x)),
     ),
     "",
+    display=lambda e: "PowBackward1" if e.shapes[0] else "PowBackward2",
     singular=True,
     refuses=no_kernel("b", "pow"),
     samples=pairs(
@@ -555,7 +564,7 @@ log10 = unary(
 )  # fmt: skip
 log1p = unary(
     "log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.", singular=True,
-    samples=POSITIVE,
+    display="Log1P", samples=POSITIVE,
 )  # fmt: skip
 sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.")
 cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.")
@@ -657,7 +666,7 @@ erfc = unary(
 )  # fmt: skip
 ndtr = unary(
     "ndtr", kernels.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)),
-    "Elementwise normal distribution function.", samples=REAL,
+    "Elementwise normal distribution function.", display="MulBackward1", samples=REAL,
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------ activations
@@ -782,7 +791,9 @@ unary(
     "",
     samples=REAL,
 )
-_gelu_tanh = unary("gelu_tanh", kernels.gelu_tanh, lambda xp, ans, x: xp.gelu_tanh_slope(x), "", samples=REAL)
+_gelu_tanh = unary(
+    "gelu_tanh", kernels.gelu_tanh, lambda xp, ans, x: xp.gelu_tanh_slope(x), "", display="Gelu", samples=REAL
+)
 
 
 def _d_gelu_tanh_slope(xp: Any, ans: Any, x: Any) -> Any:
@@ -870,11 +881,11 @@ minimum, _ = binary(
 # A clamp has derivative 1 at its bounds.
 _clamp_min = define(
     "clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),), params=("min",),
-    display="Clamp", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+    display="ClampBackward1", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
 )  # fmt: skip
 _clamp_max = define(
     "clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),), params=("max",),
-    display="Clamp", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+    display="ClampBackward1", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
 )  # fmt: skip
 _clamp = define(
     "clamp",
@@ -882,6 +893,7 @@ _clamp = define(
     lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
     (lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),),
     params=("min", "max"),
+    display="ClampBackward1",
     refuses=NO_CLAMP,
     samples=domain(-2.0, 2.0, -0.5, 0.5, params=((-0.5, 0.5), (1.0, -1.0))),
 )
@@ -930,13 +942,13 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
 @with_out
 def clamp_min(input: Any, min: Any) -> Any:
     """Each element at least `min`."""
-    return clamp(input, min=min)
+    return titled("ClampMinBackward0", clamp(input, min=min))
 
 
 @with_out
 def clamp_max(input: Any, max: Any) -> Any:
     """Each element at most `max`."""
-    return clamp(input, max=max)
+    return titled("ClampMaxBackward0", clamp(input, max=max))
 
 
 def _selections() -> Iterator[Sample]:
@@ -986,6 +998,7 @@ _lerp = define(
     lambda x, y, w: x + w * (y - x),
     (lambda xp, ans, x, y, w: 1.0 - w, lambda xp, ans, x, y, w: w, lambda xp, ans, x, y, w: y - x),
     arity=3,
+    display=lambda e: "LerpBackward1" if e.number is None else "LerpBackward0",
     samples=cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ()), ((2, 1), (1, 3), (3,), ()), complex_too=True),
 )
 
@@ -1001,15 +1014,17 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 
 @with_out
+@numbers_first("value")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2 with broadcasting."""
-    return add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value)
+    return titled("AddcmulBackward0", add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value))
 
 
 @with_out
+@numbers_first("value")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2 with broadcasting."""
-    return add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value)
+    return titled("AddcdivBackward0", add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value))
 
 
 _nan_to_num = define(

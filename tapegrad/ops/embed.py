@@ -14,7 +14,7 @@ from ..core.modes import no_grad
 from ..core.op import Op
 from ..core.record import wrap
 from . import batching, create, elementwise, reduce, shape
-from .define import define
+from .define import define, printed
 from .operands import tensor, to_dtype
 from .samples import Sample, uniform
 from .shape import shape_of
@@ -213,6 +213,7 @@ def _largest(rows: Any, bags: Any, count: int) -> Any:
     return elementwise.where(create.as_tensor(best >= 0), found, 0.0)
 
 
+@printed("EmbeddingBagBackward0")
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,

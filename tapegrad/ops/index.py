@@ -15,7 +15,8 @@ from ..arrays.numpy import finite
 from ..core import alias, rules
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
-from ..core.record import Box, wrap
+from ..core.record import Box, titled, wrap
+from ..dialect import Recorded
 from . import batching, lookup
 from .define import define
 from .operands import filling, tensor, to_dtype
@@ -59,7 +60,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
             i = i._d.astype(bool) if i._d.dtype == np.uint8 else i._d  # as in PyTorch, bytes are a mask
             if is_inexact(i.dtype):
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        elif isinstance(i, list | range):
+        elif isinstance(i, list | tuple | range):
             i = np.asarray(i) if len(i) else np.zeros(0, np.int64)
         if isinstance(i, bool | np.bool_):
             i = np.asarray(i)
@@ -278,6 +279,22 @@ def _scattered() -> Iterator[Sample]:
         yield Sample((uniform(_index(x, index).shape).astype(x.dtype),), (x.shape, index))
 
 
+def _shown_by(e: Recorded) -> str:
+    """The name of an index's node: the last of the views that PyTorch makes of a basic one."""
+    if not _is_basic(e.params[0]):
+        return "IndexBackward0"
+    items = [i for i in e.params[0] if i is not Ellipsis]
+    steps = [i for i in items if type(i) is not slice or i != ALL or len(items) == 1]
+    if not steps:
+        return "AliasBackward0"
+    last = steps[-1]
+    return {slice: "SliceBackward0", type(None): "UnsqueezeBackward0"}.get(type(last), "SelectBackward0")
+
+
+def _written_by(e: Recorded) -> str:
+    return "torch::autograd::CopySlices" if _is_basic(e.params[0]) else "IndexPutBackward0"
+
+
 def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
     """Backward of x[index] = v on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
     sx, sv = e[1], e[2]
@@ -297,7 +314,7 @@ def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned:
 
 
 for _name, _display in (
-    ("index", "Index"), ("gather", "Gather"), ("index_select", "IndexSelect"), ("take_along_dim", "Gather"),
+    ("index", _shown_by), ("gather", "Gather"), ("index_select", "IndexSelect"), ("take_along_dim", "Gather"),
     ("masked_select", "MaskedSelect"), ("take", "Take"),
 ):  # fmt: skip
     define(
@@ -328,7 +345,7 @@ def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
 
 
 for _name, _display in (
-    ("index_put", "IndexPut"), ("scatter", "Scatter"), ("index_copy", "IndexCopy"), ("index_fill", "IndexFill"),
+    ("index_put", _written_by), ("scatter", "Scatter"), ("index_copy", "IndexCopy"), ("index_fill", "IndexFill"),
     ("put", "Put"), ("masked_scatter", "MaskedScatter"),
 ):  # fmt: skip
     define(
@@ -827,7 +844,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {v._d.ndim} dimension(s)."
         )
-    return TABLE["where"].call(m, v, x)
+    return titled("MaskedFillBackward0", TABLE["where"].call(m, v, x))
 
 
 def _common_shape(name: str, x: Any, other: Any) -> tuple[int, ...]:

@@ -11,9 +11,9 @@ import numpy as np
 from .. import errors
 from ..core.kinds import is_floating, is_inexact
 from ..core.op import TABLE
-from ..core.record import Box, wrap
+from ..core.record import Box, titled, wrap
 from . import batching, reduce
-from .define import define
+from .define import define, numbers_first, printed
 from .einsum import tensordot
 from .elementwise import add, conj, mul, sub
 from .operands import number_fits, operand, promoted, refused, tensor
@@ -40,7 +40,7 @@ _matmul = define(
         lambda xp, g, ans, x, y: xp.matmul(xp.conj(xp.mT(x)), g),
     ),
     arity=2,
-    display="Mm",
+    display=lambda e: "MmBackward0" if list(map(len, e.shapes)) == [2, 2] else "UnsafeViewBackward0",
     batch=batching.product,
     samples=cases(
         ((2, 3), (3, 4), ()),
@@ -93,7 +93,7 @@ _linear = define(
         lambda xp, g, ans, x, w, b: g,
     ),
     arity=3,
-    display="Addmm",
+    display=lambda e: "AddmmBackward0" if len(e.shapes[0]) == 2 else "ViewBackward0",
     batch=batching.affine,
     jvp=_j_linear,
     refuses=_one_dtype,
@@ -116,6 +116,8 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     if y is NotImplemented:
         return refused("matmul", 1, other)
     x, y = tensor(x), tensor(y)
+    if x.is_sparse or y.is_sparse:
+        return x._times(y) if x.is_sparse else y._after(x)
     a, b = x._d.shape, y._d.shape
     if not a or not b:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D")
@@ -138,7 +140,7 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     shape = shape[:-1] if len(b) == 1 else shape
     if len(a) == 1:
         shape = (*shape[:-1], *shape[len(shape) :]) if len(b) == 1 else (*shape[:-2], shape[-1])
-    return reshape(r, shape)
+    return titled("MvBackward0" if shape else "DotBackward0", reshape(r, shape))
 
 
 def rmatmul(other: Any, input: Any) -> Any:
@@ -155,7 +157,7 @@ def _ranked(name: str, x: Any, rank: int, argument: str = "self") -> Any:
 
 def _matrix(x: Any, argument: str) -> Any:
     x = tensor(x)
-    if len(shape_of(x)) != 2:
+    if x.ndim != 2:
         raise RuntimeError(f"{argument} must be a matrix")
     return x
 
@@ -169,12 +171,13 @@ def _same(name: str, x: Any, y: Any) -> None:
 def mm(input: Any, mat2: Any) -> Any:
     """Product of two matrices."""
     x, y = _matrix(input, "self"), _matrix(mat2, "mat2")
-    if shape_of(x)[1] != shape_of(y)[0]:
-        raise errors.matmul_mismatch("mm", shape_of(x), shape_of(y))
+    if x.shape[1] != y.shape[0]:
+        raise errors.matmul_mismatch("mm", x.shape, y.shape)
     return matmul(x, y)
 
 
 @with_out
+@printed("BmmBackward0")
 def bmm(input: Any, mat2: Any) -> Any:
     """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
     x, y = tensor(input), tensor(mat2)
@@ -188,8 +191,8 @@ def bmm(input: Any, mat2: Any) -> Any:
 
 
 def _vector_product(x: Any, y: Any, of: str) -> Any:
-    if shape_of(x)[1:] != shape_of(y):
-        (m, n), k = shape_of(x), shape_of(y)[0]
+    if x.shape[1:] != y.shape:
+        (m, n), k = x.shape, y.shape[0]
         raise RuntimeError(f"size mismatch, got {of} ({m}), mat ({m}x{n}), vec ({k})")
     return matmul(x, y)
 
@@ -198,8 +201,8 @@ def _vector_product(x: Any, y: Any, of: str) -> Any:
 def mv(input: Any, vec: Any) -> Any:
     """Product of a matrix and a vector."""
     x, y = tensor(input), tensor(vec)
-    if (len(shape_of(x)), len(shape_of(y))) != (2, 1):
-        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {len(shape_of(x))}, {len(shape_of(y))}. In mv().")
+    if (x.ndim, y.ndim) != (2, 1):
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {x.ndim}, {y.ndim}. In mv().")
     return _vector_product(x, y, "input")
 
 
@@ -294,7 +297,8 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
         raise errors.matmul_mismatch("linear", a if len(a) == 2 else (int(np.prod(a[:-1])), *a[-1:]), b[::-1])
     if bias is None:
         _same("linear", x, w)
-        return matmul(x, TABLE["mT"].call(w))
+        product = matmul(x, TABLE["mT"].call(w))
+        return product if len(a) > 1 else titled("SqueezeBackward4", product)
     bias = tensor(bias)
     _one_dtype("linear", None, [t._d.dtype for t in (x, w, bias)])
     if shape_of(bias) != b[:1]:
@@ -323,15 +327,19 @@ def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
 
 
 @with_out
+@printed("AddmmBackward0")
+@numbers_first("beta", "alpha")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
     x, y = _matrix(mat1, "mat1"), _matrix(mat2, "mat2")
-    if shape_of(x)[1] != shape_of(y)[0]:
-        raise errors.matmul_mismatch("addmm", shape_of(x), shape_of(y))
+    if x.shape[1] != y.shape[0]:
+        raise errors.matmul_mismatch("addmm", x.shape, y.shape)
     return _plus(input, matmul(x, y), beta, alpha)
 
 
 @with_out
+@printed("AddmvBackward0")
+@numbers_first("beta", "alpha")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * (mat @ vec)."""
     x, y = tensor(mat), tensor(vec)
@@ -342,6 +350,8 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) 
 
 
 @with_out
+@printed("AddrBackward0")
+@numbers_first("beta", "alpha")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
     product = _outer("addr", vec1, vec2, ("vec1", "vec2"))
@@ -353,12 +363,16 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1)
 
 
 @with_out
+@printed("BaddbmmBackward0")
+@numbers_first("beta", "alpha")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * bmm(batch1, batch2)."""
     return _plus(input, bmm(batch1, batch2), beta, alpha)
 
 
 @with_out
+@printed("AddbmmBackward0")
+@numbers_first("beta", "alpha")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
     bmm_shapes = shape_of(tensor(batch1)), shape_of(tensor(batch2))
@@ -425,6 +439,7 @@ def linalg_matmul(input: Any, other: Any) -> Any:
 
 
 @with_out
+@printed("UnsafeViewBackward0")
 def kron(input: Any, other: Any) -> Any:
     """Kronecker product: blocks input[i, j, ..] * other."""
     x, y = promoted([tensor(input), tensor(other)])
@@ -435,6 +450,7 @@ def kron(input: Any, other: Any) -> Any:
     return TABLE["reshape"].call(mul(x, y), tuple([n * m for n, m in zip(a, b, strict=True)]))
 
 
+@printed("TraceBackward0")
 def trace(input: Any) -> Any:
     """Sum of a matrix's diagonal."""
     x = tensor(input)
@@ -481,6 +497,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 @with_out
+@printed("LinalgCrossBackward0")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
     x, y = promoted([tensor(input), tensor(other)])
@@ -612,6 +629,7 @@ def _distances(x: Any, y: Any, p: float) -> Any:
     return reduce.norm(d, p, -1) if shape_of(d)[-1] else reduce.sum(d, -1)
 
 
+@printed("PdistBackward0")
 def pdist(input: Any, p: float = 2.0) -> Any:
     """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
 

@@ -13,10 +13,11 @@ from ..arrays import dtypes, kernels
 from ..arrays.numpy import quiet
 from ..core.level import bottom
 from ..core.op import TABLE
+from ..core.record import titled
 from . import batching, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, logsigmoid, relu
-from .define import binary, define
+from .define import binary, define, printed
 from .linalg import linear
 from .normalize import BLOCK, blocks, pairwise_distance
 from .operands import floating, tensor, to_dtype
@@ -82,6 +83,7 @@ def l1_loss(
     return _weighted(elementwise.abs(_difference(input, target)), reduction, weight)
 
 
+@printed("MseLossBackward0")
 def mse_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
@@ -90,6 +92,7 @@ def mse_loss(
     return _weighted(elementwise.square(_difference(input, target, "mse_cpu")), reduction, weight)
 
 
+@printed("SmoothL1LossBackward0")
 def smooth_l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
 ) -> Any:
@@ -107,6 +110,7 @@ def smooth_l1_loss(
     return reduced(losses, _reduction(size_average, reduce, reduction))
 
 
+@printed("HuberLossBackward0")
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2).
 
@@ -238,6 +242,7 @@ _log_loss, _ = binary(
 )
 
 
+@printed("BinaryCrossEntropyBackward0")
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -266,6 +271,7 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
+@printed("BinaryCrossEntropyWithLogitsBackward0")
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     pos_weight: Any = None,
@@ -294,6 +300,7 @@ def binary_cross_entropy_with_logits(
 # -------------------------------------------------------------------------------------------------------- of margins
 
 
+@printed("SoftMarginLossBackward0")
 def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
     """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
     return reduced(-logsigmoid(tensor(target) * tensor(input)), _reduction(size_average, reduce, reduction))
@@ -383,6 +390,7 @@ def _rows(name: str, input: Any, target: Any) -> tuple[Any, Any, bool]:
     return (shape.reshape(x, (1, -1)) if single else x), (shape.reshape(y, (1, -1)) if single else y), single
 
 
+@printed("MultiMarginLossBackward0")
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
     reduce: Any = None, reduction: str = "mean",
@@ -427,6 +435,7 @@ def multi_margin_loss(
     return reduced(shape.reshape(losses, ()) if single else losses, reduction)
 
 
+@printed("MultilabelMarginLossBackward0")
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -690,6 +699,7 @@ def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: s
     return reduced(losses, reduction, sums.sum(factor) if reduction == "mean" else None)
 
 
+@printed("NllLossBackward0")
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
     reduction: str = "mean",
@@ -740,7 +750,7 @@ def cross_entropy(
         return _probability_loss(log_softmax(x, dim), y, weight, dim, reduction, label_smoothing)
     labels, counted = _labels(x, y, ignore_index)
     losses = shape.squeeze(_cross_entropy(x, shape.unsqueeze(labels, dim), dim)[0], dim)
-    loss = _of_labels(losses, labels, counted, weight, reduction)
+    loss = titled("NllLossBackward0", _of_labels(losses, labels, counted, weight, reduction))
     if not label_smoothing:
         return loss
     uniform = _uniform_loss(log_softmax(x, dim), labels, counted, weight, dim, reduction)
@@ -756,7 +766,8 @@ def _probability_loss(logs: Any, y: Any, weight: Any, dim: int, reduction: str, 
     if smoothing:
         y = y * (1 - smoothing) + smoothing / classes
     losses = -sums.sum(_per_class(weight, logs, dim) * y, dim)
-    return reduced(losses, reduction, max(math.prod(shape_of(losses)), 1) if reduction == "mean" else None)
+    loss = reduced(losses, reduction, max(math.prod(shape_of(losses)), 1) if reduction == "mean" else None)
+    return titled("DivBackward1", loss) if reduction == "mean" else loss
 
 
 def _uniform_loss(logs: Any, labels: Any, counted: Any, weight: Any, dim: int, reduction: str) -> Any:

@@ -22,7 +22,7 @@ from ..core.op import TABLE, Op
 from ..core.record import Box, wrap
 from ..core.state import TRANSFORMING
 from . import batching, create, elementwise, reduce, shape
-from .define import define
+from .define import define, printed
 from .lookup import is_batched
 from .operands import floating, tensor, to_dtype
 from .samples import Sample, uniform
@@ -531,6 +531,7 @@ def _batch(
     return (y if half is None else TABLE["cast"].call(y, half)), None, None
 
 
+@printed("NativeBatchNormBackward0")
 def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float | None = 0.1, eps: float = 1e-5,
@@ -630,6 +631,7 @@ def _layer(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
     return _standardized_by(x, weight, bias, dims, ending, eps)
 
 
+@printed("NativeLayerNormBackward0")
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias.
 
@@ -663,6 +665,7 @@ def _group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> tuple[Any
     return _reshape(y, sizes), mean, var
 
 
+@printed("NativeGroupNormBackward0")
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias.
 
@@ -694,6 +697,7 @@ def native_group_norm(
     return (shape.reshape(y, shape_of(x)), *statistics)
 
 
+@printed("ViewBackward0")
 def instance_norm(
     input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
@@ -783,6 +787,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     return reduce.sum(units[0] * units[1], dim)
 
 
+@printed("NormBackward1")
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """p-norm of x1 - x2 + eps along the last dimension."""
     return reduce.norm(tensor(x1) - tensor(x2) + eps, p, -1, keepdim)

@@ -13,7 +13,7 @@ from ..arrays import dtypes
 from ..core import alias
 from ..core.kinds import is_floating
 from ..core.op import TABLE
-from ..core.record import Box
+from ..core.record import Box, titled
 from . import batching, elementwise
 from .define import binary, define, named, unary
 from .operands import SCALARS, no_kernel, refused_as, tensor
@@ -273,18 +273,18 @@ fmin, _ = binary(
 )
 
 
-def _degrees(name: str, factor: float, doc: str) -> Callable[..., Any]:
+def _degrees(name: str, node: str, factor: float, doc: str) -> Callable[..., Any]:
     def function(input: Any) -> Any:
         x = tensor(input)
         if x._d.dtype.kind == "c":
             raise RuntimeError(f"{name} is not supported for complex tensors.")
-        return elementwise.mul(x, factor)
+        return titled(node, elementwise.mul(x, factor))
 
     return with_out(named(function, name, doc))
 
 
-deg2rad = _degrees("deg2rad", math.pi / 180.0, "Elementwise angle in radians of one in degrees.")
-rad2deg = _degrees("rad2deg", 180.0 / math.pi, "Elementwise angle in degrees of one in radians.")
+deg2rad = _degrees("deg2rad", "Deg2RadBackward0", math.pi / 180.0, "Elementwise angle in radians of one in degrees.")
+rad2deg = _degrees("rad2deg", "Rad2DegBackward0", 180.0 / math.pi, "Elementwise angle in degrees of one in radians.")
 
 # ----------------------------------------------------------------------------------------------- mantissa and exponent
 

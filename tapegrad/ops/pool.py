@@ -18,9 +18,10 @@ from ..arrays.convolution import window
 from ..arrays.numpy import finite
 from ..core.level import bottom
 from ..core.op import TABLE
+from ..core.record import titled
 from . import batching, create, index, lookup
 from .conv import integers, tensors
-from .define import define, named
+from .define import define, named, printed
 from .operands import to_dtype
 from .resample import adaptive_mean, adaptive_windows, means
 from .samples import Sample, cases, of_values, uniform
@@ -206,12 +207,12 @@ def _fold(columns: Any, *windows: Any) -> Any:
 BLOCKS = (((4, 5), (2, 3), (2, 2), (2, 1), (0, 0), (1, 2)), ((3, 3), (3, 2), (3, 2), (1, 2), (1, 1), (1, 1)))
 _unfolded = define(
     "im2col", "linear", _unfold, (lambda xp, g, ans, x, *windows: xp.col2im(g, *windows),), params=("before", *WINDOWS),
-    batch=batching.folded,
+    batch=batching.folded, display="Im2Col",
     samples=cases(((2, 3, 4, 5), BLOCKS[0]), ((1, 1, 3, 3), BLOCKS[1]), ((0, 1, 3, 3), BLOCKS[1]), complex_too=True),
 )  # fmt: skip
 _folded = define(
     "col2im", "linear", _fold, (lambda xp, g, ans, columns, *windows: xp.im2col(g, *windows),), params=("before", *WINDOWS),
-    wide=True, batch=batching.folded,
+    wide=True, batch=batching.folded, display="Col2Im",
     samples=cases(((2, 12, 6), BLOCKS[0]), ((1, 6, 6), BLOCKS[1]), ((0, 6, 6), BLOCKS[1]), complex_too=True),
 )  # fmt: skip
 
@@ -314,6 +315,9 @@ def _sizes(name: str, x: Any, ceil: bool, kernel: Sizes, stride: Sizes, padding:
 # ---------------------------------------------------------------------------------------------------- maxima and means
 
 
+MAX_POOL_NODES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "MaxPool3DWithIndicesBackward0"}
+
+
 def _max_pooling(dims: int) -> Callable[..., Any]:
     name = f"max_pool{dims}d"
 
@@ -331,7 +335,7 @@ def _max_pooling(dims: int) -> Callable[..., Any]:
         _check_rank(name, x, dims)
         sizes = _sizes(name, x, ceil_mode, *windows)
         _refused(name, x, "bc")
-        y = _maximum(x, sizes, *windows)
+        y = titled(MAX_POOL_NODES[dims], _maximum(x, sizes, *windows))
         return (y, _places(x.detach(), y.detach(), sizes, *windows)) if return_indices else y
 
     return named(max_pool, name, f"""Maxima over windows of (N, C, *sizes) or (C, *sizes), {dims}-D.
@@ -403,6 +407,7 @@ def _window_sizes(n: int, m: int, kernel: int, stride: int, padding: int, includ
     return np.asarray((first + kernel).clip(None, n) - first.clip(0, None))
 
 
+@printed("SqueezeBackward1")
 def avg_pool1d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -411,6 +416,7 @@ def avg_pool1d(
     return _averaged("avg_pool1d", input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
+@printed("AvgPool2DBackward0")
 def avg_pool2d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
@@ -430,6 +436,7 @@ def avg_pool2d(
     return _averaged("avg_pool2d", input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
+@printed("AvgPool3DBackward0")
 def avg_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
@@ -445,7 +452,7 @@ def _power_mean(name: str, input: Any, dims: int, p: float, kernel_size: Any, st
     # the power's derivative at 0 is infinite: 0 there, as for a norm
     zero = means == 0.0
     roots = (TABLE["where"].call(zero, 1.0, means) * float(count)) ** (1.0 / p)
-    return TABLE["where"].call(zero, 0.0, roots)
+    return titled("PowBackward0", TABLE["where"].call(zero, 0.0, roots))
 
 
 def _power_pooling(dims: int) -> Callable[..., Any]:
@@ -507,7 +514,11 @@ def _adaptive_mean(dims: int) -> Callable[..., Any]:
 
     def adaptive_avg_pool(input: Any, output_size: Any) -> Any:
         (x,) = tensors(name, input=input)
-        return adaptive_mean(x, _target(name, x, output_size, dims, True))
+        sizes = _target(name, x, output_size, dims, True)
+        y = adaptive_mean(x, sizes)
+        if dims == 1:
+            return titled("SqueezeBackward1", y)
+        return y if set(sizes) == {1} else titled(f"AdaptiveAvgPool{dims}DBackward0", y)
 
     return named(adaptive_avg_pool, name, f"""Means over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
 
@@ -573,7 +584,9 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
         (x,) = tensors(name, input=input)
         sizes = _target(name, x, output_size, dims, False)
         windows = [_covering(n, m) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
-        return _of_windows(x, windows, return_indices)
+        y, places = _of_windows(x, windows, True)
+        titled("SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0", y)
+        return (y, places) if return_indices else y
 
     return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
 

@@ -17,7 +17,7 @@ import numpy as np
 from .. import errors
 from ..core.batch import one_by_one
 from ..core.op import TABLE, Op
-from ..core.record import wrap
+from ..core.record import titled, wrap
 from ..core.rules import RAW_XP
 from . import shape
 from .define import define, named
@@ -410,6 +410,7 @@ def padded(
     x = shape.reshape(x, (steps * n, width))
     rows, *finals = _run(kind, x, (n,) * steps, hx, params, has_biases, num_layers, dropout, train, bidirectional)
     rows = shape.reshape(rows, (steps, n, shape_of(rows)[1]))
+    titled("MkldnnRnnLayerBackward0" if kind == "lstm" else "StackBackward0", rows)
     return shape.transpose(rows, 0, 1) if batch_first else rows, *finals
 
 

@@ -14,10 +14,11 @@ from .. import errors
 from ..arrays import dtypes, kernels
 from ..arrays.numpy import add_reduce, quiet, wide_sum
 from ..core.op import TABLE
+from ..core.record import titled
 from . import batching
 from .batching import along
 from .decompose import svdvals_of
-from .define import binary, define
+from .define import binary, define, printed
 from .operands import Refusal, each, floating, no_kernel, refused_as, tensor
 from .results import result
 from .samples import Sample, cases, complex_uniform, joined, of_values, pairs, uniform
@@ -152,13 +153,14 @@ define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim:
 _sum = define(
     "sum", "linear", lambda x, dims, keepdim: wide_sum(x, dims, keepdim),
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),), params=("dims", "keepdim"), batch=along,
-    wide=True, samples=REDUCED,
+    wide=True, display=lambda e: "SumBackward0" if e.params[0] is None else "SumBackward1", samples=REDUCED,
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
     (lambda xp, g, ans, x, dims, keepdim:
         xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
     params=("dims", "keepdim"), batch=along, wide=True, samples=REDUCED,
+    display=lambda e: "MeanBackward0" if e.params[0] is None else "MeanBackward1",
 )  # fmt: skip
 _var_op = define(
     "var",
@@ -730,7 +732,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
         result = _prod(TABLE["reshape"].call(x, (x._d.size,)), 0, False)
         return _as(TABLE["reshape"].call(result, (1,) * x._d.ndim) if keepdim else result, dtype)
     for d in sorted(dims, reverse=True):
-        x = _prod(x, d, keepdim)
+        x = titled("ProdBackward1", _prod(x, d, keepdim))
     return _as(x, dtype)
 
 
@@ -778,7 +780,8 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
     if dims is None and not x._d.size:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     not_empty("aminmax", x, dims)
-    return result("aminmax", _amin(x, dims, keepdim), _amax(x, dims, keepdim))
+    extremes = (titled("AminmaxBackward0", op(x, dims, keepdim)) for op in (_amin, _amax))
+    return result("aminmax", *extremes)
 
 
 def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
@@ -792,7 +795,7 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         dim = dim if axis is None else axis
         if dim is None:
             not_empty(name, x, None)
-            return value(x, None, False)
+            return titled(f"{name.capitalize()}Backward1", value(x, None, False))
         if not isinstance(dim, int):
             return TABLE[elementwise].call(x, dim)
         if not x._d.ndim:
@@ -864,6 +867,7 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
 
 @with_out
 @numpy_names
+@printed("LinalgVectorNormBackward0")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
     x = _start(input, dtype)
@@ -933,7 +937,7 @@ def var_mean(
 ) -> Any:
     """(variance, mean) over the given dimensions, or all."""
     value = _spread_measure(_var_op, "var_mean", input, dim, unbiased, keepdim, correction, None)
-    return value, mean(input, _no_flag(dim), keepdim)
+    return _named_pair("VarMeanBackward0", value, mean(input, _no_flag(dim), keepdim))
 
 
 @with_out
@@ -943,7 +947,11 @@ def std_mean(
 ) -> Any:
     """(standard deviation, mean) over the given dimensions, or all."""
     value = _spread_measure(_std_op, "std_mean", input, dim, unbiased, keepdim, correction, None)
-    return value, mean(input, _no_flag(dim), keepdim)
+    return _named_pair("StdMeanBackward0", value, mean(input, _no_flag(dim), keepdim))
+
+
+def _named_pair(node: str, *values: Any) -> tuple[Any, ...]:
+    return tuple([titled(node, v) for v in values])
 
 
 def _no_flag(dim: Any) -> Any:
@@ -978,6 +986,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 @with_out
 @numpy_names
+@printed("NansumBackward0")
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum of the elements that are not nan over the given dimensions, or all."""
     x = _start(input, dtype)

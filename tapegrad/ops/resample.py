@@ -17,10 +17,10 @@ import numpy as np
 from .. import errors
 from ..core.kinds import is_floating
 from ..core.op import TABLE
-from ..core.record import Box, wrap
+from ..core.record import Box, titled, wrap
 from . import batching, lookup
 from .conv import integers, tensors
-from .define import define
+from .define import define, printed
 from .operands import tensor, to_dtype
 from .samples import cases
 from .shape import constant_pad_nd, pad_widths, shape_of
@@ -271,6 +271,9 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     for axis, (n, (before, after)) in enumerate(zip(shape, widths, strict=True)):
         if before or after:
             x = resample(x, axis, "beyond", n, n + before + after, before, mode)
+    if widths and x is not input:
+        name = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
+        titled(name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2), x)
     return x
 
 
@@ -303,6 +306,10 @@ def _check_fillable(mode: str, shape: Sizes, widths: Sequence[tuple[int, int]]) 
 
 MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 CORNERED = ("linear", "bilinear", "bicubic", "trilinear")
+NODES = {
+    "nearest": "Nearest", "nearest-exact": "NearestExact", "linear": "Linear", "bilinear": "Bilinear", "bicubic": "Bicubic",
+    "trilinear": "Trilinear",
+}  # fmt: skip
 RANKS = {"linear": 3, "bilinear": 4, "bicubic": 4, "trilinear": 5}
 
 
@@ -373,7 +380,8 @@ def interpolate(
     if mode == "area":
         return adaptive_mean(x, sizes)
     _check_image(x, sizes)
-    return _interpolated(x, sizes, scales, mode, bool(align_corners), antialias)
+    y = _interpolated(x, sizes, scales, mode, bool(align_corners), antialias)
+    return y if y is x else titled(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y)
 
 
 def _interpolated(x: Any, sizes: Sizes, scales: Sequence[float | None], mode: str, align: bool, antialias: bool) -> Any:
@@ -434,6 +442,7 @@ def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:
     """interpolate under its old name."""
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -631,9 +640,10 @@ def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_cor
     if not is_floating(x._d.dtype):
         got = errors.dtype_name(x._d.dtype)
         raise NotImplementedError(f"\"grid_sampler_{len(a) - 2}d_cpu_kernel_impl\" not implemented for '{got}'")
-    return _sampled(x, g, mode, padding_mode, align_corners)
+    return titled(f"GridSampler{len(shape_of(x)) - 2}DBackward0", _sampled(x, g, mode, padding_mode, align_corners))
 
 
+@printed("AffineGridGeneratorBackward0")
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
     """Grid (N, *sizes, 2 or 3) for grid_sample from affine maps theta: (N, 2, 3) and size (N, C, H, W), or one more of each.
 
@@ -695,6 +705,7 @@ def _check_factor(name: str, argument: str, x: Any, factor: int) -> Sizes:
     return shape
 
 
+@printed("PixelShuffleBackward0")
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels."""
     (x,) = tensors("pixel_shuffle", input=input)
@@ -710,6 +721,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return _arranged(x, (*batch, c // (r * r), r, r, h, w), dims, (*batch, c // (r * r), h * r, w * r))
 
 
+@printed("PixelUnshuffleBackward0")
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of pixel_shuffle."""
     (x,) = tensors("pixel_unshuffle", input=input)
@@ -726,6 +738,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return _arranged(x, (*batch, c, h // r, r, w // r, r), dims, (*batch, c * r * r, h // r, w // r))
 
 
+@printed("ChannelShuffleBackward0")
 def channel_shuffle(input: Any, groups: int) -> Any:
     """(N, C, *) with the channels of the groups taken in turn."""
     (x,) = tensors("channel_shuffle", input=input)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
-from ..arrays import dtypes
+from .. import dialect
 
 RANKED = ("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin")
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ class Result:
     _fields: tuple[str, ...]
 
     def __repr__(self) -> str:
-        name = f"{dtypes.name_prefix()}.return_types.{type(self).__name__}"
+        name = f"{dialect.current.prefix}.return_types.{type(self).__name__}"
         return f"{name}(\n" + ",\n".join(f"{field}={getattr(self, field)!r}" for field in self._fields) + ")"
 
     def __reduce__(self) -> Any:
@@ -39,9 +39,15 @@ class Result:
 TYPES: dict[str, Any] = {}
 
 
-def result(name: str, *values: Any) -> Any:
-    """The result of the function of that name: a named tuple with the fields that FIELDS gives it."""
+def type_of(name: str) -> Any:
+    """The type of what the function of that name gives: a named tuple with the fields that FIELDS gives it."""
     if name not in TYPES:
         fields = namedtuple(name, FIELDS[name])  # type: ignore[misc]
-        TYPES[name] = type(name, (Result, fields), {"__slots__": (), "__module__": "tapegrad.return_types"})
-    return TYPES[name](*values)
+        members = {"__slots__": (), "__module__": f"{dialect.current.prefix}.return_types"}
+        TYPES[name] = type(name, (Result, fields), members)
+    return TYPES[name]
+
+
+def result(name: str, *values: Any) -> Any:
+    """The result of the function of that name."""
+    return type_of(name)(*values)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import Box, wrap
+from ..core.record import Box, titled, wrap
 from . import batching, lookup
 from .define import define
 from .index import WRITES, Index, Places, Write, grid_write, line_of, sliced_source, written
@@ -211,7 +211,8 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     """
     x = tensor(input)
     if reduce is None:
-        return written(x, WRITES["scatter"](x, dim, index, src, value=value))
+        result = written(x, WRITES["scatter"](x, dim, index, src, value=value))
+        return result if isinstance(src, Box) else titled("ScatterBackward1", result)
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     _, key, v = grid_write("scatter_add", x, dim, index, value if src is None else src)

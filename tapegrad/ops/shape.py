@@ -17,7 +17,7 @@ from ..arrays import dtypes, kernels
 from ..arrays.numpy import overlaps, restrided
 from ..core import alias, rules
 from ..core.op import TABLE
-from ..core.record import Box, wrap
+from ..core.record import Box, titled, wrap
 from ..core.rules import arrays
 from ..core.state import is_recording
 from . import batching
@@ -201,7 +201,7 @@ define(
     samples=cases(((3,), ((2, 3),)), ((2, 1), ((2, 3),)), ((), ((2, 2),)), ((1, 2), ((0, 2),)), complex_too=True),
 )  # fmt: skip
 for _name, _display in (
-    ("reshape", "ReshapeAlias"), ("view", "View"), ("unsqueeze", "Unsqueeze"), ("squeeze", "Squeeze"),
+    ("reshape", "View"), ("view", "View"), ("unsqueeze", "Unsqueeze"), ("squeeze", "Squeeze"),
 ):  # fmt: skip
     define(
         _name, "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), params=("shape",),
@@ -480,7 +480,7 @@ define(
     batch=batching.through_views, samples=cases(((2, 3), (CHAIN,)), complex_too=True),
 )  # fmt: skip
 for _name, _display in (
-    ("overwrite", "CopySlices"), ("select_scatter", "SelectScatter"), ("slice_scatter", "SliceScatter"),
+    ("overwrite", "torch::autograd::CopySlices"), ("select_scatter", "SelectScatter"), ("slice_scatter", "SliceScatter"),
     ("diagonal_scatter", "DiagonalScatter"), ("as_strided_scatter", "AsStridedScatter"),
 ):  # fmt: skip
     define(
@@ -521,7 +521,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
     if x._d.flags.c_contiguous or np.may_share_memory(x._d.reshape(target), x._d):
         return _view(x, "reshape", target)
-    return TABLE["reshape"].call(x, target)
+    return titled("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
 
 
 def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
@@ -626,7 +626,8 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     x = tensor(input)
     shape = shape_of(x)
     dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
-    return _view(x, "squeeze", tuple([n for i, n in enumerate(shape) if not (i in dims and n == 1)]))
+    result = _view(x, "squeeze", tuple([n for i, n in enumerate(shape) if not (i in dims and n == 1)]))
+    return result if dim is None else titled("SqueezeBackward1", result)
 
 
 @numpy_names
@@ -796,7 +797,7 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     spread = TABLE["expand"].call(paired, tuple([k for c, n in zip(counts, shape, strict=True) for k in (c, n)]))
     result = TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
     shares = isinstance(x._d, np.ndarray) and np.may_share_memory(result._d, x._d)
-    return TABLE["clone"].call(result) if shares else result
+    return titled("RepeatBackward0", TABLE["clone"].call(result) if shares else result)
 
 
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
@@ -919,7 +920,7 @@ def split(
     bounds = [0]
     for n in s:
         bounds.append(bounds[-1] + n)
-    return tuple([_part(x, d, a, b) for a, b in itertools.pairwise(bounds)])
+    return tuple([titled("SplitBackward0", _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
 
 
 def builtins_sum(values: Any) -> int:
@@ -947,7 +948,8 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     d = dim_of(dim, len(shape))
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    return tuple([_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])])
+    views = [_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])]
+    return tuple([titled("UnbindBackward0", view) for view in views])
 
 
 @numpy_names
@@ -1063,7 +1065,7 @@ def diag(input: Any, diagonal: int = 0) -> Any:
     if rank == 1:
         return diag_embed(x, diagonal)
     if rank == 2:
-        return TABLE["clone"].call(TABLE["diagonal"].call(x, diagonal, 0, 1))
+        return titled("DiagonalBackward0_copy", TABLE["clone"].call(TABLE["diagonal"].call(x, diagonal, 0, 1)))
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {rank}D")
 
 
@@ -1248,7 +1250,7 @@ def block_diag(*tensors: Any) -> Any:
     for x in xs:
         rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
         left += x._d.shape[1]
-    return _cat(rows, 0) if rows else wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    return titled("BlockDiagBackward0", _cat(rows, 0)) if rows else wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
 
 
 def cartesian_prod(*tensors: Any) -> Any:
@@ -1442,7 +1444,7 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     if k % 4 == 0:
         return TABLE["clone"].call(x)
     turned = _flip(x, {1: (b,), 2: (a, b), 3: (a,)}[k % 4])
-    return transpose(turned, a, b) if k % 2 else turned
+    return titled("Rot90Backward0", transpose(turned, a, b) if k % 2 else turned)
 
 
 def fliplr(input: Any) -> Any:

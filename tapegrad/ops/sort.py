@@ -217,7 +217,7 @@ _median = define(
 )  # fmt: skip
 _median_dim = define(
     "median_dim", "general", pick(_median_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
-    batch=along, jvp=j_pick, display="Median",
+    batch=along, jvp=j_pick, display="MedianBackward1",
     refuses=no_kernel("cb", "median_cpu"), samples=joined(
         cases(((2, 3), (1, False)), ((4, 2), (0, True))),
         of_values([[2.0, 1.0, 2.0, 0.0], [NAN, 1.0, -1.0, 3.0]], params=(1, False)),
@@ -234,7 +234,8 @@ _nanmedian = define(
 _nanmedian_dim = define(
     "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
     batch=along, jvp=j_pick,
-    display="Nanmedian", refuses=no_kernel("cb"), samples=joined(cases(((2, 3), (1, False)), ((4, 2), (0, True))), WITH_NAN),
+    display="NanmedianBackward1",
+    refuses=no_kernel("cb"), samples=joined(cases(((2, 3), (1, False)), ((4, 2), (0, True))), WITH_NAN),
 )  # fmt: skip
 _kthvalue = define(
     "kthvalue", "general", _kth_forward, (d_pick,), outputs=2, params=("dim", "keepdim", "k"),

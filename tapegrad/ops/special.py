@@ -228,6 +228,7 @@ def _entr(x: Any) -> Any:
 entr = unary(
     "entr", _entr, lambda xp, ans, x: -xp.log(x) - 1.0,
     "Elementwise -input * log(input); 0 at 0, -inf below.", singular=True, refuses=no_kernel("c"),
+    display="SpecialEntr",
     samples=domain(0.2, 3.0, 0.0, 1.0, -1.0),
 )  # fmt: skip
 

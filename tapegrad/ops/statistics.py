@@ -14,6 +14,7 @@ from .. import errors
 from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import Box
+from .define import printed
 from .linalg import matmul
 from .operands import promoted, tensor
 from .reduce import cumsum, norm, sum
@@ -366,6 +367,7 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:
 
 
 @with_out
+@printed("RenormBackward0")
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
     x = tensor(input)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import functional as functional
 from . import lr_scheduler as lr_scheduler
+from . import scipy as scipy
 from . import swa_utils as swa_utils
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam
 from .adaptive import Adadelta, Adagrad, RMSprop, Rprop
@@ -14,5 +15,5 @@ from .sgd import ASGD, SGD
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "Optimizer",
-    "RAdam", "RMSprop", "Rprop", "SparseAdam", "functional", "lr_scheduler", "swa_utils",
+    "RAdam", "RMSprop", "Rprop", "SparseAdam", "functional", "lr_scheduler", "scipy", "swa_utils",
 ]  # fmt: skip

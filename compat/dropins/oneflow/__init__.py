@@ -1,0 +1,66 @@
+"""OneFlow's names on tapegrad. Tensors print as OneFlow's do, with ``dtype=oneflow.float32``; errors are in its words."""
+
+import types as _types
+
+import tapegrad as _tapegrad
+from tapegrad import Tensor, compat
+from tapegrad import dialect as _dialect
+
+compat.mirror(__name__, "tapegrad")
+FUNCTIONAL = ("adaptive_avg_pool?d", "gelu", "mish", "pad", "selu", "silu", "softplus", "softshrink", "softsign")
+compat.mirror(__name__, "tapegrad.nn.functional", FUNCTIONAL)
+
+from . import _nodes, sbp  # noqa: F401
+from ._global import METHODS, placement  # noqa: F401
+
+__version__ = "0.9.0+tapegrad"
+
+_before = _dialect.speak(
+    _dialect.Dialect(
+        prefix="oneflow",
+        every_dtype=True,
+        numpy_detaches=True,
+        node=_nodes.name,
+        node_form="<{} at {}>",
+        leaf=("accumulate_grad", "accumulate_grad"),
+        texts={
+            "second_backward": "Maybe you try to backward through the node a second time. Specify retain_graph=True when "
+            "calling .backward() or autograd.grad() the first time.",
+            "not_scalar": "Check failed: IsScalarTensor(*outputs.at(i)) Grad can be implicitly created only for scalar "
+            "outputs",
+            "cotangent_shape": "out_grad's shape must be same as output's ({output} vs {gradient})",
+        },
+    )
+)
+compat.at_removal("oneflow", lambda: _dialect.speak(_before))
+
+for _name, _method in METHODS.items():
+    setattr(Tensor, _name, _method)
+    compat.at_removal("oneflow", lambda name=_name: delattr(Tensor, name))
+
+# OneFlow sets gradients to zeros where PyTorch drops them.
+for _class in (_tapegrad.optim.Optimizer, _tapegrad.nn.Module):
+    _defaults = _class.zero_grad.__defaults__
+    _class.zero_grad.__defaults__ = (False,)
+    compat.at_removal("oneflow", lambda f=_class.zero_grad, d=_defaults: setattr(f, "__defaults__", d))
+
+# What OneFlow has as functions and PyTorch as methods.
+for _name in (
+    "contiguous", "div_", "erfinv_", "expand", "index_add_", "masked_fill_", "new_empty", "new_full", "new_ones",
+    "new_zeros", "repeat", "view",
+):  # fmt: skip
+    globals()[_name] = getattr(Tensor, _name)
+
+
+def cast(input: Tensor, dtype: object) -> Tensor:
+    """The tensor in another dtype."""
+    return input.to(dtype)
+
+
+def convert_oneflow_dtype_to_numpy_dtype(oneflow_dtype: object) -> object:
+    """The NumPy type of a dtype."""
+    return oneflow_dtype.numpy.type  # type: ignore[attr-defined]
+
+
+# OneFlow raises its own class where PyTorch raises RuntimeError; programs name it in `except`.
+_oneflow_internal = _types.SimpleNamespace(exception=_types.SimpleNamespace(Exception=RuntimeError))

@@ -1,0 +1,30 @@
+"""torch._C: of PyTorch's C++ part the few names that Python programs use."""
+
+from contextlib import nullcontext
+
+from tapegrad.compat import mirror as _mirror
+
+_mirror(__name__, "tapegrad", ["Generator", "Size", "device", "dtype", "*Tensor"])
+TensorBase = _TensorBase = Tensor  # noqa: F821 - shown by mirror
+has_lapack, has_cuda, has_mps, has_openmp, has_mkl, _has_mkldnn = True, False, False, False, False, False
+
+
+def _log_api_usage_once(name: str) -> None:
+    """Nothing is logged."""
+
+
+def _get_tracing_state() -> None:
+    """None: nothing is traced."""
+
+
+def _nothing(*args: object, **kwargs: object) -> None:
+    """A setting of PyTorch's compiler: nothing to set."""
+
+
+(
+    _jit_set_bailout_depth, _jit_set_nvfuser_enabled, _jit_set_profiling_executor, _jit_set_profiling_mode,
+    _jit_set_texpr_fuser_enabled, _jit_override_can_fuse_on_cpu, _jit_override_can_fuse_on_gpu,
+    _debug_set_fusion_group_inlining,    _jit_set_num_profiled_runs, _set_graph_executor_optimize,
+) = [_nothing] * 10  # fmt: skip
+
+DisableTorchFunction = DisableTorchFunctionSubclass = nullcontext

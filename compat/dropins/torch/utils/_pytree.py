@@ -1,0 +1,201 @@
+"""torch.utils._pytree: nested tuples, lists and dicts to a flat list of leaves and back. None is a leaf."""
+
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass, field
+from typing import Any
+
+PyTree = Any
+
+
+@dataclass
+class TreeSpec:
+    """The structure of a tree: the container's type, what else is needed to build it, and its children."""
+
+    type: Any
+    context: Any
+    children_specs: list = field(default_factory=list)
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves a tree of this structure has."""
+        return 1 if self.is_leaf() else sum(c.num_leaves for c in self.children_specs)
+
+    num_nodes = property(lambda self: 1 + sum(c.num_nodes for c in self.children_specs))
+    num_children = property(lambda self: len(self.children_specs))
+
+    def is_leaf(self) -> bool:
+        """Whether the tree is a leaf."""
+        return self.type is None
+
+
+PyTreeSpec = TreeSpec
+
+
+def LeafSpec() -> TreeSpec:
+    """The structure of a leaf."""
+    return TreeSpec(None, None)
+
+
+def is_namedtuple_class(cls: type) -> bool:
+    """Whether it was made by namedtuple."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def is_namedtuple(obj: object) -> bool:
+    """Whether its class was made by namedtuple."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+is_namedtuple_instance = is_namedtuple
+
+_of_dict = (lambda d: (list(d.values()), list(d)), lambda values, keys: dict(zip(keys, values, strict=True)))
+_NODES: dict = {
+    tuple: (lambda t: (list(t), None), lambda values, _: tuple(values)),
+    list: (lambda x: (list(x), None), lambda values, _: list(values)),
+    dict: _of_dict,
+    OrderedDict: (_of_dict[0], lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
+    defaultdict: (
+        lambda d: (list(d.values()), (d.default_factory, list(d))),
+        lambda values, context: defaultdict(context[0], zip(context[1], values, strict=True)),
+    ),
+    deque: (lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen=maxlen)),
+    namedtuple: (lambda t: (list(t), type(t)), lambda values, kind: kind(*values)),
+}
+
+
+def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **kwargs: object) -> None:
+    """Have objects of a class taken apart.
+
+    Args:
+        flatten_fn: of an object, (children, context).
+        unflatten_fn: of (children, context), the object.
+    """
+    if cls in _NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    _NODES[cls] = flatten_fn, unflatten_fn
+
+
+_register_pytree_node = register_pytree_node
+
+
+def _kind(tree: object) -> Any:
+    return namedtuple if type(tree) not in _NODES and is_namedtuple_class(type(tree)) else type(tree)
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: Any = None) -> bool:
+    """Whether it is not taken apart."""
+    return (is_leaf is not None and is_leaf(tree)) or _kind(tree) not in _NODES
+
+
+_is_leaf = tree_is_leaf
+
+
+def tree_flatten(tree: PyTree, is_leaf: Any = None) -> tuple:
+    """(leaves, structure)."""
+    if tree_is_leaf(tree, is_leaf):
+        return [tree], LeafSpec()
+    kind = _kind(tree)
+    children, context = _NODES[kind][0](tree)
+    parts = [tree_flatten(c, is_leaf) for c in children]
+    return [leaf for leaves, _ in parts for leaf in leaves], TreeSpec(kind, context, [spec for _, spec in parts])
+
+
+def tree_unflatten(leaves: Any, treespec: TreeSpec) -> PyTree:
+    """The tree of a structure with the given leaves."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(
+            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type "
+            f"{type(treespec)}."
+        )
+    leaves = list(leaves)
+    if len(leaves) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): `leaves` has length {len(leaves)} but the spec refers to a pytree that "
+            f"holds {treespec.num_leaves} items ({treespec})."
+        )
+    return _built(iter(leaves), treespec)
+
+
+def _built(leaves: Any, spec: TreeSpec) -> PyTree:
+    if spec.is_leaf():
+        return next(leaves)
+    return _NODES[spec.type][1]([_built(leaves, c) for c in spec.children_specs], spec.context)
+
+
+def tree_leaves(tree: PyTree, is_leaf: Any = None) -> list:
+    """The leaves."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree: PyTree, is_leaf: Any = None) -> Any:
+    """The leaves, one after the other."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_structure(tree: PyTree, is_leaf: Any = None) -> TreeSpec:
+    """The structure."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func: Any, tree: PyTree, *rests: PyTree, is_leaf: Any = None) -> PyTree:
+    """The tree with func applied to every leaf, and to those of further trees at its place."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [_up_to(spec, r) for r in rests]
+    return tree_unflatten([func(*args) for args in zip(leaves, *others, strict=True)], spec)
+
+
+def _up_to(spec: TreeSpec, tree: PyTree) -> list:
+    if spec.is_leaf():
+        return [tree]
+    if _kind(tree) is not spec.type:
+        raise ValueError(f"Node type mismatch; expected {spec.type!r}, but got {type(tree)!r}.")
+    children = _NODES[spec.type][0](tree)[0]
+    if len(children) != len(spec.children_specs):
+        raise ValueError(f"Node arity mismatch; expected {len(spec.children_specs)}, but got {len(children)}.")
+    return [leaf for c, child in zip(spec.children_specs, children, strict=True) for leaf in _up_to(c, child)]
+
+
+def tree_map_(func: Any, tree: PyTree, *rests: PyTree, is_leaf: Any = None) -> PyTree:
+    """Call func with every leaf; gives the tree itself."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def _only(type_or_types: Any) -> Any:
+    chosen = (
+        type_or_types if callable(type_or_types) and not isinstance(type_or_types, type) else
+        lambda x: isinstance(x, type_or_types)
+    )  # fmt: skip
+    return chosen
+
+
+def tree_map_only(type_or_types_or_pred: Any, func: Any, tree: PyTree, is_leaf: Any = None) -> PyTree:
+    """The tree with func applied to the leaves of a type."""
+    chosen = _only(type_or_types_or_pred)
+    return tree_map(lambda x: func(x) if chosen(x) else x, tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(type_or_types_or_pred: Any, func: Any, tree: PyTree, is_leaf: Any = None) -> PyTree:
+    """Call func with the leaves of a type; gives the tree itself."""
+    tree_map_only(type_or_types_or_pred, func, tree, is_leaf)
+    return tree
+
+
+def tree_all(pred: Any, tree: PyTree, is_leaf: Any = None) -> bool:
+    """Whether pred holds for all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Any, tree: PyTree, is_leaf: Any = None) -> bool:
+    """Whether pred holds for a leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all_only(type_or_types: Any, pred: Any, tree: PyTree, is_leaf: Any = None) -> bool:
+    """Whether pred holds for all leaves of a type."""
+    return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, type_or_types))
+
+
+def tree_any_only(type_or_types: Any, pred: Any, tree: PyTree, is_leaf: Any = None) -> bool:
+    """Whether pred holds for a leaf of a type."""
+    return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, type_or_types))

@@ -1,0 +1,41 @@
+"""torch.autograd.Variable: what tensors were wrapped in before PyTorch 0.4."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..tensor import Tensor
+
+__all__ = ["Variable"]
+
+
+class _Meta(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Tensor)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, Tensor)
+
+
+class Variable(metaclass=_Meta):
+    """A tensor on the memory of another, without its history: `Variable(t)` is `t.detach()`. Every tensor is a Variable.
+
+    Args:
+        data: the tensor; None for an empty one.
+        requires_grad: whether it requires grad.
+        volatile: without effect, with a warning.
+
+    Raises:
+        TypeError: data is no tensor.
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
+        if volatile:
+            text = "volatile was removed and now has no effect. Use `with torch.no_grad():` instead."
+            warnings.warn(text, UserWarning, stacklevel=2)
+        if data is None:
+            data = Tensor()
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)

@@ -1,0 +1,444 @@
+"""Sparse tensors in coordinate form, under PyTorch's names (torch.sparse): what graph networks need.
+
+A sparse tensor is its indices, an integer array of shape (dimensions, elements), and its values, a tensor that may require
+grad. Products with dense matrices, sums, scaling and transposing work on these and give what they give in PyTorch; every
+other operation runs on the dense tensor and gives a dense result, so no number depends on how an operand is stored.
+Writing in place is refused, and so are dense dimensions and the compressed forms (csr, csc, bsr, bsc).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from . import errors, printing
+from .arrays import dtypes
+from .core import alias
+from .core.record import Box, titled
+from .ops import create, linalg, shape
+from .ops.operands import tensor
+from .tensor import Tensor, dtype_suffix, history_suffix, raw
+
+__all__ = ["addmm", "log_softmax", "mm", "softmax", "sparse_coo_tensor", "sum"]
+
+
+class SparseTensor(Tensor):
+    """A tensor of which only some elements are stored; made by `sparse_coo_tensor` and `Tensor.to_sparse`."""
+
+    __module__ = "tapegrad"
+    is_sparse = True
+    layout = dtypes.sparse_coo  # type: ignore[assignment]
+    _i: Any  # (dimensions, elements), int64; elements of one place are added
+    _v: Any
+    _size: dtypes.Size
+    _sorted: bool  # coalesced: in row-major order, no two of one place
+    _made: Any  # the dense tensor, once an operation needed it
+
+    def __new__(cls, indices: Any, values: Any, size: Iterable[int], coalesced: bool = False) -> Any:
+        t = Box.__new__(cls)
+        t._i, t._v, t._size, t._sorted, t._made = indices, values, dtypes.Size(size), coalesced, None
+        return t
+
+    # What dense operations read: the array, slot and state of the dense tensor.
+
+    def _dense(self) -> Any:
+        if self._made is None or (self._v.requires_grad and not self._made.requires_grad):  # made under no_grad
+            self._made = self.to_dense()
+            alias.sync(self._made)
+            self._made._d.flags.writeable = False
+        return self._made
+
+    @property
+    def _d(self) -> Any:
+        return self._dense()._d
+
+    @_d.setter
+    def _d(self, array: Any) -> None:
+        raise errors.sparse_in_place()
+
+    @property
+    def _s(self) -> Any:
+        return self._dense()._s if self._v.requires_grad else 0
+
+    @_s.setter
+    def _s(self, slot: int) -> None:
+        raise errors.sparse_in_place()
+
+    @property
+    def _st(self) -> Any:
+        state = self._v._st
+        lone = state is None or (state.level is None and state.cells is None)
+        return None if lone else self._dense()._st
+
+    @_st.setter
+    def _st(self, state: Any) -> None:
+        """Not kept: views of the dense tensor do not show what is written to a sparse one, which nothing is."""
+
+    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+        """A dense tensor of the same elements."""
+        flat = create.zeros(math.prod(self._size), dtype=self.dtype).index_add(0, self._places(), self._v)
+        dense = flat.reshape(self._size)
+        return dense if dtype is None else dense.to(dtype)
+
+    def _places(self) -> Any:
+        """Where the elements lie in the flattened dense tensor."""
+        i = self._i
+        return create.tensor(np.ravel_multi_index(tuple(i), self._size) if len(i) else np.zeros(i.shape[1], np.int64))
+
+    def _with(self, values: Any) -> Any:
+        """The same places with other values."""
+        return self if values is self._v else SparseTensor(self._i, values, self._size, self._sorted)
+
+    # ---------------------------------------------------------------------------------------------------- what it is
+
+    @property
+    def shape(self) -> dtypes.Size:
+        return self._size
+
+    def size(self, dim: int | None = None) -> Any:
+        return self._size if dim is None else self._size[dim]
+
+    @property
+    def ndim(self) -> int:
+        return len(self._size)
+
+    def dim(self) -> int:
+        return len(self._size)
+
+    def sparse_dim(self) -> int:
+        """Number of dimensions that are sparse: all."""
+        return len(self._size)
+
+    def dense_dim(self) -> int:
+        """Number of dimensions that are dense: 0."""
+        return 0
+
+    def numel(self) -> int:
+        return math.prod(self._size)
+
+    def __len__(self) -> int:
+        return self._size[0]
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return self._v.dtype  # type: ignore[no-any-return]
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._v.requires_grad  # type: ignore[no-any-return]
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Refused, unless nothing changes: it is the values that may require grad."""
+        if requires_grad != self._v.requires_grad:
+            raise errors.sparse_leaf()
+        return self
+
+    @property
+    def grad_fn(self) -> Any:
+        """The recorded operation that made it."""
+        return self._v.grad_fn
+
+    @property
+    def data(self) -> Any:
+        """The same elements, detached."""
+        return self.detach()
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.requires_grad
+
+    def is_coalesced(self) -> bool:
+        """Whether its elements are in row-major order, no two of one place."""
+        return self._sorted
+
+    def _nnz(self) -> int:
+        return self._i.shape[1]  # type: ignore[no-any-return]
+
+    def _indices(self) -> Any:
+        return create.tensor(self._i)
+
+    def _values(self) -> Any:
+        return self._v.detach()
+
+    def indices(self) -> Any:
+        """The places, (dimensions, elements), of a coalesced tensor."""
+        if not self._sorted:
+            raise errors.uncoalesced("indices")
+        return create.tensor(self._i)
+
+    def values(self) -> Any:
+        """The elements, of a coalesced tensor."""
+        if not self._sorted:
+            raise errors.uncoalesced("values")
+        return titled("ValuesBackward0", self._v.view_as(self._v))
+
+    def __repr__(self) -> str:
+        def part(name: str, a: Any) -> str:
+            size = ["size=(0,)"] if a.shape == (0,) else []
+            return f"{name}={printing.tensor_repr(a, suffixes=size, column=len(f'tensor({name}='))}"
+
+        parts = [part("indices", self._i), part("values", raw(self._v)), f"size={tuple(self._size)}, nnz={self._nnz()}"]
+        more = [*dtype_suffix(self._v), f"layout={self.layout}", *history_suffix(self._v)]
+        return "tensor(" + ",\n       ".join(parts) + ", " + ", ".join(more) + ")"
+
+    # --------------------------------------------------------------------------------------------------- other tensors
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Refused: a NumPy array is dense."""
+        raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+
+    def to_sparse(self, *args: Any, **kwargs: Any) -> Any:
+        """Itself."""
+        return self
+
+    to_sparse_coo = to_sparse
+
+    def coalesce(self) -> Any:
+        """With its elements in row-major order, those of one place added."""
+        if self._sorted:
+            return self
+        places, order, inverse = np.unique(raw(self._places()), return_index=True, return_inverse=True)
+        if len(places) == self._nnz():
+            values = self._v[create.tensor(order)]
+        else:
+            values = create.zeros(len(places), dtype=self.dtype).index_add(0, create.tensor(inverse), self._v)
+        return SparseTensor(self._i[:, order], titled("CoalesceBackward0", values), self._size, True)
+
+    def permute(self, *dims: Any) -> Any:
+        """Dimensions in another order."""
+        dims = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+        order = [d % self.ndim for d in dims]
+        return SparseTensor(self._i[order], self._v, [self._size[d] for d in order])
+
+    def transpose(self, dim0: int, dim1: int) -> Any:
+        """Two dimensions exchanged."""
+        order = list(range(self.ndim))
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+        return self.permute(order)
+
+    def t(self) -> Any:
+        """The transpose of a matrix."""
+        return self.permute(range(self.ndim)[::-1])
+
+    T = mT = property(t)
+
+    def sum(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        """The sum of all elements; or a sparse tensor of sums over some dimensions."""
+        values = self._v if dtype is None else self._v.to(dtype)
+        gone = {d % self.ndim for d in ([dim] if isinstance(dim, int) else dim or range(self.ndim))}
+        if len(gone) == self.ndim and not keepdim:
+            return values.sum()
+        if keepdim:
+            places = np.where([[d in gone] for d in range(self.ndim)], 0, self._i)
+            return SparseTensor(places, values, [1 if d in gone else n for d, n in enumerate(self._size)]).coalesce()
+        kept = [d for d in range(self.ndim) if d not in gone]
+        return SparseTensor(self._i[kept], values, [self._size[d] for d in kept]).coalesce()
+
+    def mul(self, other: Any) -> Any:
+        """Each element times a number, or times the element of a tensor at its place."""
+        factor = tensor(other)
+        one = self.coalesce() if isinstance(factor, SparseTensor) else self
+        if not factor.ndim:
+            return one._with(one._v * other)
+        return one._with(one._v * factor.broadcast_to(self._size).reshape(-1)[one._places()])
+
+    __mul__ = __rmul__ = multiply = mul
+
+    def div(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """Each element divided by a number."""
+        if rounding_mode is not None or tensor(other).ndim:
+            return self._dense().div(other, rounding_mode=rounding_mode)
+        return self._with(self._v / other)
+
+    __truediv__ = divide = div
+
+    def add(self, other: Any, *, alpha: Any = 1) -> Any:
+        """The sum: sparse with another sparse tensor of its shape, dense with a dense one."""
+        if not isinstance(other, SparseTensor) or other._size != self._size:
+            return self._dense().add(other, alpha=alpha)
+        values = shape.cat([self._v, other._v if alpha == 1 else other._v * alpha])
+        return SparseTensor(np.hstack([self._i, other._i]), values, self._size).coalesce()
+
+    __add__ = add
+
+    def sub(self, other: Any, *, alpha: Any = 1) -> Any:
+        """The difference, as of add."""
+        return self.add(other, alpha=-alpha)
+
+    __sub__ = subtract = sub
+
+    def neg(self) -> Any:
+        """Each element with the other sign."""
+        return self._with(-self._v)
+
+    __neg__ = negative = neg
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self._with(self._v.__deepcopy__(memo))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuilt, (self._i, self._v, tuple(self._size), self._sorted)
+
+    # --------------------------------------------------------------------------------------------------------- products
+
+    def _times(self, other: Any) -> Any:
+        """self @ other, of a matrix and a dense vector or matrix (or a sparse one: sparse then)."""
+        y = tensor(other)
+        if self.ndim != 2 or y.ndim not in (1, 2):
+            return linalg.matmul(self._dense(), y)
+        if y.shape[0] != self._size[1]:
+            raise errors.matmul_mismatch("mm", self._size, y.shape)
+        if y.dtype is not self.dtype:
+            raise errors.dtype_mismatch("mm", raw(self._v).dtype, raw(y).dtype)
+        if isinstance(y, SparseTensor):
+            return self._times(y._dense()).to_sparse()
+        rows, columns = (create.tensor(i) for i in self._i)
+        parts = y[columns] * (self._v if y.ndim == 1 else self._v[:, None])
+        return create.zeros(self._size[0], *y.shape[1:], dtype=self.dtype).index_add(0, rows, parts)
+
+    def _after(self, other: Any) -> Any:
+        """other @ self."""
+        x = tensor(other)
+        if self.ndim != 2 or x.ndim not in (1, 2):
+            return linalg.matmul(x, self._dense())
+        if x.shape[-1] != self._size[0]:
+            raise errors.matmul_mismatch("mm", x.shape, self._size)
+        return self.t()._times(x.t()).t()
+
+
+SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"
+
+
+def _rebuilt(*parts: Any) -> Any:
+    return SparseTensor(*parts)
+
+
+def _elementwise(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._with(getattr(self._v, name)(*args, **kwargs))
+
+    method.__doc__ = getattr(Tensor, name).__doc__
+    return method
+
+
+for _name in ("bfloat16", "bool", "clone", "contiguous", "cpu", "detach", "double", "float", "half", "int", "long", "short",
+              "to", "type_as"):  # fmt: skip
+    setattr(SparseTensor, _name, _elementwise(_name))
+
+
+def sparse_coo_tensor(
+    indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
+) -> Any:  # fmt: skip
+    """A sparse tensor of elements at given places.
+
+    Args:
+        indices: integers of shape (dimensions, elements); the size alone may be given in its place, for no elements.
+        values: the elements, one-dimensional; those of one place are added. Gradients reach them.
+        size: the shape; as large as the indices need by default.
+        dtype: of the result; by default the values'.
+        device: only 'cpu'.
+        pin_memory, check_invariants: of no effect; the indices are always checked.
+        requires_grad: not here: let the values require grad.
+        is_coalesced: that the elements are in row-major order, no two of one place.
+
+    Raises:
+        RuntimeError: indices that do not fit the values or the size.
+        NotImplementedError: values of more than one dimension; requires_grad.
+    """
+    create.check_device(device)
+    if requires_grad:
+        raise errors.sparse_leaf()
+    if values is None:
+        size, indices = indices, np.zeros((len(indices), 0), np.int64)
+        values = create.zeros(0, dtype=dtype)
+    i = np.array(raw(indices) if isinstance(indices, Tensor) else indices).astype(np.int64)
+    v = values if isinstance(values, Tensor) else create.tensor(values)
+    v = v if dtype is None else v.to(dtype)
+    if i.ndim != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(i.shape)}")
+    if v.ndim != 1:
+        raise errors.out_of_scope("sparse_coo_tensor", "dense dimensions of sparse tensors")
+    if len(v) != i.shape[1]:
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {i.shape[1]}, nnz from values: {len(v)}"
+        )
+    size = tuple(size) if size is not None else tuple((i.max(1) + 1).tolist() if i.size else [0] * len(i))
+    if len(size) != len(i):
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {len(i)}, "
+            "dense_dim = 0"
+        )
+    for dim, (row, n) in enumerate(zip(i, size, strict=True)):
+        if row.size and row.min() < 0:
+            raise RuntimeError(f"found negative index {row.min()} for dim {dim}")
+        if row.size and row.max() >= n:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {n} but found index {row.max()}"
+            )
+    named = titled("SparseCooTensorWithDimsAndTensorsBackward0", v.view_as(v))
+    return SparseTensor(i, named, size, bool(is_coalesced))
+
+
+def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
+              dense_dim: int | None = None) -> Any:  # fmt: skip
+    """The elements that are not 0 as a sparse tensor; only the coordinate form, with every dimension sparse."""
+    if sparse_dim not in (None, self.ndim) or dense_dim or blocksize or layout not in (None, SparseTensor.layout):
+        raise errors.out_of_scope("to_sparse", "dense dimensions and compressed forms of sparse tensors")
+    i = np.array(np.nonzero(np.atleast_1d(raw(self))))[: self.ndim]
+    flat = np.ravel_multi_index(tuple(i), self.shape) if self.ndim else np.flatnonzero(raw(self))
+    i = i if self.ndim else np.zeros((0, len(flat)), np.int64)
+    values = titled("ToSparseBackward1", self.reshape(-1)[create.tensor(flat)])
+    return SparseTensor(i, values, self.shape, True)
+
+
+def sparse_mask(self: Any, mask: Any) -> Any:
+    """The elements at the places of a sparse tensor."""
+    return mask._with(self.broadcast_to(mask.shape).reshape(-1)[mask._places()])
+
+
+Tensor.to_sparse = Tensor.to_sparse_coo = to_sparse  # type: ignore[attr-defined]
+Tensor.sparse_mask = sparse_mask  # type: ignore[attr-defined]
+
+
+def mm(mat1: Any, mat2: Any) -> Any:
+    """Product of a sparse matrix and a dense one (or any two matrices); gradients reach the values and the dense one."""
+    return linalg.mm(mat1, mat2)
+
+
+def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * mat + alpha * (mat1 @ mat2), mat1 sparse."""
+    return linalg.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
+    """The sum of a sparse tensor: of all elements, or a sparse tensor of the sums over some dimensions."""
+    if not input.is_sparse:
+        raise errors.not_sparse("coalesce")
+    return input.sum(dim, dtype=dtype)
+
+
+def _normalized(name: str, input: Any, dim: int, dtype: Any) -> Any:
+    if not input.is_sparse:
+        raise errors.not_sparse(name)
+    x = input.coalesce() if dtype is None else input.coalesce().to(dtype)
+    empty = create.full((x.numel(),), -math.inf, dtype=x.dtype)
+    full = empty.index_copy(0, x._places(), x._v).reshape(x.shape)
+    return x._with(getattr(full, name)(dim).reshape(-1)[x._places()])
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Softmax along dim over the elements that are stored."""
+    return _normalized("softmax", input, dim, dtype)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Logarithm of softmax along dim over the elements that are stored."""
+    return _normalized("log_softmax", input, dim, dtype)
