@@ -40,48 +40,59 @@ REASONS = {  # a package: it and all its modules
     "package": "tapegrad writes no torch packages",
     "quantization": QUANTISED,
     "quasirandom": "tapegrad has no Sobol sequences; scipy.stats.qmc has",
-    "signal.windows": "tapegrad's windows are hann_window, hamming_window, blackman_window, bartlett_window, kaiser_window",
+    "signal": "tapegrad's windows are hann_window, hamming_window, blackman_window, bartlett_window, kaiser_window",
     "sparse.semi_structured": SEMI_STRUCTURED,
     "utils.bundled_inputs": "tapegrad has no compiled modules",
     "utils.cpp_extension": "tapegrad is Python on NumPy: it loads no C++ or CUDA extensions",
     "utils.flop_counter": "tapegrad does not count operations",
     "utils.mobile_optimizer": "tapegrad has no compiled modules",
 }
-PRIVATE = {  # modules that programs import all the same
+PRIVATE = (  # modules that programs import all the same
     "distributed._tensor", "distributed._tensor.device_mesh", "distributed.algorithms._checkpoint",
     "distributed.algorithms._checkpoint.checkpoint_wrapper",
-}  # fmt: skip
+)  # fmt: skip
 SINGLE = {  # single names of modules that tapegrad has
     ".": {CUDA: "Event Stream", "tapegrad has no operators in C++": "ops classes load_library"},
     "jit": {"nothing is compiled here; torch.save the module or its state_dict()": "save load CompilationUnit"},
     "sparse": {SEMI_STRUCTURED: "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
                                 "SparseSemiStructuredTensorCUTLASS as_sparse_gradcheck to_sparse_semi_structured"},
     "nn.parallel": {PROCESSES: "DistributedDataParallel DistributedDataParallelCPU"},
+    "utils.data": {
+        "tapegrad has no data pipes: write a Dataset": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe "
+        "argument_validation functional_datapipe guaranteed_datapipes_determinism non_deterministic runtime_validation "
+        "runtime_validation_disabled"
+    },
 }  # fmt: skip
 
 
+def imported(module: str) -> types.ModuleType | None:
+    """A module of torch, by its name there; None if it needs a package that is not there."""
+    try:
+        return importlib.import_module(f"torch.{module}")
+    except Exception:
+        return None
+
+
 def modules(package: str) -> list[str]:
-    """A package's modules, by their names within torch."""
-    top = importlib.import_module(f"torch.{package}")
-    found = pkgutil.walk_packages(getattr(top, "__path__", ()), f"torch.{package}.", onerror=lambda name: None)
-    names = [package, *(m.name.removeprefix("torch.") for m in found)]
-    public = [n for n in names if not any(part.startswith("_") for part in n.split("."))]
-    return public + sorted(n for n in PRIVATE if n.startswith(package + "."))
+    """A package's modules that are not private, by their names within torch."""
+    found = pkgutil.iter_modules(getattr(imported(package), "__path__", ()))
+    below = [module for m in found if not m.name.startswith("_") for module in modules(f"{package}.{m.name}")]
+    return [package, *below, *sorted(n for n in PRIVATE if n.rpartition("._")[0] == package)]
 
 
 def names(module: str) -> list[str]:
     """The classes and functions that a module of PyTorch shows as its own."""
-    try:
-        shown = importlib.import_module(f"torch.{module}")
-    except Exception:  # it needs a package that is not there
+    shown = imported(module)
+    if shown is None:
         return []
-    public = getattr(shown, "__all__", None) or [n for n in vars(shown) if not n.startswith("_")]
-    values = {n: getattr(shown, n, None) for n in public}
-    root = "torch." + module.split(".")[0]
-    return sorted(
-        n for n, v in values.items()
-        if not isinstance(v, types.ModuleType) and callable(v) and (getattr(v, "__module__", "") or "").startswith(root)
-    )  # fmt: skip
+    listed = set(getattr(shown, "__all__", ()))
+    homes = ("torch." + module.split(".")[0], "torch._C")
+
+    def own(name: str, value: object) -> bool:
+        return name in listed or (getattr(value, "__module__", None) or "").startswith(homes)
+
+    values = {n: getattr(shown, n, None) for n in {*listed, *vars(shown)} if not n.startswith("_")}
+    return sorted(n for n, v in values.items() if callable(v) and own(n, v))
 
 
 def table() -> str:

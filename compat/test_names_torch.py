@@ -29,34 +29,18 @@ MISSING = {
          "segment_reduce", "slice_inverse", "embedding_bag", "hash_tensor", "lobpcg"),
         KERNEL,
     ),
-    **dict.fromkeys(
-        ("are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
-         "get_num_interop_threads", "get_num_threads", "init_num_threads",
-         "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
-         "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
-         "set_num_threads", "set_warn_always", "thread_safe_generator", "use_deterministic_algorithms",
-         "compiled_with_cxx11_abi", "is_inference"),
-        SETTING,
-    ),
+    **dict.fromkeys(("init_num_threads", "thread_safe_generator", "compiled_with_cxx11_abi"), SETTING),
     **dict.fromkeys(
         ("compile", "cond", "fork", "get_file_path", "import_ir_module", "import_ir_module_from_buffer", "while_loop",
          "merge_type_from_type_comment", "parse_ir", "parse_schema", "parse_type_comment", "unify_type_list",
-         "prepare_multiprocessing_environment", "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12", "typename",
-         "classproperty", "wait"),
+         "prepare_multiprocessing_environment", "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12", "classproperty", "wait"),
         COMPILER,
     ),
-    **dict.fromkeys(("from_file", "is_storage", "is_distributed"), MEMORY),
+    **dict.fromkeys(("from_file", "is_distributed"), MEMORY),
 }  # fmt: skip
 MISSING_METHODS = {
-    **dict.fromkeys(
-        ("const_data_ptr", "is_distributed", "record_stream", "set_", "share_memory_", "storage", "storage_type",
-         "untyped_storage", "module_load"),
-        MEMORY,
-    ),
-    **dict.fromkeys(("slice_inverse", "hash_tensor", "output_nr", "index", "reinforce", "volatile", "grad_dtype"), KERNEL),
-    "as_subclass": "subclasses are made with the class itself",
-    "name": "tensors have no names",
-    "is_inference": SETTING,
+    **dict.fromkeys(("record_stream", "storage_type"), MEMORY),
+    **dict.fromkeys(("slice_inverse", "hash_tensor", "index", "reinforce", "grad_dtype"), KERNEL),
 }  # fmt: skip
 
 
@@ -114,7 +98,9 @@ def test_functions_take_out_where_pytorchs_do(module):
 
 OWN_METHODS = {
     "resize_as_result_": "what `out=` writes with",
+    "strides": "NumPy's, which matplotlib reads",
     "to_device": "the array API standard's",
+    "to_numpy": "what matplotlib and data frames call",
     "zeros_": "an older name of zero_",
 }
 

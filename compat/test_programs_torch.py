@@ -12,11 +12,20 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 import programs
 
 PROGRAMS = {  # program in compat/programs: its arguments
+    "char_models.py": [],
+    "forward_forward.py": [],
+    "image_cnn.py": [],
     "oneflow_polynomial.py": ["torch"],
     "oneflow_quickstart.py": ["torch"],
+    "policy_gradient.py": [],
+    "polynomial.py": [],
+    "scalar_engine.py": [],
     "seed_notes.py": ["torch"],
     "seed_oneflow.py": ["torch"],
     "seed_pytorch.py": ["torch"],
+    "sequence_lstm.py": [],
+    "sine_lbfgs.py": [],
+    "variational.py": [],
 }
 
 

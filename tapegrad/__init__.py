@@ -7,6 +7,7 @@ import types as _types
 from builtins import bool as _bool
 from math import e, inf, nan, pi
 
+from . import amp as amp
 from . import autograd as autograd
 from . import cuda as cuda
 from . import custom as custom
@@ -21,6 +22,17 @@ from . import random as random
 from . import sparse as sparse
 from . import special as special
 from . import utils as utils
+from ._einops import watch as _watch_einops
+from .amp import (
+    autocast,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+)  # fmt: skip
 from .arrays.dtypes import Size as Size
 from .arrays.dtypes import (
     bfloat16,
@@ -42,15 +54,10 @@ from .arrays.dtypes import (
     uint8,
 )
 from .arrays.dtypes import bool_ as bool
+from .arrays.dtypes import can_cast as can_cast
 from .arrays.dtypes import channels_last as channels_last
 from .arrays.dtypes import channels_last_3d as channels_last_3d
 from .arrays.dtypes import contiguous_format as contiguous_format
-from .arrays.dtypes import layout as layout
-from .arrays.dtypes import memory_format as memory_format
-from .arrays.dtypes import preserve_format as preserve_format
-from .arrays.dtypes import sparse_coo as sparse_coo
-from .arrays.dtypes import strided as strided
-from .arrays.dtypes import can_cast as can_cast
 from .arrays.dtypes import device as device
 from .arrays.dtypes import dtype as dtype
 from .arrays.dtypes import finfo as finfo
@@ -58,8 +65,13 @@ from .arrays.dtypes import float as float
 from .arrays.dtypes import get_default_dtype as get_default_dtype
 from .arrays.dtypes import iinfo as iinfo
 from .arrays.dtypes import int as int
+from .arrays.dtypes import layout as layout
+from .arrays.dtypes import memory_format as memory_format
+from .arrays.dtypes import preserve_format as preserve_format
 from .arrays.dtypes import promote_types as promote_types
 from .arrays.dtypes import set_default_dtype as set_default_dtype
+from .arrays.dtypes import sparse_coo as sparse_coo
+from .arrays.dtypes import strided as strided
 from .core.modes import enable_grad as enable_grad
 from .core.modes import inference_mode as inference_mode
 from .core.modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
@@ -72,6 +84,7 @@ from .core.modes import set_grad_enabled as set_grad_enabled
 from .core.modes import tape as tape
 from .core.record import mark_package as _mark_package
 from .func import vmap as vmap
+from .nn.module import typename as typename
 from .ops.activation import _softmax_backward_data as _softmax_backward_data
 from .ops.activation import (
     celu,
@@ -547,7 +560,25 @@ from .ops.statistics import (
 from .printing import set_printoptions as set_printoptions
 from .serialization import load as load
 from .serialization import save as save
+from .settings import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
+    set_num_threads,
+    set_warn_always,
+    use_deterministic_algorithms,
+)  # fmt: skip
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .storage import TypedStorage as TypedStorage
+from .storage import UntypedStorage as UntypedStorage
 from .tensor import FUNCTIONS_IN_PLACE as _FUNCTIONS_IN_PLACE
 from .tensor import (
     BFloat16Tensor,
@@ -584,6 +615,16 @@ def is_tensor(obj: object) -> _bool:
     return isinstance(obj, Tensor)
 
 
+def is_inference(input: Tensor) -> _bool:
+    """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
+    return False
+
+
+def is_storage(obj: object) -> _bool:
+    """Whether obj is a storage."""
+    return isinstance(obj, TypedStorage | UntypedStorage)
+
+
 _ON_FIRST_USE = ("compat", "distributions", "testing")
 
 
@@ -599,4 +640,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_ON_FIRST_USE})
 
 
+_watch_einops()
 _mark_package(__name__)

@@ -32,6 +32,8 @@ from .tensor import LongTensor as LongTensor
 from .tensor import ShortTensor as ShortTensor
 from .arrays.dtypes import Size as Size
 from .tensor import Tensor as Tensor
+from .storage import TypedStorage as TypedStorage
+from .storage import UntypedStorage as UntypedStorage
 from .arrays.dtypes import can_cast as can_cast
 from .arrays.dtypes import device as device
 from .arrays.dtypes import dtype as dtype
@@ -44,7 +46,9 @@ from .core.modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_ena
 from .core.modes import is_anomaly_enabled as is_anomaly_enabled
 from .core.modes import is_grad_enabled as is_grad_enabled
 from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
+from .arrays.dtypes import layout as layout
 from .serialization import load as load
+from .arrays.dtypes import memory_format as memory_format
 from .core.modes import no_grad as no_grad
 from .arrays.dtypes import promote_types as promote_types
 from .serialization import save as save
@@ -60,11 +64,11 @@ bfloat16: dtype
 bool: dtype
 cdouble: dtype
 cfloat: dtype
-channels_last: builtins.str
-channels_last_3d: builtins.str
+channels_last: memory_format
+channels_last_3d: memory_format
 complex128: dtype
 complex64: dtype
-contiguous_format: builtins.str
+contiguous_format: memory_format
 default_generator: Generator
 double: dtype
 e: builtins.float
@@ -83,9 +87,10 @@ long: dtype
 nan: builtins.float
 newaxis: None
 pi: builtins.float
-preserve_format: builtins.str
+preserve_format: memory_format
 short: dtype
-strided: builtins.str
+sparse_coo: layout
+strided: layout
 uint8: dtype
 
 def abs(input: Any, *, out: Any = None) -> Tensor:
@@ -218,6 +223,9 @@ def arctanh(input: Any, *, out: Any = None) -> Tensor:
 
 def arctanh_(input: Any) -> Tensor:
     """atanh() written into this tensor; returns it."""
+
+def are_deterministic_algorithms_enabled() -> builtins.bool:
+    """Whether deterministic algorithms were asked for."""
 
 def argmax(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Index of the largest element along `dim`, or in the flattened tensor."""
@@ -866,8 +874,20 @@ def ger(input: Any, vec2: Any, *, out: Any = None) -> Tensor:
 def get_default_device() -> device:
     """Where new tensors are: device(type='cpu')."""
 
+def get_deterministic_debug_mode() -> builtins.int:
+    """0, 1 (warn only) or 2: what use_deterministic_algorithms set."""
+
 def get_device(input: Any) -> builtins.int:
     """-1, the number of the CPU."""
+
+def get_float32_matmul_precision() -> builtins.str:
+    """What was set: "highest", "high" or "medium"; products of float32 matrices are in float32 always."""
+
+def get_num_interop_threads() -> builtins.int:
+    """Threads that run operations beside each other: what was set, else 1, since operations run one by one."""
+
+def get_num_threads() -> builtins.int:
+    """Threads of NumPy's matrix products: threadpoolctl's answer; without it what was set, or the number of processors."""
 
 def get_rng_state() -> Tensor:
     """State of the default generator, as a uint8 tensor."""
@@ -1027,8 +1047,14 @@ def is_complex(input: Any) -> builtins.bool:
 def is_conj(input: Any) -> builtins.bool:
     """Whether a conjugation is pending: never."""
 
+def is_deterministic_algorithms_warn_only_enabled() -> builtins.bool:
+    """Whether they were asked for with warn_only."""
+
 def is_floating_point(input: Any) -> builtins.bool:
     """Whether the dtype is a real floating-point one."""
+
+def is_inference(input: Tensor) -> builtins.bool:
+    """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
 
 def is_neg(input: Any) -> builtins.bool:
     """Whether a negation is pending: never."""
@@ -1042,8 +1068,14 @@ def is_same_size(input: Any, other: Any) -> builtins.bool:
 def is_signed(input: Any) -> builtins.bool:
     """Whether the dtype has negative numbers."""
 
+def is_storage(obj: object) -> builtins.bool:
+    """Whether obj is a storage."""
+
 def is_tensor(obj: object) -> builtins.bool:
     """Whether obj is a Tensor."""
+
+def is_warn_always_enabled() -> builtins.bool:
+    """Whether set_warn_always(True) was called."""
 
 def isclose(input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
     """Elementwise |input - other| <= atol + rtol * |other|."""
@@ -1694,8 +1726,33 @@ def set_default_device(device: Any) -> None:
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
 
+def set_deterministic_debug_mode(debug_mode: builtins.int | builtins.str) -> None:
+    """use_deterministic_algorithms by number, or as "default", "warn" or "error".
+
+    Raises:
+        RuntimeError: for another mode.
+        TypeError: for what is neither an int nor a string."""
+
+def set_float32_matmul_precision(precision: builtins.str) -> None:
+    """Remember "highest", "high" or "medium": what may be lost of float32, which is never lost here."""
+
+def set_flush_denormal(mode: builtins.bool) -> builtins.bool:
+    """False: NumPy keeps denormal numbers, and cannot be told to flush them."""
+
+def set_num_interop_threads(count: builtins.int) -> None:
+    """Remember a number of threads; operations run one by one."""
+
+def set_num_threads(count: builtins.int) -> None:
+    """Use that many threads for NumPy's matrix products. Needs threadpoolctl; without it the number is only remembered.
+
+    Raises:
+        RuntimeError: for a number below 1."""
+
 def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""
+
+def set_warn_always(b: builtins.bool) -> None:
+    """Remember the wish; Python's `warnings.simplefilter("always")` is what shows repeated warnings."""
 
 def sgn(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sign; for complex input z / |z|, and 0 at 0."""
@@ -1748,6 +1805,23 @@ def solve(input: Any, *args: Any, **kwargs: Any) -> Tensor:
 def sort(input: Any, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False, *, axis: Any = None, out: Any = None) -> Any:
     """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
 
+def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: builtins.bool | None = None, is_coalesced: builtins.bool | None = None) -> Tensor:
+    """A sparse tensor of elements at given places.
+
+    Args:
+        indices: integers of shape (dimensions, elements); the size alone may be given in its place, for no elements.
+        values: the elements, one-dimensional; those of one place are added. Gradients reach them.
+        size: the shape; as large as the indices need by default.
+        dtype: of the result; by default the values'.
+        device: only 'cpu'.
+        pin_memory, check_invariants: of no effect; the indices are always checked.
+        requires_grad: not here: let the values require grad.
+        is_coalesced: that the elements are in row-major order, no two of one place.
+
+    Raises:
+        RuntimeError: indices that do not fit the values or the size.
+        NotImplementedError: values of more than one dimension; requires_grad."""
+
 def split(tensor: Any, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
 
@@ -1761,6 +1835,9 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: builtins.int = 0, *, axi
 
 def split_with_sizes_copy(input: Any, split_sizes: Any, dim: builtins.int = 0, *, axis: Any = None, out: Any = None) -> tuple[Tensor, ...]:
     """A copy of what split_with_sizes() shows."""
+
+def spmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:
+    """Product of two matrices."""
 
 def sqrt(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise square root; its derivative at 0 is inf."""
@@ -1863,12 +1940,13 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 def tensor_split(input: Any, indices_or_sections: Any = None, dim: builtins.int = 0, *, indices: Any = None, sections: Any = None, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
 
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
+def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Tensor:
     """Sum of products over pairs of dimensions.
 
     Args:
         a, b: the operands.
         dims: the number of last dimensions of a and first of b to sum over, or two sequences of dimensions.
+        axes: NumPy's name of dims.
 
     Raises:
         RuntimeError: if the sizes of a pair differ, or the sequences differ in length."""
@@ -1891,10 +1969,10 @@ def topk(input: Any, k: builtins.int, dim: builtins.int = -1, largest: builtins.
 def trace(input: Any) -> Tensor:
     """Sum of a matrix's diagonal."""
 
-def transpose(input: Any, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-    """Dimensions dim0 and dim1 exchanged."""
+def transpose(input: Any, dim0: Any, dim1: Any = None) -> Tensor:
+    """Dimensions dim0 and dim1 exchanged; or, as in NumPy, the dimensions in the order that a sequence dim0 gives."""
 
-def transpose_copy(input: Any, dim0: builtins.int, dim1: builtins.int, *, out: Any = None) -> Tensor:
+def transpose_copy(input: Any, dim0: Any, dim1: Any = None, *, out: Any = None) -> Tensor:
     """A copy of what transpose() shows."""
 
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: builtins.int = -1, axis: Any = None) -> Tensor:
@@ -1929,6 +2007,9 @@ def trunc(input: Any, *, out: Any = None) -> Tensor:
 
 def trunc_(input: Any) -> Tensor:
     """trunc() written into this tensor; returns it."""
+
+def typename(obj: Any) -> builtins.str:
+    """PyTorch's name of an object's type: "torch.FloatTensor" for a tensor, with the module for other classes."""
 
 def unbind(input: Any, dim: builtins.int = 0, *, axis: Any = None) -> tuple[Tensor, ...]:
     """Views of the slices along `dim`, without that dimension."""
@@ -1970,6 +2051,9 @@ def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 def unsqueeze_copy(input: Any, dim: Any = None, *, axis: Any = None, out: Any = None) -> Tensor:
     """A copy of what unsqueeze() shows."""
+
+def use_deterministic_algorithms(mode: builtins.bool, *, warn_only: builtins.bool = False) -> None:
+    """Remember the wish; every operation here gives the same result each time anyway."""
 
 def vander(x: Any, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""

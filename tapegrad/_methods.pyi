@@ -1425,10 +1425,10 @@ class TableMethods:
     def trace(self) -> Tensor:
         """Sum of a matrix's diagonal."""
 
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """Dimensions dim0 and dim1 exchanged."""
+    def transpose(self, dim0: Any, dim1: Any = None) -> Tensor:
+        """Dimensions dim0 and dim1 exchanged; or, as in NumPy, the dimensions in the order that a sequence dim0 gives."""
 
-    def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    def transpose_(self, dim0: Any, dim1: Any = None) -> Tensor:
         """Turn this tensor into its transpose(); returns it."""
 
     def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Any:

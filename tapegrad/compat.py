@@ -38,11 +38,11 @@ class Module(types.ModuleType):
     """A module of a drop-in: its own names, those of the module of tapegrad that it mirrors, its submodules on demand."""
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
         submodule = f"{self.__name__}.{name}"
         if _FINDER.find_spec(submodule):
             return importlib.import_module(submodule)
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
         reason = _FINDER.absent.get(self.__name__, {}).get(name)
         if reason is not None:
             return self.__dict__.setdefault(name, _absent(self.__name__, name, reason))
@@ -75,10 +75,13 @@ class Absent(type):
     def __call__(cls, *args: object, **kwargs: object) -> object:
         raise NotImplementedError(cls.why)
 
-    def __getattr__(cls, name: str) -> object:
+    def __getattr__(cls, name: str) -> type:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(cls.why, name=name, obj=cls)
+        path, _, reason = cls.why.partition(": ")
+        found = _absent(path, name, reason)  # of the same kind: it may stand for a default, as Strategy.FULL does
+        setattr(cls, name, found)
+        return found
 
 
 def _absent(module: str, name: str, reason: str) -> type:
@@ -122,15 +125,15 @@ def _settle(root: str) -> None:
             _claim(root, row.module, [v for name, v in items if _fits(name, row.patterns)])
     for row, items in owned:
         if not row.patterns:
-            _claim(root, row.module, [v for _, v in items if _first_module(v) == row.origin])
+            _claim(root, row.module, [v for n, v in items if n == v.__name__ and _first_module(v) == row.origin])
     for row, items in owned:
         if not row.patterns:
-            _claim(root, row.module, [v for name, v in items if not name.startswith("_")])
+            _claim(root, row.module, [v for n, v in items if n == v.__name__ and not n.startswith("_")])
 
 
 def _written_here(origin: str) -> list[tuple[str, Any]]:
     """The classes and functions of tapegrad that a module shows."""
-    items = list(sys.modules[origin].__dict__.items())
+    items = [(n, v) for n, v in sys.modules[origin].__dict__.items() if not n.startswith("__")]
     return [(n, v) for n, v in items if isinstance(v, type | types.FunctionType) and _first_module(v).startswith("tapegrad")]
 
 
@@ -177,6 +180,11 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         return Module(spec.name)
 
+    def exec_module(self, module: types.ModuleType) -> None:
+        for row in _FINDER.mirrors.get(module.__name__, ()):
+            mirror(*row)
+        super().exec_module(module)
+
 
 class _MirrorLoader(importlib.abc.Loader):
     def __init__(self, rows: Sequence[_Row]):
@@ -186,11 +194,13 @@ class _MirrorLoader(importlib.abc.Loader):
         return Module(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
+        reasons = set(_FINDER.absent.get(module.__name__, {}).values()) or {f"{module.__name__}, on tapegrad."}
         for row in self.rows:
-            mirror(row.module, row.origin, row.patterns)
+            mirror(*row)
+        module.__doc__ = module.__doc__ or "; ".join(reasons)
         whole = [sys.modules[row.origin] for row in self.rows if not row.patterns]
         if len(self.rows) == 1 and whole and hasattr(whole[0], "__all__"):
-            module.__dict__["__all__"] = whole[0].__all__
+            module.__dict__["__all__"] = [n for n in whole[0].__all__ if hasattr(module, n)]
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -32,6 +32,9 @@ class Dialect:
     Attributes:
         prefix: stands before the names of dtypes and sizes, as in ``torch.float32``.
         every_dtype: whether a tensor prints its dtype also where its values tell it.
+        index: the number with which a device prints that has none.
+        parameter: stands before the printed form of a Parameter.
+        leaves_show_node: whether a leaf that has a gradient prints its node in place of ``requires_grad=True``.
         numpy_detaches: whether a tensor that requires grad gives its values to NumPy, as ``detach()`` would.
         node: the name of a recorded operation's node; None for PyTorch's.
         node_form: how a node prints: its name, its address.
@@ -41,6 +44,9 @@ class Dialect:
 
     prefix: str = "torch"
     every_dtype: bool = False
+    index: int | None = None
+    parameter: str = "Parameter containing:\n"
+    leaves_show_node: bool = False
     numpy_detaches: bool = False
     node: Callable[[Recorded], str] | None = None
     node_form: str = "<{} object at {}>"

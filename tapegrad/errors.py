@@ -6,6 +6,7 @@ then what happened here: the op, the shapes, where it was recorded, and the fix.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -61,8 +62,10 @@ def broadcast_mismatch(op: str, a: Sequence[int], b: Sequence[int]) -> RuntimeEr
 
 
 def forward_failed(op: str, shapes: Sequence[Sequence[int]], cause: Exception) -> RuntimeError:
-    if len(shapes) == 2 and "broadcast" in str(cause):
-        return broadcast_mismatch(op, *shapes)
+    if "broadcast" in str(cause):
+        for a, b in itertools.combinations(shapes, 2):
+            if any(n != m and 1 not in (n, m) for n, m in zip(reversed(a), reversed(b), strict=False)):
+                return broadcast_mismatch(op, a, b)
     return RuntimeError(f"{op}(): {cause}. Got shapes {', '.join(str(tuple(s)) for s in shapes)}.")
 
 
@@ -320,8 +323,10 @@ def bad_input(function: str, kind: str) -> TypeError:
     return TypeError(f"{function}(): expected Tensors, but got {kind}.")
 
 
-def not_only_inputs() -> ValueError:
-    return ValueError("only_inputs=False is not there any more: use backward() to accumulate the gradients of other leaves")
+NOT_ONLY_INPUTS = (
+    "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
+    "the graph, please use torch.autograd.backward."
+)
 
 
 def materialize_conflict() -> ValueError:

@@ -696,11 +696,15 @@ class Trusted(pickle.Unpickler):
         known = TORCH.get(f"{module}.{name}")
         if known is not None:
             return known
-        for package in ("nn", "optim"):
-            if module.startswith(f"torch.{package}."):
-                namespace = importlib.import_module(f".{package}", __package__)
+        root, *parts = module.split(".")
+        while root == "torch":  # the module of that name here, or a package above it that shows the name
+            with contextlib.suppress(ImportError):
+                namespace = importlib.import_module(".".join([str(__package__), *parts]))
                 if hasattr(namespace, name):
                     return getattr(namespace, name)
+            if not parts:
+                break
+            parts.pop()
         return super().find_class(module, name)
 
 

@@ -7,6 +7,7 @@ import copy
 import functools
 import inspect
 import math
+import mmap
 import operator
 import warnings
 import weakref
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dialect, errors, printing
+from . import storage as storages
 from .arrays import dtypes
 from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
@@ -143,6 +145,11 @@ class Tensor(Box, TableMethods):
         """Bytes of all elements."""
         return raw(self).nbytes  # type: ignore[no-any-return]
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """NumPy's strides, in bytes."""
+        return raw(self).strides  # type: ignore[no-any-return]
+
     # Kinds of tensors that do not exist here
     is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
     is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
@@ -201,8 +208,20 @@ class Tensor(Box, TableMethods):
         return False
 
     def is_shared(self) -> Any:
-        """Whether it lies in memory shared with other processes: never."""
-        return False
+        """Whether it lies in memory that forked processes share; see share_memory_."""
+        block = raw(self)
+        while isinstance(block, np.ndarray):
+            block = block.base
+        return isinstance(getattr(block, "obj", block), mmap.mmap)
+
+    def share_memory_(self) -> Any:
+        """Move into memory that processes forked from now on share (pickling, as for spawned ones, copies)."""
+        a = raw(self)
+        if a.size and not self.is_shared():
+            shared = np.frombuffer(mmap.mmap(-1, a.nbytes), a.dtype).reshape(a.shape)
+            shared[...] = a
+            alias.rebind(self, create.from_numpy(shared))
+        return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> Any:
         """The dimensions from the largest step in memory to the smallest."""
@@ -227,6 +246,57 @@ class Tensor(Box, TableMethods):
     def data_ptr(self) -> int:
         """Address of the first element."""
         return raw(self).ctypes.data  # type: ignore[no-any-return]
+
+    const_data_ptr = data_ptr
+
+    def storage(self) -> storages.TypedStorage:
+        """The whole memory block that it looks at, in elements of its dtype."""
+        return storages.block_of(self)
+
+    def untyped_storage(self) -> storages.UntypedStorage:
+        """The whole memory block that it looks at, in bytes."""
+        return storages.block_of(self).untyped()
+
+    def set_(self, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Any:
+        """Look at other memory from now on: that of a tensor, or of a storage; without one, at none. Returns the tensor."""
+        if source is None:
+            source = create.empty(0, dtype=self.dtype)
+        if source.dtype is not self.dtype:
+            raise RuntimeError(f"set_() needs memory of {self.dtype}, not of {source.dtype}")
+        alias.rebind(self, storages.placed(source, storage_offset, size, stride))
+        return self
+
+    def as_subclass(self, cls: Any) -> Any:
+        """Another tensor of a subclass, on this memory and with this history; what is computed of it is a Tensor again."""
+        if not (isinstance(cls, builtins.type) and issubclass(cls, Tensor)):
+            raise TypeError(f"as_subclass(): {cls!r} is no subclass of Tensor")
+        view = self[...]
+        view.__class__ = cls
+        return view
+
+    def module_load(self, other: Any, assign: Any = False) -> Any:
+        """What Module.load_state_dict puts in this tensor's place: itself with the other's values, or (assign) the other."""
+        return other.detach() if assign else self.copy_(other).detach()
+
+    def is_inference(self) -> Any:
+        """Whether it can only be used for inference: no, tensors made under inference_mode are like any others."""
+        return False
+
+    def is_distributed(self) -> Any:
+        """Whether it lies on several machines: no."""
+        return False
+
+    name = None
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its grad_fn it is."""
+        return node.output_number(self._s) if self.grad_fn is not None else 0
+
+    @property
+    def volatile(self) -> builtins.bool:
+        warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+        return False
 
     # --------------------------------------------------------------------------------------------------- autograd
 
@@ -403,6 +473,10 @@ class Tensor(Box, TableMethods):
             return alias.export(alias.detached(self))
         return alias.export(self)
 
+    def to_numpy(self) -> Any:
+        """`numpy()` under the name by which matplotlib and data frames ask for an array."""
+        return self.numpy()
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if self.requires_grad and not dialect.current.numpy_detaches:
             raise errors.numpy_of_tracked()
@@ -451,7 +525,10 @@ class Tensor(Box, TableMethods):
         return shape.flip(self, 0) if raw(self).ndim else self
 
     def __contains__(self, value: Any) -> bool:
-        return bool((raw(self) == (raw(value) if isinstance(value, Box) else value)).any())
+        if not isinstance(value, Box | int | float | complex | np.generic):
+            kind = builtins.type(value)
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {kind}.")
+        return bool((self == value).any())
 
     def __repr__(self) -> str:
         return tensor_text(self)
@@ -569,22 +646,31 @@ class Tensor(Box, TableMethods):
         return create.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
     def new_zeros(
-        self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False, layout: Any = None
-    ) -> Any:
+        self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+        layout: Any = None,
+    ) -> Any:  # fmt: skip
         """Zeros of the given sizes, in this dtype."""
-        return create.zeros(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout)
+        return create.zeros(
+            *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
+        )
 
     def new_ones(
-        self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False, layout: Any = None
-    ) -> Any:
+        self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+        layout: Any = None,
+    ) -> Any:  # fmt: skip
         """Ones of the given sizes, in this dtype."""
-        return create.ones(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout)
+        return create.ones(
+            *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
+        )
 
     def new_empty(
-        self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False, layout: Any = None
-    ) -> Any:
+        self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+        layout: Any = None,
+    ) -> Any:  # fmt: skip
         """Uninitialised memory of the given sizes, in this dtype."""
-        return create.empty(*size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout)
+        return create.empty(
+            *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
+        )
 
     def new_empty_strided(
         self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False
@@ -937,7 +1023,7 @@ class Parameter(Tensor):
         return t
 
     def __repr__(self) -> str:
-        return "Parameter containing:\n" + tensor_text(self)
+        return dialect.current.parameter + tensor_text(self)
 
 
 class Scalar(Tensor):
@@ -985,10 +1071,12 @@ TYPES = {v.__name__: v for v in list(globals().values()) if isinstance(v, Tensor
 
 
 def type_named(t: Any) -> Any:
-    """A tensor type, itself or by its name ("torch.FloatTensor")."""
+    """A tensor type, itself or by its name ("torch.FloatTensor"); Tensor is that of the default dtype."""
     found = TYPES.get(t.rpartition(".")[2]) if isinstance(t, str) else t
     if isinstance(t, str) and ".cuda." in t:
         raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
+    if t is Tensor or t == "torch.Tensor":
+        found = next(kind for kind in TYPES.values() if kind.dtype is dtypes.get_default_dtype())
     if not isinstance(found, TensorType):
         raise ValueError(f"invalid type: {t!r}")
     return found
@@ -997,7 +1085,7 @@ def type_named(t: Any) -> Any:
 def set_default_tensor_type(t: Any, /) -> None:
     """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
     text = "only floating-point types are supported as the default type"
-    if isinstance(t, dtypes.dtype):
+    if t is Tensor or isinstance(t, dtypes.dtype):
         raise TypeError(f"invalid type object: {text}")
     dtype = type_named(t).dtype
     if not dtype.is_floating_point:
@@ -1100,7 +1188,7 @@ def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
     for a in args:
         if isinstance(a, Tensor):
             dtype = a.dtype
-        elif isinstance(a, str | dtypes.device):
+        elif isinstance(a, str | dtypes.device) or type(a) is int:
             device = a
         elif isinstance(a, dtypes.dtype | np.dtype):
             dtype = a
@@ -1140,7 +1228,8 @@ def overwrite(t: Any, source: Any) -> Any:
 
 def tensor_text(t: Any) -> str:
     """PyTorch's printed form."""
-    return printing.tensor_repr(raw(t), suffixes=dtype_suffix(t) + history_suffix(t))
+    name = "tensor" if t._is_parameter or type(t) in (Tensor, Scalar) else type(t).__name__
+    return printing.tensor_repr(raw(t), name=name, suffixes=dtype_suffix(t) + history_suffix(t))
 
 
 def dtype_suffix(t: Any) -> list[str]:
@@ -1155,6 +1244,8 @@ def history_suffix(t: Any) -> list[str]:
     suffixes = []
     if t._s > 0:
         suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
+    elif t._s and dialect.current.leaves_show_node and t.grad is not None:
+        suffixes.append(f"grad_fn=<{dialect.current.leaf[1]}>")
     elif t._s:
         suffixes.append("requires_grad=True")
     if type(t._st) is Lift and t._st.level.soft and t._st.payload is not None:

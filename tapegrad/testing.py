@@ -25,6 +25,9 @@ import numpy as np
 
 from . import func
 from .arrays import dtypes as tapegrad_dtypes
+from .comparison import assert_allclose as assert_allclose
+from .comparison import assert_close as assert_close
+from .comparison import make_tensor as make_tensor
 from .core import kinds, rules
 from .core.gradient import grad
 from .core.laplace import Laplace
@@ -36,7 +39,10 @@ from .func import tree
 from .ops.samples import Sample as Sample
 from .tensor import Tensor
 
-__all__ = ["LAWS", "LawError", "Sample", "check", "check_grads", "samples_of", "saves_necessary"]
+__all__ = [
+    "LAWS", "LawError", "Sample", "assert_allclose", "assert_close", "check", "check_grads", "make_tensor", "samples_of",
+    "saves_necessary",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 Law = Callable[..., None]

@@ -299,6 +299,7 @@ ONEFLOW = {
     "S1-33": "f(x): tensor([8., 8., 8.], grad_fn=<scalar_mul_backward>)",
     "S1-37": "re:RAISES RuntimeError: .*Grad can be implicitly created only for scalar outputs.*",
     "S2-05": "None <add_n_backward at 0x..>",
+    "S2-10": "tensor([1., 1.], requires_grad=True)",
     "S2-18": "False <identity_backward at 0x..>\ntensor([1., 1.])",
     "S2-31": "re:RAISES RuntimeError: .*Grad can be implicitly created only for scalar outputs.*",
     "S2-33": "tensor(12., grad_fn=<broadcast_mul_backward>)\ntensor(12.)",

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if "```python" in p.read_text()]
+OPTIONAL = {"optim.scipy": "scipy", "import einops": "einops"}  # blocks that need an optional package
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 
 
@@ -37,12 +38,12 @@ def plain(text):
 def test_page(page, tmp_path, monkeypatch):
     if "import scipy" in page.read_text():
         pytest.importorskip("scipy")
-    without_scipy = importlib.util.find_spec("scipy") is None
+    absent = [mark for mark, module in OPTIONAL.items() if importlib.util.find_spec(module) is None]
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__page__"}
     blocks = FENCE.findall(page.read_text())
     for (language, code), after in zip(blocks, [*blocks[1:], ("", "")], strict=True):
-        if language != "python" or (without_scipy and "optim.scipy" in code):
+        if language != "python" or any(mark in code for mark in absent):
             continue
         got = plain(run(code, namespace))
         want = plain(after[1]) if after[0] == "text" else ""

@@ -17,7 +17,7 @@ def test_each_seed_document_is_there():
     assert {(seed, library) for seed in seeds for library in ("torch", "oneflow")} <= set(CASES)
 
 
-@pytest.mark.parametrize("program,library", CASES, ids="-".join)
+@pytest.mark.parametrize("program,library", CASES, ids=["-".join(case) for case in CASES])
 def test_prints_what_it_shall(program, library, tmp_path):
     wanted = (PROGRAMS / f"{program}.{library}.txt").read_text()
     command = ["-m", "tapegrad", "--as", library, str(PROGRAMS / f"{program}.py"), library]

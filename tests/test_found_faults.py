@@ -182,8 +182,8 @@ def test_steps_are_recorded_and_have_derivative_0(f):
 def test_only_inputs():
     x = tg.ones(1, requires_grad=True)
     assert tg.autograd.grad(x * 2, x, only_inputs=True)[0].item() == 2
-    with pytest.raises(ValueError, match="only_inputs"):
-        tg.autograd.grad(x * 2, x, only_inputs=False)
+    with pytest.warns(FutureWarning, match="only_inputs argument is deprecated and is ignored now"):
+        assert tg.autograd.grad(x * 2, x, only_inputs=False)[0].item() == 2
 
 
 def test_there_is_no_gpu():
@@ -490,3 +490,15 @@ def test_a_copy_keeps_its_class_and_shares_memory():
     assert p.tolist() == [3.0, 3.0]
     (c * 2).sum().backward()
     assert c.grad.tolist() == [2.0, 2.0] and p.grad is None
+
+
+def test_evenly_spaced_values_are_pytorchs_bit_for_bit():
+    def hexed(t):
+        return [float.hex(v).replace("0000000p", "p") for v in t.tolist()]
+
+    assert hexed(tg.linspace(0, 1, 4)) == ["0x0.0p+0", "0x1.555556p-2", "0x1.555554p-1", "0x1.000000p+0"]
+    third = tg.linspace(-1, 1, 7, dtype=tg.float64)[3:5]
+    assert [float.hex(v) for v in third.tolist()] == ["0x1.0000000000000p-54", "0x1.5555555555556p-2"]
+    assert hexed(tg.arange(0, 1.7, 0.1))[12:15] == ["0x1.333334p+0", "0x1.4cccccp+0", "0x1.666666p+0"]
+    assert tg.logspace(0.1, 4.9, 9, dtype=tg.int64).tolist() == [1, 3, 10, 31, 100, 316, 1000, 3162, 10000]
+    assert tg.arange(5.5, dtype=tg.int64).tolist() == [0, 1, 2, 3, 4]

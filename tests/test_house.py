@@ -18,8 +18,8 @@ LAYERS = [
     {"core"},
     {"arrays"},
     {"ops"},
-    {"printing", "tensor"},
-    {"special", "linalg", "fft", "masked", "cuda", "random"},
+    {"printing", "storage", "tensor"},
+    {"special", "linalg", "fft", "masked", "cuda", "random", "settings", "amp", "comparison"},
     {"numpy"},
     {"func"},
     {"autograd"},
@@ -30,7 +30,7 @@ LAYERS = [
     {"serialization"},
     {"testing"},
     {"custom"},
-    {"compat"},
+    {"compat", "_einops"},
     {"__main__"},
 ]
 EVERYWHERE = {"__init__", "_stubs", "_methods"}

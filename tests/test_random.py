@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tapegrad as tg
 from tapegrad.arrays import random as tr
 from tapegrad.ops import create
 
@@ -378,3 +379,13 @@ def test_refusals() -> None:
         g.multinomial(np.zeros(3), 1)
     with pytest.raises(RuntimeError, match="without replacement"):
         g.multinomial(np.ones(3), 4)
+
+
+def test_a_device_that_is_not_there_costs_no_numbers() -> None:
+    for draw in (tg.rand, tg.randn, lambda n, **k: tg.randint(5, (n,), **k), tg.randperm):
+        tg.manual_seed(3)
+        with pytest.raises(RuntimeError, match="no cuda device"):
+            draw(4, device="cuda")
+        after = tg.rand(1)
+        tg.manual_seed(3)
+        assert tg.rand(1) == after

@@ -516,11 +516,12 @@ class device:
         return device, (self._type, self._index)
 
     def __str__(self) -> str:
-        return self._type if self._index is None else f"{self._type}:{self._index}"
+        index = dialect.current.index if self._index is None else self._index
+        return self._type if index is None else f"{self._type}:{index}"
 
     def __repr__(self) -> str:
-        index = "" if self._index is None else f", index={self._index}"
-        return f"device(type='{self._type}'{index})"
+        index = dialect.current.index if self._index is None else self._index
+        return f"device(type='{self._type}'{'' if index is None else f', index={index}'})"
 
 
 def _parse_device(text: str, index: builtins.int | None) -> tuple[str, builtins.int | None]:

@@ -377,7 +377,8 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu") -> None:
-        _check(device is None or str(device) == "cpu", f"Generator supports only the device 'cpu', but got '{device}'")
+        own = device is None or str(device).partition(":")[0] == "cpu"
+        _check(own, f"Generator supports only the device 'cpu', but got '{device}'")
         self._lock = threading.RLock()
         GENERATORS.add(self)
         self._twister: np.random.RandomState | None = None

@@ -128,10 +128,9 @@ class Fresh:
                 return [derivative]
         pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s and layer_of(level_of(y)) is self.level]
         walk = Pass([(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, spare=True)
+        walk.alone = not (any(self.is_outside(y._s) for y, _ in pairs) or self.go_outside(walk.found.values()))
         walk.record = is_recording() and (
-            any(g is not None and g._s and layer_of(level_of(g)) is self.level for _, g in pairs)
-            or any(self.is_outside(y._s) for y, _ in pairs)
-            or self.go_outside(walk.found.values())
+            not walk.alone or any(g is not None and g._s and layer_of(level_of(g)) is self.level for _, g in pairs)
         )
         # A pass over a recorded one comes through the same entries: hooks on them run once more.
         walk.retain = retain or (walk.record and bool(current_tape().cells))

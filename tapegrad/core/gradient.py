@@ -15,6 +15,7 @@ from .record import Box, wrap
 from .replay import Pass
 from .rules import arrays
 from .state import TRANSFORMING, is_recording
+from .warning import warn
 
 
 def as_list(value: Any) -> list[Any]:
@@ -129,7 +130,7 @@ def grad(
         grad_outputs: cotangents of the outputs' shapes; None for outputs of one element.
         retain_graph: keep saved arrays for another pass (default: the value of create_graph).
         create_graph: record the computation of the gradient, so that it can be differentiated again.
-        only_inputs: True, always: `.grad` of other leaves is left alone.
+        only_inputs: of no effect, False gives a warning: `.grad` of other leaves is left alone.
         allow_unused: give None for an input that the outputs do not depend on, instead of an error.
         is_grads_batched: grad_outputs carry a leading batch dimension; so does the result.
         materialize_grads: zeros instead of None for unused inputs.
@@ -146,7 +147,7 @@ def grad(
                       is_grads_batched, materialize_grads)  # fmt: skip
         return dict(zip(inputs, values, strict=True))
     if not only_inputs:
-        raise errors.not_only_inputs()
+        warn(errors.NOT_ONLY_INPUTS, FutureWarning)
     if materialize_grads and allow_unused is False:
         raise errors.materialize_conflict()
     unused_ok = bool(allow_unused) or materialize_grads

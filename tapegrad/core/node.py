@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable
@@ -122,6 +123,12 @@ class AccumulateGrad(Node):
         return dialect.current.node_form.format(dialect.current.leaf[1], hex(-self._slot))
 
 
+@functools.cache
+def kind_of(name: str) -> type[Node]:
+    """The class of nodes of a name, which programs that draw graphs read: type(fn).__name__ is "MulBackward0"."""
+    return type(name.rpartition("::")[2], (Node,), {"__slots__": (), "__module__": "builtins", "__doc__": Node.__doc__})
+
+
 def output_number(slot: int) -> int:
     """Which output of its node a slot is."""
     hit = find(slot) if slot > 0 else None
@@ -136,11 +143,12 @@ def node_of(slot: int) -> Node | None:
         return AccumulateGrad(slot, dialect.current.leaf[0])
     hit = find(slot)
     if hit is None:
-        return Node(slot, "ReleasedBackward0")
+        return kind_of("ReleasedBackward0")(slot, "ReleasedBackward0")
     entry = hit[1]
     if entry[0] == OUTPUT:  # the operation stands under a slot of its own
         return node_of(entry[1]) if len(entry) == 6 else entry[6]._node(entry[1])
-    return Node(slot, title(entry))
+    name = title(entry)
+    return kind_of(name)(slot, name)
 
 
 def hooks_at(slot: int) -> NodeHooks:

@@ -104,7 +104,7 @@ def titled(node: str, t: Any) -> Any:
     if s > 0 and (tape := recording()) is not None and (entry := tape.get(s)) is not None:
         if entry[0] == OUTPUT and len(entry) == 6:
             s = entry[1]
-            entry = tape[s]
+            entry = tape.get(s)
         if entry[0] >= 0:
             tape[s] = (renamed(entry[0], node), *entry[1:])
     return t
@@ -296,7 +296,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def reflected(other: Any, input: Any) -> Any:
         tb = type(input)
         if tb is not float and tb is not int:
-            return slow(op, (input, other))
+            return NotImplemented if tb is list or tb is tuple or tb is str else slow(op, (input, other))
         st = other._st
         if st is not None:
             return st.run(op, (input, other))
@@ -408,7 +408,12 @@ def two_arrays(op: Op) -> Callable[..., Any]:
         dt = x.dtype
         if not st or dt is not y.dtype or (dt is not F32 and dt is not F64 and (checked or (wide and dt in HALF))):
             return slow(op, (input, other), params)
-        r = forward(x, y, *params)
+        try:
+            r = forward(x, y, *params)
+        except ValueError as e:
+            if differentiable:
+                raise
+            raise errors.forward_failed(op.name, [x.shape, y.shape], e) from None
         if type(r) is not ndarray:
             r = asarray(r)
         res = new(Tensor)
@@ -465,7 +470,12 @@ def three_arrays(op: Op) -> Callable[..., Any]:
         same = dt is z.dtype and (chooses or dt is x.dtype)
         if not private or not same or (wide and dt is not F32 and dt in HALF):
             return slow(op, (a, b, c), params)
-        r = forward(x, y, z, *params)
+        try:
+            r = forward(x, y, z, *params)
+        except ValueError as e:
+            if not chooses:
+                raise
+            raise errors.forward_failed(op.name, [x.shape, y.shape, z.shape], e) from None
         if type(r) is not ndarray:
             r = asarray(r)
         res = new(Tensor)

@@ -121,10 +121,11 @@ class Pass:
         else:
             self.order, self.need = leading_to(inputs, self.found)
         self.keep = {s for s in inputs or () if s > 0}
+        self.alone = False  # recorded because of the cotangents only: what was saved counts as constant
 
     def _modes(self) -> tuple[Mode, Mode]:
         """How the rules run, and how they do where strong zero is at stake."""
-        if self.record:
+        if self.record and not self.alone:
             return PLAIN_RECORDED, GUARDED_RECORDED
         if self.lifted:
             return LIFTED, GUARDED_LIFTED

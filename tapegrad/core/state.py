@@ -25,6 +25,9 @@ class _FirstUse:
     def heavy(self, nbytes: int) -> None:
         current_tape().heavy(nbytes)
 
+    def get(self, slot: int) -> Any:
+        return current_tape().get(slot)
+
     def __setitem__(self, slot: int, entry: tuple[Any, ...]) -> None:
         tape = current_tape()
         if RECORDING.get() is self:

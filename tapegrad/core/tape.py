@@ -86,7 +86,7 @@ def title(entry: Entry) -> str:
     own, name = dialect.current.node, op_of(entry).display
     if own is None and type(name) is str:
         return name
-    return (own or name)(_recorded(entry))  # type: ignore[no-any-return]
+    return (own or name)(_recorded(entry))
 
 
 def stub(entry: Entry) -> Entry:

@@ -8,12 +8,8 @@ from ..ops import create, shape
 from ..tensor import Parameter
 from . import functional as F
 from . import init
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """Linear under the name that PyTorch prints within MultiheadAttention."""
 
 
 class MultiheadAttention(Module):

@@ -77,6 +77,10 @@ class Linear(Module):
         return f"{shown(self, 'in_features', 'out_features')}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """Linear under the name that PyTorch prints within MultiheadAttention."""
+
+
 class Bilinear(Module):
     """input1 @ weight[k] @ input2 + bias[k] for each output k.
 

@@ -7,8 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
 from ..arrays import dtypes
 from ..core.modes import no_grad
 from ..core.node import Handle
@@ -46,11 +44,11 @@ T_destination = TypeVar("T_destination", bound=dict[str, Any])
 EVERYWHERE = hooks.EVERYWHERE
 
 
-def typename(value: Any) -> str:
-    """PyTorch's name of a value's type in error texts."""
-    if isinstance(value, Tensor):
-        return str(value.type())
-    kind = type(value)
+def typename(obj: Any, /) -> str:
+    """PyTorch's name of an object's type: "torch.FloatTensor" for a tensor, with the module for other classes."""
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    kind = obj if isinstance(obj, type) else type(obj)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -525,7 +523,7 @@ class Module:
 
         Writes show in all of them; pickling (as for processes that are spawned) copies.
         """
-        return self._apply(shared)
+        return self._apply(Tensor.share_memory_)
 
     def type(self: M, dst_type: Any) -> M:
         """All parameters and buffers in another dtype, integer ones too. In place."""
@@ -810,18 +808,6 @@ def snapshot(module: Module) -> Callable[[], None]:
                     t.copy_(wrap(value))
 
     return restore
-
-
-def shared(t: Any) -> Any:
-    """A tensor of the same values in memory that forked processes share."""
-    import mmap
-
-    array = raw(t)
-    if not array.size:
-        return t
-    memory = np.frombuffer(mmap.mmap(-1, array.nbytes), array.dtype).reshape(array.shape)
-    memory[...] = array
-    return create.from_numpy(memory)
 
 
 def no_extra_state(act: str) -> RuntimeError:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from ..ops import create, recurrent, shape
+from ..ops import casting, create, recurrent, shape
 from ..ops.warning import warn
 from ..tensor import Parameter, Tensor
 from . import init
@@ -103,7 +104,22 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+        given = self.__dict__.get("_given_weights")
+        return [getattr(self, name) for name in self._flat_weights_names] if given is None else given
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Any]) -> None:
+        """Have forward compute with these, until a parameter is set by its name (as meta-learning and weight drop do)."""
+        self.__dict__["_given_weights"] = weights
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if "_given_weights" in self.__dict__ and name in self._flat_weights_names:
+            del self.__dict__["_given_weights"]
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+        self.__dict__.pop("_given_weights", None)
+        return super()._apply(fn, recurse)
 
     @property
     def all_weights(self) -> list[list[Any]]:
@@ -122,7 +138,7 @@ class RNNBase(Module):
     def check_input(self, input: Any, batch_sizes: Any) -> None:
         """Raise for an input of another dtype, rank or number of features."""
         expected = self._flat_weights[0].dtype
-        if input.dtype != expected:
+        if input.dtype != expected and casting.current() is None:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({expected}). Convert input: "
                 f"input.to({expected}), or convert model: model.to({input.dtype})"

@@ -32,6 +32,7 @@ from .rows import (
     _mean,
     _merged,
     _min,
+    _plain,
     _prod,
     _raw_index,
     _refuse,
@@ -235,6 +236,8 @@ def _matrix_transpose(x: Any, /) -> Any:
 @row(np.broadcast_arrays)
 def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     _refuse("broadcast_arrays", subok=(subok, False))
+    if None in [a for a in args if not isinstance(a, Tensor | np.ndarray)]:  # which matplotlib passes along
+        return np.broadcast_arrays(*_plain(np.broadcast_arrays, args))
     return tuple(shape.broadcast_tensors(*_tensors(args)))
 
 

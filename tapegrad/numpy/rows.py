@@ -245,8 +245,11 @@ def _foreign(inputs: tuple[Any, ...]) -> bool:
 def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What `Tensor.__array_ufunc__` does: the table's op of the ufunc, and its reduce, accumulate and outer.
 
+    A ufunc without a recorded form (of SciPy, say) runs on the arrays of untracked tensors and gives tensors.
+
     Raises:
-        TypeError: for a ufunc, a method of it or a keyword without a recorded form.
+        TypeError: for a ufunc without a recorded form and a tracked tensor, whose gradient would be lost; for a method or
+            a keyword without a recorded form.
     """
     if method == "__call__" and ufunc in UFUNCS:
         inputs = _ufunc_operands(inputs)
@@ -263,6 +266,9 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         x, y = _tensors(inputs)
         left = shape.reshape(x, (*raw(x).shape, *([1] * raw(y).ndim)))
         return _called(ufunc, (left, y), **kwargs) if kwargs else UFUNCS[ufunc](left, y)
+    if method == "__call__" and ufunc not in UFUNCS and not _holds_tensor(kwargs.get("out")):
+        results = ufunc(*_plain(ufunc, list(inputs)), **_plain(ufunc, kwargs))
+        return tuple([_tensor(r) for r in results]) if isinstance(results, tuple) else _tensor(results)
     raise TypeError(_refused_ufunc(ufunc, method))
 
 

@@ -13,7 +13,7 @@ from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
 from ..core.record import titled, wrap
-from . import create, elementwise, reduce, shape
+from . import casting, create, elementwise, reduce, shape
 from .define import define, printed, unary
 from .elementwise import logsigmoid as logsigmoid
 from .elementwise import softplus as softplus
@@ -171,6 +171,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
 
 
 @printed("PreluKernelBackward0")
+@casting.in_16_bits
 def prelu(input: Any, weight: Any) -> Any:
     """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
 

@@ -13,7 +13,7 @@ from ..arrays import kernels
 from ..core.kinds import HALF
 from ..core.op import TABLE, Op
 from ..core.record import wrap
-from . import batching, create, reduce, shape
+from . import batching, casting, create, reduce, shape
 from .activation import softmax
 from .define import define, printed
 from .dropout import dropout
@@ -199,6 +199,7 @@ def _repeated(q: Any, x: Any) -> Any:
 
 
 @printed("UnsafeViewBackward0")
+@casting.in_16_bits
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
@@ -245,6 +246,7 @@ def scaled_dot_product_attention(
     return matmul(dropout(TABLE["contiguous"].call(TABLE["mT"].call(weights)), dropout_p), v)
 
 
+@casting.as_given
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """input1 @ weight[k] @ input2 + bias[k] for each k: (..., I), (..., J), (K, I, J), (K,) give (..., K).
 

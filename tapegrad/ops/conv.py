@@ -14,7 +14,7 @@ from .. import errors
 from ..arrays import convolution
 from ..core.op import TABLE
 from ..core.record import Box
-from . import batching
+from . import batching, casting
 from .define import define, named
 from .operands import operand, tensor
 from .samples import cases
@@ -261,6 +261,8 @@ def _padded(name: str, padding: Any, sizes: Sizes, kernel: Sizes, stride: Sizes,
 
 def _checked(name: str, dims: int, input: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
     """input, batched input, weight and bias (or None) as tensors."""
+    if casting.OPEN:
+        input, weight, bias = casting.lowered(input, weight, bias)
     x, w, *rest = tensors(name, input=input, weight=weight, **({} if bias is None else {"bias": bias}))
     b = rest[0] if rest else None
     whole = batched(name, x, dims)

@@ -36,6 +36,8 @@ def check_device(device: Any) -> None:
     if device is None or device == "cpu":
         return
     d = device if isinstance(device, dtypes.device) else dtypes.device(device)
+    if type(device) is int:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
     if d.type != "cpu":
         raise RuntimeError(
             f"no {d.type} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled"
@@ -110,7 +112,7 @@ def _nested_tensors(data: Any) -> Any:
     if isinstance(data, Box):
         warn_of_lost_gradient(data)
         shape_of(data)  # brings a tensor that shares memory up to date
-        return data._d.tolist()
+        return data._d.item() if data._d.size == 1 else data._d.tolist()  # a number, as PyTorch takes it
     if isinstance(data, list | tuple):
         return [_nested_tensors(d) for d in data]
     return data
@@ -166,7 +168,7 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     except ValueError:
         if _no_number(data) is not None:
             raise _not_data(data, np.array(None)) from None
-        raise ValueError(f"expected sequences of equal length: {data!r:.100} is ragged") from None
+        raise _ragged(data) from None
     if array.dtype.kind not in ALLOWED:
         raise _not_data(data, array)
     if dtype is not None:
@@ -197,6 +199,16 @@ def _no_number(data: Any) -> type | None:
     if isinstance(data, bool | int | float | complex | Box) or np.asarray(data).dtype.kind in ALLOWED + "V":
         return None
     return type(data)
+
+
+def _ragged(data: Any, dim: int = 0) -> Exception:
+    """The error for nested sequences of unequal lengths: it names the first that does not fit the one before it."""
+    if not all(isinstance(d, list | tuple) for d in data):
+        return ValueError(f"expected sequences of equal length at dim {dim + 1}, but {data!r:.100} mixes numbers with them")
+    for d in data:
+        if len(d) != len(data[0]):
+            return ValueError(f"expected sequence of length {len(data[0])} at dim {dim + 1} (got {len(d)})")
+    return _ragged([item for d in data for item in d], dim + 1)
 
 
 def _not_data(data: Any, array: Any) -> Exception:
@@ -385,8 +397,8 @@ def logspace(
     """base to the power of `steps` evenly spaced values from start to end."""
     start, end = number_of(start), number_of(end)
     dt = _dtype(dtype, _of_numbers(start, end))
-    ends = [np.asarray(v).astype(dt) for v in (start, end)]
-    exponents = _evenly(*ends, steps, dt if dt.kind == "c" else np.dtype(np.float64), fused=False)
+    first, last = np.asarray(start).astype(dt), np.asarray(end).astype(dt)
+    exponents = _evenly(first, last, steps, dt if dt.kind == "c" else np.dtype(np.float64), fused=False)
     if dt.kind != "c":
         exponents = exponents.astype(np.longdouble)  # whose power, once rounded, is that of the C library
     return finish((exponents.dtype.type(base) ** exponents).astype(dt), requires_grad, device)
@@ -461,7 +473,7 @@ def arange(
 
 
 def _progressed(start: float, step: float, count: int, dt: Any) -> Any:
-    """PyTorch's values bit for bit: vectors of 32 bytes begin at a value that is rounded to dt; the last few count singly."""
+    """PyTorch's values bit for bit: a vector of 32 bytes begins at a value rounded to dt, and the last few count singly."""
     first, by = np.float64(start), np.float64(step)
     values = _stepped(first, by, np.arange(count))
     width = 32 // dt.itemsize

@@ -22,7 +22,7 @@ from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import wrap
 from ..core.state import is_recording
-from . import batching
+from . import batching, casting
 from .define import define
 from .elementwise import conj
 from .operands import tensor
@@ -577,6 +577,7 @@ def _factored(name: str, A: Any, upper: bool, check_errors: bool) -> Any:
 
 
 @with_out
+@casting.in_float32
 def linalg_cholesky(A: Any, *, upper: bool = False) -> Any:
     """The lower triangular L of A = L L^H (or the upper U of A = U^H U) of Hermitian positive definite matrices.
 
@@ -587,6 +588,7 @@ def linalg_cholesky(A: Any, *, upper: bool = False) -> Any:
 
 
 @with_out
+@casting.in_float32
 def cholesky(input: Any, upper: bool = False) -> Any:
     """linalg.cholesky under its older name."""
     return _factored("cholesky", input, upper, True)[0]
@@ -605,6 +607,7 @@ def _qr_of(a: Any) -> tuple[Any, Any]:
 
 
 @with_out
+@casting.in_float32
 def linalg_qr(A: Any, mode: str = "reduced") -> Any:
     """(Q, R) with A = Q R, the columns of Q orthonormal and R upper triangular.
 
@@ -625,6 +628,7 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
 
 
 @with_out
+@casting.in_float32
 def qr(input: Any, some: bool = True) -> Any:
     """linalg.qr under its older name: reduced, or complete for some=False."""
     return result("qr", *linalg_qr(input, "reduced" if some else "complete"))
@@ -671,6 +675,7 @@ def _factored_lu(name: str, A: Any, pivot: bool, check_errors: bool) -> Any:
 
 
 @with_out
+@casting.in_float32
 def linalg_lu_factor(A: Any, *, pivot: bool = True) -> Any:
     """(LU, pivots) of A = P L U, as lu_solve and lu_unpack take them.
 
@@ -681,6 +686,7 @@ def linalg_lu_factor(A: Any, *, pivot: bool = True) -> Any:
 
 
 @with_out
+@casting.in_float32
 def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     """linalg.lu_factor_ex under its older name, with the infos for get_infos."""
     packed, pivots, info = _factored_lu("torch.lu", input, pivot, False)
@@ -725,6 +731,7 @@ def _is_lower(UPLO: str) -> bool:
 
 
 @with_out
+@casting.in_float32
 def linalg_eigh(A: Any, UPLO: str = "L") -> Any:
     """(eigenvalues, eigenvectors) of Hermitian matrices, read from one triangle; eigenvalues ascend.
 
@@ -739,6 +746,7 @@ def linalg_eigh(A: Any, UPLO: str = "L") -> Any:
 
 
 @with_out
+@casting.in_float32
 def linalg_eigvalsh(A: Any, UPLO: str = "L") -> Any:
     """Eigenvalues of Hermitian matrices, read from one triangle, ascending."""
     return eigvalsh_of(hermitian(squares("linalg.eigvalsh", A), _is_lower(UPLO)))
@@ -759,6 +767,7 @@ def _decomposed(A: Any, full: bool) -> Any:
 
 
 @with_out
+@casting.in_float32
 def linalg_eig(A: Any) -> Any:
     """(eigenvalues, eigenvectors) of square matrices, complex; the vectors have norm 1."""
     a = _finite("linalg.eig", A)
@@ -772,6 +781,7 @@ def linalg_eigvals(A: Any) -> Any:
 
 
 @with_out
+@casting.in_float32
 def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """(U, S, Vh) with A = U diag(S) Vh; singular values descend.
 
@@ -786,12 +796,14 @@ def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None)
 
 
 @with_out
+@casting.in_float32
 def linalg_svdvals(A: Any, *, driver: str | None = None) -> Any:
     """Singular values, descending."""
     return svdvals_of(matrices("linalg.svdvals", A))
 
 
 @with_out
+@casting.in_float32
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
     """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
     if compute_uv:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import titled
+from . import casting
 from .define import printed
 from .operands import promoted, tensor, to_dtype
 from .shape import dim_of, shape_of
@@ -72,6 +73,8 @@ def einsum(equation: Any, *operands: Any) -> Any:
         operands = tuple(operands[0])
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
+    if casting.OPEN and len(operands) > 1:
+        operands = casting.lowered(*operands)
     xs = promoted([tensor(x) for x in operands])
     return titled("ViewBackward0", run(plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs])), xs))
 
@@ -315,18 +318,21 @@ def _reshaped(x: Any, shape: Shape) -> Any:
 
 
 @printed("ViewBackward0")
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+@casting.in_16_bits
+def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """Sum of products over pairs of dimensions.
 
     Args:
         a, b: the operands.
         dims: the number of last dimensions of a and first of b to sum over, or two sequences of dimensions.
+        axes: NumPy's name of dims.
 
     Raises:
         RuntimeError: if the sizes of a pair differ, or the sequences differ in length.
     """
     x, y = promoted([tensor(a), tensor(b)])
     sx, sy = shape_of(x), shape_of(y)
+    dims = dims if axes is None else axes
     if isinstance(dims, int):
         if dims < 0 or dims > min(len(sx), len(sy)):
             raise RuntimeError(f"tensordot expects dims >= 0 and at most the operands' dimensions, but got dims={dims}")

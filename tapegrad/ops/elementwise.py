@@ -1068,7 +1068,10 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
 def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether isclose holds for every element."""
     x, y = _values(input, other)
-    return bool(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
+    try:
+        return bool(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
+    except ValueError as e:
+        raise errors.forward_failed("allclose", [x.shape, y.shape], e) from None
 
 
 def equal(input: Any, other: Any) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from .. import errors
 from ..arrays import dtypes
 from ..core.op import TABLE
+from . import casting
 from .batching import along
 from .create import factory, finish
 from .define import define
@@ -108,6 +109,8 @@ def _norm(norm: str | None) -> str:
 def _floating(input: Any) -> Any:
     """The input as a tensor of a dtype that can be transformed; integers in the default dtype."""
     x = promoted([tensor(input)], integers_to_float=True)[0]
+    if casting.OPEN and casting.current() is not None:
+        x = casting.cast(x, casting.F32)
     if x._d.dtype.itemsize == 2:
         raise RuntimeError(f"Unsupported dtype {errors.dtype_name(x._d.dtype)}")
     return x

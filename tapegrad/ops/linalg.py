@@ -12,7 +12,7 @@ from .. import errors
 from ..core.kinds import is_floating, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, titled, wrap
-from . import batching, reduce
+from . import batching, casting, reduce
 from .define import define, numbers_first, printed
 from .einsum import tensordot
 from .elementwise import add, conj, mul, sub
@@ -110,6 +110,8 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
     if out is not None:
         return out.resize_as_result_(matmul(input, other))
+    if casting.OPEN:
+        input, other = casting.lowered(input, other)
     x, y = operand(input, True), operand(other, True)
     if x is NotImplemented:
         return refused("matmul", 0, input)
@@ -198,6 +200,7 @@ def _vector_product(x: Any, y: Any, of: str) -> Any:
 
 
 @with_out
+@casting.as_given
 def mv(input: Any, vec: Any) -> Any:
     """Product of a matrix and a vector."""
     x, y = tensor(input), tensor(vec)
@@ -225,12 +228,14 @@ def _inner(name: str, x: Any, y: Any) -> Any:
 
 
 @with_out
+@casting.as_given
 def dot(input: Any, tensor: Any) -> Any:
     """Inner product of two vectors, without conjugation."""
     return _inner("dot", input, tensor)
 
 
 @with_out
+@casting.as_given
 def vdot(input: Any, other: Any) -> Any:
     """Inner product of two vectors, the first one conjugated."""
     return _inner("vdot", conj(input), other)
@@ -251,6 +256,7 @@ ger = outer
 
 
 @with_out
+@casting.in_16_bits
 def inner(input: Any, other: Any) -> Any:
     """Sums of products over the last dimension of both; with a 0-d operand, their product."""
     x, y = tensor(input), tensor(other)
@@ -265,6 +271,7 @@ def inner(input: Any, other: Any) -> Any:
 
 
 @with_out
+@casting.in_16_bits
 def linalg_vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """Sums of conj(x) * y along a dimension, the others broadcast."""
     x, y = tensor(x), tensor(y)
@@ -278,6 +285,8 @@ def linalg_vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
+    if casting.OPEN:
+        input, weight, bias = casting.lowered(input, weight, bias)
     if bias is None or (isinstance(input, Box) and input._d.ndim < 2):
         return _checked_linear(input, weight, bias)
     try:
@@ -329,6 +338,7 @@ def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
 @with_out
 @printed("AddmmBackward0")
 @numbers_first("beta", "alpha")
+@casting.in_16_bits
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * (mat1 @ mat2)."""
     x, y = _matrix(mat1, "mat1"), _matrix(mat2, "mat2")
@@ -340,6 +350,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 @with_out
 @printed("AddmvBackward0")
 @numbers_first("beta", "alpha")
+@casting.as_given
 def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * (mat @ vec)."""
     x, y = tensor(mat), tensor(vec)
@@ -365,6 +376,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1)
 @with_out
 @printed("BaddbmmBackward0")
 @numbers_first("beta", "alpha")
+@casting.in_16_bits
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * bmm(batch1, batch2)."""
     return _plus(input, bmm(batch1, batch2), beta, alpha)
@@ -373,6 +385,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: flo
 @with_out
 @printed("AddbmmBackward0")
 @numbers_first("beta", "alpha")
+@casting.in_16_bits
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
     bmm_shapes = shape_of(tensor(batch1)), shape_of(tensor(batch2))
@@ -396,6 +409,7 @@ def _product_order(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 
 @with_out
+@casting.in_16_bits
 def linalg_multi_dot(tensors: Any) -> Any:
     """Product of two or more matrices in the cheapest order; the first and the last may be vectors."""
     xs = [tensor(t) for t in tensors]
@@ -451,6 +465,7 @@ def kron(input: Any, other: Any) -> Any:
 
 
 @printed("TraceBackward0")
+@casting.in_float32
 def trace(input: Any) -> Any:
     """Sum of a matrix's diagonal."""
     x = tensor(input)
@@ -587,6 +602,7 @@ MODES = {
 }  # fmt: skip
 
 
+@casting.in_float32
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Any:
     """p-norm distances between all rows of x1 (.., n, d) and x2 (.., m, d); batches broadcast.
 
@@ -630,6 +646,7 @@ def _distances(x: Any, y: Any, p: float) -> Any:
 
 
 @printed("PdistBackward0")
+@casting.in_float32
 def pdist(input: Any, p: float = 2.0) -> Any:
     """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
 

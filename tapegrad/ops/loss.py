@@ -14,7 +14,7 @@ from ..arrays.numpy import quiet
 from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import titled
-from . import batching, create, elementwise, index, scatter, shape
+from . import batching, casting, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, logsigmoid, relu
 from .define import binary, define, printed
@@ -75,6 +75,7 @@ def _weighted(losses: Any, reduction: str, weight: Any) -> Any:
     return reduced(losses * weight, reduction, weight.sum() if reduction == "mean" else None)
 
 
+@casting.in_float32
 def l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
@@ -84,6 +85,7 @@ def l1_loss(
 
 
 @printed("MseLossBackward0")
+@casting.in_float32
 def mse_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
@@ -93,6 +95,7 @@ def mse_loss(
 
 
 @printed("SmoothL1LossBackward0")
+@casting.in_float32
 def smooth_l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
 ) -> Any:
@@ -111,6 +114,7 @@ def smooth_l1_loss(
 
 
 @printed("HuberLossBackward0")
+@casting.in_float32
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2).
 
@@ -125,6 +129,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     return _weighted(losses, reduction, weight)
 
 
+@casting.in_float32
 def poisson_nll_loss(
     input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
     reduce: Any = None, reduction: str = "mean",
@@ -194,6 +199,7 @@ def divergences(input: Any, target: Any, log_target: bool) -> Any:
     return elementwise.where(none, 0.0, y * elementwise.log(elementwise.where(none, 1.0, y))) - y * x
 
 
+@casting.in_float32
 def kl_div(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
 ) -> Any:
@@ -243,6 +249,7 @@ _log_loss, _ = binary(
 
 
 @printed("BinaryCrossEntropyBackward0")
+@casting.in_float32
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -272,6 +279,7 @@ def binary_cross_entropy(
 
 
 @printed("BinaryCrossEntropyWithLogitsBackward0")
+@casting.in_float32
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     pos_weight: Any = None,
@@ -301,11 +309,13 @@ def binary_cross_entropy_with_logits(
 
 
 @printed("SoftMarginLossBackward0")
+@casting.in_float32
 def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
     """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
     return reduced(-logsigmoid(tensor(target) * tensor(input)), _reduction(size_average, reduce, reduction))
 
 
+@casting.in_float32
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean",
@@ -324,6 +334,7 @@ def margin_ranking_loss(
     return reduced(losses, _reduction(size_average, reduce, reduction))
 
 
+@casting.in_float32
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -334,6 +345,7 @@ def hinge_embedding_loss(
     return reduced(far + near, _reduction(size_average, reduce, reduction))
 
 
+@casting.in_float32
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean",
@@ -391,6 +403,7 @@ def _rows(name: str, input: Any, target: Any) -> tuple[Any, Any, bool]:
 
 
 @printed("MultiMarginLossBackward0")
+@casting.in_float32
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
     reduce: Any = None, reduction: str = "mean",
@@ -436,6 +449,7 @@ def multi_margin_loss(
 
 
 @printed("MultilabelMarginLossBackward0")
+@casting.in_float32
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -500,6 +514,7 @@ def triplet_margin_loss(
     )
 
 
+@casting.in_float32
 def triplet_margin_with_distance_loss(
     anchor: Any, positive: Any, negative: Any, *, distance_function: Callable[[Any, Any], Any] | None = None,
     margin: float = 1.0, swap: bool = False, reduction: str = "mean",
@@ -700,6 +715,7 @@ def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: s
 
 
 @printed("NllLossBackward0")
+@casting.in_float32
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
     reduction: str = "mean",
@@ -724,6 +740,7 @@ def nll_loss(
     return _of_labels(-picked, labels, counted, weight, reduction)
 
 
+@casting.in_float32
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -878,6 +895,7 @@ def _ctc(logs: Any, labels: Any, frames: Any, lengths: Any, blank: int) -> Any:
     return -sums.logsumexp(elementwise.where(single, ends, UNREACHED), 1)
 
 
+@casting.in_float32
 def ctc_loss(
     log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
     zero_infinity: bool = False,

@@ -16,7 +16,7 @@ from ..core.level import bottom
 from ..core.op import TABLE, Op
 from ..core.record import Box, wrap
 from ..core.taylor import COEFFICIENTS
-from . import batching, reduce
+from . import batching, casting, reduce
 from .create import randn
 from .decompose import (
     batch_element,
@@ -341,6 +341,7 @@ def _check_equation(name: str, a: Any, b: Any, left: bool) -> None:
 
 
 @with_out
+@casting.in_float32
 def linalg_solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """X of A X = B (or of X A = B for left=False) for square A; B may be one vector for each matrix. Batches broadcast.
 
@@ -369,6 +370,7 @@ def linalg_solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, u
 
 
 @with_out
+@casting.in_float32
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
     """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
     b, a = tensor(input), tensor(A)
@@ -384,6 +386,7 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
 
 
 @with_out
+@casting.in_float32
 def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
     """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
     b, factor = tensor(input), tensor(L)
@@ -436,6 +439,7 @@ def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
 
 
 @with_out
+@casting.in_float32
 def linalg_inv(A: Any) -> Any:
     """Inverse of square matrices.
 
@@ -446,6 +450,7 @@ def linalg_inv(A: Any) -> Any:
 
 
 @with_out
+@casting.in_float32
 def inverse(input: Any) -> Any:
     """linalg.inv."""
     return _inverted("linalg.inv", input, True)[0]
@@ -507,6 +512,7 @@ def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol
 
 
 @with_out
+@casting.in_float32
 def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """(solution, residuals, rank, singular_values) of min ||A X - B||, that of least norm where there are several.
 

@@ -21,7 +21,7 @@ from ..core.modes import no_grad
 from ..core.op import TABLE, Op
 from ..core.record import Box, wrap
 from ..core.state import TRANSFORMING
-from . import batching, create, elementwise, reduce, shape
+from . import batching, casting, create, elementwise, reduce, shape
 from .define import define, printed
 from .lookup import is_batched
 from .operands import floating, tensor, to_dtype
@@ -753,6 +753,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     return y if weight is None else to_dtype(y * weight, x._d.dtype)
 
 
+@casting.in_float32
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
     """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta.
 

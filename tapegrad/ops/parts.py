@@ -14,7 +14,7 @@ from ..core import alias
 from ..core.kinds import is_floating
 from ..core.op import TABLE
 from ..core.record import Box, titled
-from . import batching, elementwise
+from . import batching, casting, elementwise
 from .define import binary, define, named, unary
 from .operands import SCALARS, no_kernel, refused_as, tensor
 from .results import result
@@ -86,6 +86,7 @@ def view_as_real(input: Any) -> Any:
 view_as_real_copy = copied(view_as_real)
 
 
+@casting.in_float32
 def view_as_complex(input: Any) -> Any:
     """A real tensor whose last dimension has size 2 as a complex one, a view.
 
@@ -143,6 +144,7 @@ def complex(real: Any, imag: Any) -> Any:
 
 
 @with_out
+@casting.in_float32
 def polar(abs: Any, angle: Any) -> Any:
     """The complex tensor abs * (cos(angle) + 1j * sin(angle)), of tensors of one real dtype."""
     r, phi = _two_reals(abs, angle)

@@ -19,7 +19,7 @@ from ..arrays.numpy import finite
 from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import titled
-from . import batching, create, index, lookup
+from . import batching, casting, create, index, lookup
 from .conv import integers, tensors
 from .define import define, named, printed
 from .operands import to_dtype
@@ -437,6 +437,7 @@ def avg_pool2d(
 
 
 @printed("AvgPool3DBackward0")
+@casting.in_float32
 def avg_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,

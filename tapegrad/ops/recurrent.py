@@ -19,7 +19,7 @@ from ..core.batch import one_by_one
 from ..core.op import TABLE, Op
 from ..core.record import titled, wrap
 from ..core.rules import RAW_XP
-from . import shape
+from . import casting, shape
 from .define import define, named
 from .dropout import dropout
 from .linalg import linear
@@ -369,6 +369,9 @@ def _run(
     train: bool, bidirectional: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     """A stack of recurrent layers on packed rows: the rows of the last layer, then the final states."""
+    if casting.OPEN and casting.current() is not None:  # PyTorch's GRU stays in float32
+        run = (casting.in_float32 if kind == "gru" else casting.in_16_bits)(_run)
+        return run(kind, x, sizes, hx, list(params), has_biases, num_layers, rate, train, bidirectional)
     directions = 2 if bidirectional else 1
     each = len(params) // (num_layers * directions)
     states = hx if kind == "lstm" else (hx,)
@@ -441,6 +444,7 @@ lstm = _stack("lstm", "final h, final c")
 gru, rnn_tanh, rnn_relu = (_stack(kind, "final h") for kind in ("gru", "rnn_tanh", "rnn_relu"))
 
 
+@casting.in_float32
 def _cell(kind: str, input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
     """One step of a layer, after checks of the sizes."""
     x, states = tensor(input), [tensor(h) for h in hx]

@@ -15,7 +15,7 @@ from ..arrays import dtypes, kernels
 from ..arrays.numpy import add_reduce, quiet, wide_sum
 from ..core.op import TABLE
 from ..core.record import titled
-from . import batching
+from . import batching, casting
 from .batching import along
 from .decompose import svdvals_of
 from .define import binary, define, printed
@@ -719,6 +719,7 @@ def _spread_measure(
 
 @with_out
 @numpy_names
+@casting.in_float32
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
     x = _start(input, dtype)

@@ -18,7 +18,7 @@ from .. import errors
 from ..core.kinds import is_floating
 from ..core.op import TABLE
 from ..core.record import Box, titled, wrap
-from . import batching, lookup
+from . import batching, casting, lookup
 from .conv import integers, tensors
 from .define import define, printed
 from .operands import tensor, to_dtype
@@ -268,6 +268,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     widths = pad_widths(given, len(shape))
     _check_fillable(mode, shape, widths)
+    if casting.OPEN and casting.current() is not None:
+        x = casting.cast(x, casting.F32)
     for axis, (n, (before, after)) in enumerate(zip(shape, widths, strict=True)):
         if before or after:
             x = resample(x, axis, "beyond", n, n + before + after, before, mode)
@@ -610,6 +612,7 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
 grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 
+@casting.in_float32
 def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool) -> Any:
     x, g = tensors("grid_sampler", input=input, grid=grid)
     a, b = shape_of(x), shape_of(g)

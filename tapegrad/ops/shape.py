@@ -651,8 +651,12 @@ def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     return _view(x, "permute", order)
 
 
-def transpose(input: Any, dim0: int, dim1: int) -> Any:
-    """Dimensions dim0 and dim1 exchanged."""
+def transpose(input: Any, dim0: Any, dim1: Any = None) -> Any:
+    """Dimensions dim0 and dim1 exchanged; or, as in NumPy, the dimensions in the order that a sequence dim0 gives."""
+    if dim1 is None:
+        if not isinstance(dim0, list | tuple):
+            raise TypeError("transpose() takes two dimensions, or the order of all of them as a sequence")
+        return permute(input, dim0)
     x = tensor(input)
     rank = len(shape_of(x))
     a, b = dim_of(dim0, rank), dim_of(dim1, rank)

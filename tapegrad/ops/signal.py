@@ -11,7 +11,7 @@ from .. import errors
 from ..arrays import dtypes
 from ..core.level import bottom
 from ..core.op import TABLE
-from . import batching, fft
+from . import batching, casting, fft
 from .create import finish, ones
 from .define import define
 from .operands import tensor
@@ -106,6 +106,7 @@ def _lengths(name: str, n_fft: int, hop_length: int | None, win_length: int | No
     return hop, win
 
 
+@casting.in_float32
 def stft(
     input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
     center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.op import TABLE
-from . import batching
+from . import batching, casting
 from .batching import along
 from .define import define
 from .operands import each, no_kernel, refused_as, tensor
@@ -374,6 +374,7 @@ ROUNDED = {"lower": "floor", "higher": "ceil", "nearest": "round"}
 
 @with_out
 @numpy_names
+@casting.in_float32
 def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones.
 
@@ -388,6 +389,7 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, 
 
 @with_out
 @numpy_names
+@casting.in_float32
 def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """`quantile` of the elements that are not nan."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation)

@@ -14,6 +14,7 @@ from .. import errors
 from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import Box
+from . import casting
 from .define import printed
 from .linalg import matmul
 from .operands import promoted, tensor
@@ -60,6 +61,7 @@ def _observation_weights(name: str, weights: Any, x: Any) -> Any:
     return TABLE["reshape"].call(w, (count,))
 
 
+@casting.as_given
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance.
 

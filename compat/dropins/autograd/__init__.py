@@ -1,5 +1,7 @@
 """HIPS autograd's names on tapegrad: the same functions, recorded on tapegrad's tape."""
 
+# ruff: noqa: F401 (names for programs)
+from autograd import numpy
 from autograd.builtins import dict, isinstance, list, tuple, type
 from autograd.core import primitive
 from autograd.differential_operators import (
@@ -23,6 +25,5 @@ from autograd.differential_operators import (
     value_and_grad,
     vector_jacobian_product,
 )
-from autograd import numpy
 
 __version__ = "1.9.1+tapegrad"

@@ -6,9 +6,6 @@ from itertools import count
 
 import numpy as np
 
-from tapegrad import func as transforms
-from tapegrad.func import tree
-
 from autograd import tracer
 from autograd.tracer import (
     FLOATS,
@@ -20,14 +17,15 @@ from autograd.tracer import (
     held,
     isbox,
     lifted,
-    mapped,
     primitive_jvps,
     primitive_vjps,
     tensor_of,
 )
 from autograd.util import func, subval, subvals
+from tapegrad import func as transforms
+from tapegrad.func import tree
 
-__all__ = ["Box", "func", "getval", "isbox", "subvals"]
+# ruff: noqa: F401 (names for programs)
 
 # -------------------------------------------------------------------------------------------------------- derivatives
 

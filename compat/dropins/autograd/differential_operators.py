@@ -153,14 +153,11 @@ def make_ggnvp(f, g=_half_square, f_argnum=0):
 def multigrad_dict(fun):
     """Gradients by all arguments at once, as an ordered dict of their names."""
     signature = inspect.signature(fun)
-    variadic = {p.kind: p.name for p in signature.parameters.values()}
-    positional, keywords = variadic.get(inspect.Parameter.VAR_POSITIONAL), variadic.get(inspect.Parameter.VAR_KEYWORD)
 
     def call(arguments):
-        named = {k: v for k, v in arguments.items() if k not in (positional, keywords)}
-        if positional:
-            return fun(*named.values(), *arguments[positional], **arguments.get(keywords, {}))
-        return fun(**named, **arguments.get(keywords, {}))
+        bound = signature.bind_partial()
+        bound.arguments.update(arguments)
+        return fun(*bound.args, **bound.kwargs)
 
     def gradients(*args, **kwargs):
         bound = signature.bind(*args, **kwargs)

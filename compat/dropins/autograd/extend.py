@@ -25,8 +25,8 @@ __all__ = [
     "defvjp",
     "defvjp_argnum",
     "defvjp_argnums",
-    "vspace",
     "notrace_primitive",
     "primitive",
     "register_notrace",
+    "vspace",
 ]

@@ -8,15 +8,14 @@ import warnings
 import numpy as np
 
 import tapegrad as tg
+from autograd.wrap_util import wraps
 from tapegrad.autograd import Function
 from tapegrad.core.level import level_of
 from tapegrad.func import tree
 from tapegrad.func.reverse import converted
 from tapegrad.numpy import namespace
-from tapegrad.numpy.rows import FUNCTIONS, call_ufunc
+from tapegrad.numpy.rows import FUNCTIONS, UFUNCS, call_ufunc
 from tapegrad.tensor import Tensor, raw
-
-from autograd.wrap_util import wraps
 
 FLOATS = (float, complex, np.floating, np.complexfloating)
 UNHELD = "HILQgGpP"  # dtypes of NumPy that no tensor has
@@ -37,6 +36,11 @@ class Box:
     def _value(self):
         """The value without its history: an ndarray or a NumPy scalar."""
         return self._tensor.detach().numpy()[()]
+
+    @classmethod
+    def register(cls, value_type):
+        """Not there: a box holds a tensor."""
+        raise NotImplementedError(f"there are boxes for arrays and numbers only, not for {value_type.__name__}")
 
     def __bool__(self):
         return bool(self._value)
@@ -181,7 +185,7 @@ def tensor_of(value):
 
 # --------------------------------------------------------------------------------------- functions that NumPy has too
 
-_LIFTED = {}
+_LIFTED = {}  # a function: the first that was made of it, which also NumPy's own dispatch leads to
 # Functions of the values alone: what they give has no gradient, or their gradient is 0.
 CONSTANT = {
     np.ndim, np.shape, np.size, np.isscalar, np.iscomplexobj, np.isrealobj, np.result_type, np.iscomplex, np.isreal,
@@ -193,9 +197,13 @@ CONSTANT = {
 
 def lifted(function):
     """A function or ufunc of NumPy that takes boxes as well; without a box among its arguments it is NumPy's."""
-    if function not in _LIFTED:
-        _LIFTED[function] = recorded(function, _run_of(function))
-    return _LIFTED[function]
+    return _LIFTED.get(function) or recorded(function, _run_of(function))
+
+
+def named(function):
+    """What a namespace shows for a function: it takes boxes, and is differentiated if tapegrad knows how."""
+    known = function in _LIFTED or function in FUNCTIONS or function in UFUNCS or function in CONSTANT
+    return lifted(function) if known else primitive(function)
 
 
 def recorded(function, run):
@@ -239,15 +247,20 @@ def _run_of(function):
 def _marked(wrapped, function):
     wrapped.fun = function
     wrapped._is_autograd_primitive = True
+    _LIFTED.setdefault(function, wrapped)
     return wrapped
 
 
+SHORT = {
+    "negative": "neg", "subtract": "sub", "multiply": "mul", "power": "pow", "equal": "eq", "not_equal": "ne",
+    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
+}  # fmt: skip
 for _name in (
-    "neg:negative add sub:subtract mul:multiply pow:power mod truediv:true_divide floordiv:floor_divide matmul eq:equal "
-    "ne:not_equal gt:greater ge:greater_equal lt:less le:less_equal abs"
-).split():
-    _operator, _, _ufunc = _name.partition(":")
-    setattr(ArrayBox, f"__{_operator}__", lifted(getattr(np, _ufunc or _operator)))
+    "negative", "add", "subtract", "multiply", "power", "mod", "true_divide", "floor_divide", "matmul", "equal", "not_equal",
+    "greater", "greater_equal", "less", "less_equal", "abs",
+):  # fmt: skip
+    _operator = SHORT.get(_name, _name.replace("_divide", "div"))
+    setattr(ArrayBox, f"__{_operator}__", lifted(getattr(np, _name)))
 
 
 def _reflected(function):
@@ -257,9 +270,10 @@ def _reflected(function):
 for _name in ("add", "sub", "mul", "pow", "mod", "truediv", "floordiv", "matmul"):
     setattr(ArrayBox, f"__r{_name}__", _reflected(getattr(ArrayBox, f"__{_name}__")))
 for _name in (
-    "all any argmax argmin argpartition argsort nonzero searchsorted round clip compress cumprod cumsum diagonal max mean "
-    "min prod ptp ravel repeat reshape squeeze std sum swapaxes take trace transpose var astype conj dot copy"
-).split():
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "nonzero", "searchsorted", "round", "clip", "compress",
+    "cumprod", "cumsum", "diagonal", "max", "mean", "min", "prod", "ptp", "ravel", "repeat", "squeeze", "std", "sum",
+    "swapaxes", "take", "trace", "var", "astype", "conj", "dot", "copy",
+):  # fmt: skip
     setattr(ArrayBox, _name, lifted(getattr(np, _name)))
 
 
@@ -285,16 +299,11 @@ def primitive(f_raw):
 
     f_raw gets ndarrays and numbers, never boxes, among its positional arguments.
     """
-    if isinstance(f_raw, np.ufunc) or f_raw in _ROWS:
-        return lifted(f_raw)
 
     def wrapped(*args, **kwargs):
         return _call(wrapped, args, kwargs) if holds_box(args) else f_raw(*args, **kwargs)
 
     return _marked(wraps(f_raw)(wrapped), f_raw)
-
-
-_ROWS = frozenset(FUNCTIONS)
 
 
 def notrace_primitive(f_raw):
@@ -452,13 +461,21 @@ def _call(function, args, kwargs):
     return call.answer([boxed(y) for y in outputs])
 
 
+OWN_TAPE = "there are no traces of one's own on tapegrad: it records on its own tape, which print(tapegrad.tape()) shows"
+
+
+class Node:
+    """Not there: programs cannot have nodes of their own."""
+
+    def __init_subclass__(cls):
+        raise NotImplementedError(f"{cls.__name__}: {OWN_TAPE}")
+
+
 def trace(start_node, fun, x):
-    """Not there: tapegrad's tape is the only trace, and `print(tapegrad.tape())` shows it."""
-    raise NotImplementedError("autograd.tracer.trace is not in tapegrad: it records on its own tape (tapegrad.tape())")
+    """Not there: programs cannot trace on their own."""
+    raise NotImplementedError(f"autograd.tracer.trace: {OWN_TAPE}")
 
 
 def warn_independent():
     """autograd's warning that a result does not depend on what it is to be differentiated by."""
     warnings.warn("Output seems independent of input.", stacklevel=4)
-
-

@@ -11,7 +11,7 @@ FUNCTIONAL = ("adaptive_avg_pool?d", "gelu", "mish", "pad", "selu", "silu", "sof
 compat.mirror(__name__, "tapegrad.nn.functional", FUNCTIONAL)
 
 from . import _nodes, sbp  # noqa: F401
-from ._global import METHODS, placement  # noqa: F401
+from ._tensors import METHODS, placement  # noqa: F401
 
 __version__ = "0.9.0+tapegrad"
 
@@ -19,6 +19,9 @@ _before = _dialect.speak(
     _dialect.Dialect(
         prefix="oneflow",
         every_dtype=True,
+        index=0,
+        parameter="",
+        leaves_show_node=True,
         numpy_detaches=True,
         node=_nodes.name,
         node_form="<{} at {}>",

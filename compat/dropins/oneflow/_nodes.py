@@ -31,6 +31,15 @@ VIEWS = {
     "as_strided": "as_strided",
 }  # fmt: skip
 
+# Of functions that tapegrad makes of several operations and PyTorch names as one, by that name without "Backward0".
+WHOLE = {
+    "AdaptiveAvgPool2D": "adaptive_avg_pool2d", "AdaptiveAvgPool3D": "adaptive_avg_pool3d", "AvgPool2D": "avg_pool_2d",
+    "AvgPool3D": "avg_pool_3d", "Bmm": "batch_matmul", "Celu": "celu", "Dot": "dot", "Elu": "elu",
+    "Hardshrink": "hardshrink", "Hardsigmoid": "hardsigmoid", "MaskedFill": "masked_fill",
+    "MaxPool2DWithIndices": "max_pool_2d", "MaxPool3DWithIndices": "max_pool_3d", "Mish": "mish",
+    "Mv": "matrix_vector_product", "NativeBatchNorm": "normalization", "NativeGroupNorm": "group_norm",
+    "NativeLayerNorm": "layer_norm", "PreluKernel": "prelu", "Softshrink": "softshrink", "Threshold": "threshold",
+}  # fmt: skip
 CONVOLUTIONS = {"conv": "conv", "conv_input": "deconv"}
 
 
@@ -41,13 +50,16 @@ def name(made: Recorded) -> str:
 
 def _type(made: Recorded) -> str:
     op = made.op
+    whole = str(made.display).removesuffix("Backward0")
+    if whole in WHOLE:
+        return WHOLE[whole]
+    if whole == "NllLoss" and op == "mean":
+        return "broadcast_div"
     if made.number is not None and op in NUMBER:
         return NUMBER[op][1 - made.number]
     if op in TWO_TENSORS:
         broadcast = len({s for s in made.shapes if s is not None}) > 1
         return TWO_TENSORS[op][broadcast]
-    if made.display == "NllLossBackward0" and op == "mean":
-        return "broadcast_div"
     if op in VIEWS:
         return f"view::{VIEWS[op]}"
     if op == "matmul":
@@ -60,10 +72,6 @@ def _type(made: Recorded) -> str:
 
 
 def _matmul(ranks: list[int]) -> str:
-    if ranks == [2, 1]:
-        return "matrix_vector_product"
-    if ranks == [1, 2]:
-        return "vector_matrix_product"
     if len(ranks) == 2 and ranks[0] == ranks[1] > 2:
         return "batch_matmul"
     return "matmul" if max(ranks, default=2) <= 2 else "broadcast_matmul"

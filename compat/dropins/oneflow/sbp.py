@@ -2,7 +2,7 @@
 
 from typing import Any, NoReturn
 
-from oneflow._global import refuse
+from oneflow._tensors import refuse
 
 
 class sbp:

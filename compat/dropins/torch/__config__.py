@@ -1,7 +1,6 @@
 """torch.__config__: what computes: NumPy."""
 
-import contextlib
-import io
+import json
 
 import numpy as np
 
@@ -9,11 +8,9 @@ import tapegrad
 
 
 def show() -> str:
-    """The versions, and NumPy's libraries."""
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        np.show_config()
-    return f"tapegrad {tapegrad.__version__} on NumPy {np.__version__}\n{text.getvalue()}"
+    """The versions, and how NumPy was built."""
+    built = json.dumps(np.show_config(mode="dicts"), indent=2)
+    return f"tapegrad {tapegrad.__version__} on NumPy {np.__version__}\n{built}\n"
 
 
 def parallel_info() -> str:

@@ -1,10 +1,6 @@
 """PyTorch's names on tapegrad."""
 
-from tapegrad.compat import mirror as _mirror
-
 from .torch_version import TorchVersion as _TorchVersion
-
-_mirror(__name__, "tapegrad")
 
 __version__ = _TorchVersion("2.13.0+tapegrad")
 

@@ -7,11 +7,8 @@ from collections import OrderedDict
 from contextlib import contextmanager, nullcontext
 
 import torch as _torch
-from tapegrad.compat import mirror as _mirror
 from tapegrad.ops.create import check_device as _check_device
 from tapegrad.tensor import TYPES as _TYPES
-
-_mirror(__name__, "tapegrad.cuda")
 
 has_half = has_magma = False
 default_generators = ()
@@ -26,8 +23,8 @@ def _no_device(*args: object, **kwargs: object) -> object:
 (
     _lazy_init, init, can_device_access_peer, current_blas_handle, current_device, current_stream, default_stream,
     get_device_capability, get_device_name, get_device_properties, get_rng_state, get_sync_debug_mode, initial_seed,
-    mem_get_info, power_draw, set_per_process_memory_fraction, set_rng_state, set_stream, set_sync_debug_mode, temperature, utilization,
-    make_graphed_callables, graph_pool_handle, memory_snapshot,
+    mem_get_info, power_draw, set_per_process_memory_fraction, set_rng_state, set_stream, set_sync_debug_mode, temperature,
+    utilization, make_graphed_callables, graph_pool_handle, memory_snapshot,
 ) = [_no_device] * 24  # fmt: skip
 
 

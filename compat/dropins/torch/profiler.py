@@ -55,6 +55,9 @@ class profile(ContextDecorator):
     export_chrome_trace = export_memory_timeline = export_stacks = key_averages = table = total_average = events
 
 
+emit_nvtx = emit_itt = profile
+
+
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, **kwargs: object) -> object:
     """Which steps would be measured: a function of the step's number."""
     cycle = wait + warmup + active

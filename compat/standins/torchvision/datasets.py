@@ -15,7 +15,6 @@ class Generated(Dataset):
     """Images of 10 classes: each class is a smooth pattern of its own, each image that pattern, shifted, with noise."""
 
     shape: tuple[int, ...] = (28, 28)
-    classes = [str(i) for i in range(10)]
 
     def __init__(self, root, train=True, transform=None, target_transform=None, download=False):
         self.root, self.train, self.transform, self.target_transform = root, train, transform, target_transform

@@ -83,6 +83,16 @@ class Resize:
         return tensor if isinstance(image, torch.Tensor) else to_image(tensor)
 
 
+class Pad:
+    """Zeros around a uint8 array."""
+
+    def __init__(self, padding):
+        self.padding = padding
+
+    def __call__(self, image):
+        return np.pad(image, [(self.padding, self.padding)] * 2 + [(0, 0)] * (image.ndim - 2))
+
+
 class CenterCrop:
     """The middle of an image."""
 
@@ -92,10 +102,9 @@ class CenterCrop:
     def __call__(self, image):
         channels_first = isinstance(image, torch.Tensor)
         shape = image.shape[-2:] if channels_first else image.shape[:2]
-        (top, left), (height, width) = ((n - m) // 2 for n, m in zip(shape, self.size, strict=True)), self.size
-        if channels_first:
-            return image[..., top : top + height, left : left + width]
-        return image[top : top + height, left : left + width]
+        top, left = ((n - m) // 2 for n, m in zip(shape, self.size, strict=True))
+        cut = slice(top, top + self.size[0]), slice(left, left + self.size[1])
+        return image[(..., *cut) if channels_first else cut]
 
 
 class RandomCrop:

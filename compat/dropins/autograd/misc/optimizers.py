@@ -18,9 +18,7 @@ def unflatten_optimizer(optimize):
         def shown(x, i, g):
             callback(unflatten(x), i, unflatten(g))
 
-        return unflatten(
-            optimize(lambda x, i: flatten(grad(unflatten(x), i))[0], flat, callback and shown, *args, **kwargs)
-        )
+        return unflatten(optimize(lambda x, i: flatten(grad(unflatten(x), i))[0], flat, callback and shown, *args, **kwargs))
 
     return wrapped
 

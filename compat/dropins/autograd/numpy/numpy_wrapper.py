@@ -5,7 +5,6 @@ import builtins as _builtins
 import numpy as _np
 
 import tapegrad.numpy as _tnp
-
 from autograd import tracer as _tracer
 
 _ArrayBox, _boxed, _getval, _holds_box = _tracer.ArrayBox, _tracer.boxed, _tracer.getval, _tracer.holds_box
@@ -30,7 +29,7 @@ def wrap_namespace(old, new):
         elif isinstance(value, _builtins.type | float | int | None):
             new[name] = value
         elif callable(value):
-            new[name] = _tracer.primitive(value)
+            new[name] = _tracer.named(value)
 
 
 wrap_namespace(_np.__dict__, globals())

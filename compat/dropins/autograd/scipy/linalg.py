@@ -25,9 +25,7 @@ def _triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=Fal
         a, b = a.to(common), b.to(common)
     if trans not in (0, "N"):
         a, lower = (a.mT.conj() if trans in (2, "C") else a.mT), not lower
-    x = _tg.linalg.solve_triangular(
-        a, b if b.dim() > 1 else b.unsqueeze(-1), upper=not lower, unitriangular=unit_diagonal
-    )
+    x = _tg.linalg.solve_triangular(a, b if b.dim() > 1 else b.unsqueeze(-1), upper=not lower, unitriangular=unit_diagonal)
     return x if b.dim() > 1 else x.squeeze(-1)
 
 
@@ -44,9 +42,7 @@ solve_sylvester = _primitive(_linalg.solve_sylvester)
 sqrtm = _primitive(_linalg.sqrtm)
 solve_banded = _primitive(_linalg.solve_banded)
 
-_defvjp(
-    sqrtm, lambda ans, A: lambda g: _real_as(A, solve_sylvester(_anp.transpose(ans), _anp.transpose(ans), g))
-)
+_defvjp(sqrtm, lambda ans, A: lambda g: _real_as(A, solve_sylvester(_anp.transpose(ans), _anp.transpose(ans), g)))
 _defjvp(sqrtm, lambda dA, ans, A: solve_sylvester(ans, ans, dA))
 
 

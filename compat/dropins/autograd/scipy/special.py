@@ -6,6 +6,7 @@ import scipy.special as _special
 
 import tapegrad as _tg
 from autograd import numpy as _np
+from autograd.extend import defjvp as _defjvp
 from autograd.extend import defvjp as _defvjp
 from autograd.extend import primitive as _primitive
 from autograd.tracer import composed as _composed
@@ -14,17 +15,16 @@ from autograd.tracer import recorded as _recorded
 
 _use = _tg.custom.use
 
+_BESSEL = {
+    "j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1", "k0": "modified_bessel_k0",
+    "k1": "modified_bessel_k1",
+}  # fmt: skip
 for _name in (
-    "psi digamma gammaln multigammaln gammainc gammaincc erfinv logit expit i0 i1 i0e i1e erfcx ndtri log_ndtr entr xlogy "
-    "xlog1py exp2 expm1 log1p"
-).split():
-    globals()[_name] = _recorded(getattr(_special, _name), getattr(_tg.special, _name))
-for _name, _ours in {"j0": "bessel_j0", "j1": "bessel_j1", "y0": "bessel_y0", "y1": "bessel_y1"}.items():
-    globals()[_name] = _recorded(getattr(_special, _name), getattr(_tg.special, _ours))
-for _name, _ours in {"k0": "modified_bessel_k0", "k1": "modified_bessel_k1"}.items():
-    globals()[_name] = _recorded(getattr(_special, _name), getattr(_tg.special, _ours))
-gammasgn = _primitive(_special.gammasgn)
-_defvjp(gammasgn, None)
+    "psi", "digamma", "gammaln", "multigammaln", "gammainc", "gammaincc", "erfinv", "logit", "expit", "i0", "i1", "i0e",
+    "i1e", "erfcx", "ndtr", "ndtri", "log_ndtr", "entr", "xlogy", "xlog1py", "exp2", "expm1", "log1p", *_BESSEL,
+):  # fmt: skip
+    globals()[_name] = _recorded(getattr(_special, _name), getattr(_tg.special, _BESSEL.get(_name, _name)))
+gammasgn = _composed(_special.gammasgn, lambda x: _special.gammasgn(_getval(x)))
 
 
 def _unknown(name, argument):
@@ -37,9 +37,7 @@ def _unknown(name, argument):
 def _elementwise(name, *rules):
     """A function of scipy.special with its derivative by each argument; None where nobody knows it."""
     function = getattr(_special, name)
-    known = [
-        _of_arity(len(rules), _unknown(name, i)) if rule is None else rule for i, rule in enumerate(rules)
-    ]
+    known = [_of_arity(len(rules), _unknown(name, i)) if rule is None else rule for i, rule in enumerate(rules)]
     return _recorded(function, _tg.custom.elementwise(name, function, *known, check=False))
 
 
@@ -79,28 +77,20 @@ stdtr = _elementwise("stdtr", None, _t_density)
 gamma = _elementwise("gamma", lambda xp, ans, x: ans * xp.digamma(x))
 rgamma = _elementwise("rgamma", lambda xp, ans, x: -ans * xp.digamma(x))
 erfcinv = _elementwise("erfcinv", lambda xp, ans, x: xp.exp(xp.square(ans)) * (-0.5 * math.sqrt(math.pi)))
-jv = jn = _elementwise(
-    "jv", None, lambda xp, ans, n, x: 0.5 * (_use(xp, "jv")(n - 1.0, x) - _use(xp, "jv")(n + 1.0, x))
-)
-yv = yn = _elementwise(
-    "yv", None, lambda xp, ans, n, x: 0.5 * (_use(xp, "yv")(n - 1.0, x) - _use(xp, "yv")(n + 1.0, x))
-)
-kv = kn = _elementwise(
-    "kv", None, lambda xp, ans, n, x: -0.5 * (_use(xp, "kv")(n - 1.0, x) + _use(xp, "kv")(n + 1.0, x))
-)
-iv = _elementwise(
-    "iv", None, lambda xp, ans, n, x: 0.5 * (_use(xp, "iv")(n - 1.0, x) + _use(xp, "iv")(n + 1.0, x))
-)
+jv = jn = _elementwise("jv", None, lambda xp, ans, n, x: 0.5 * (_use(xp, "jv")(n - 1.0, x) - _use(xp, "jv")(n + 1.0, x)))
+yv = yn = _elementwise("yv", None, lambda xp, ans, n, x: 0.5 * (_use(xp, "yv")(n - 1.0, x) - _use(xp, "yv")(n + 1.0, x)))
+kv = kn = _elementwise("kv", None, lambda xp, ans, n, x: -0.5 * (_use(xp, "kv")(n - 1.0, x) + _use(xp, "kv")(n + 1.0, x)))
+iv = _elementwise("iv", None, lambda xp, ans, n, x: 0.5 * (_use(xp, "iv")(n - 1.0, x) + _use(xp, "iv")(n + 1.0, x)))
 ive = _elementwise("ive", None, lambda xp, ans, n, x: ans * (n / x - xp.sign(x)) + _use(xp, "ive")(n + 1.0, x))
 
 _SLOPE = 2.0 / math.sqrt(math.pi)
 _erf, _erfc = _primitive(_special.erf), _primitive(_special.erfc)  # of complex numbers
-_defvjp(_erf, lambda ans, x: lambda g: g * _SLOPE * _np.exp(-(x**2)))
-_defvjp(_erfc, lambda ans, x: lambda g: -g * _SLOPE * _np.exp(-(x**2)))
+for _function, _sign in ((_erf, 1.0), (_erfc, -1.0)):
+    _defvjp(_function, lambda ans, x, s=_sign: lambda g: g * s * _SLOPE * _np.exp(-(x**2)))
+    _defjvp(_function, lambda g, ans, x, s=_sign: g * s * _SLOPE * _np.exp(-(x**2)))
 _real_erf, _real_erfc = _recorded(_special.erf, _tg.erf), _recorded(_special.erfc, _tg.erfc)
 erf = _composed(_special.erf, lambda x: (_erf if _np.iscomplexobj(x) else _real_erf)(x))
 erfc = _composed(_special.erfc, lambda x: (_erfc if _np.iscomplexobj(x) else _real_erfc)(x))
-ndtr = _recorded(_special.ndtr, _tg.special.ndtr)
 log_softmax = _composed(_special.log_softmax, lambda x, axis=None: x - logsumexp(x, axis, keepdims=True))
 softmax = _composed(_special.softmax, lambda x, axis=None: _np.exp(x - logsumexp(x, axis, keepdims=True)))
 polygamma = _recorded(_special.polygamma, lambda n, x: _tg.polygamma(int(n), x))

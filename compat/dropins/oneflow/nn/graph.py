@@ -6,6 +6,7 @@ from typing import Any
 
 from tapegrad import Tensor
 from tapegrad.func.tree import mapped
+from tapegrad.nn import Module
 
 # What these change is speed or memory, not numbers.
 HARMLESS = ("allow_", "enable_cudnn_", "enable_straighten_", "enable_compress_", "enable_multi_tensor_", "enable_fused_")
@@ -65,6 +66,19 @@ class Graph:
 
     def debug(self, *args: Any, **kwargs: Any) -> None:
         """Changes nothing: there is no compilation to tell of."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of its modules by name, and of what steps under ``stepping``, in the order it was added."""
+        modules = {name: value.state_dict() for name, value in vars(self).items() if isinstance(value, Module)}
+        return {**modules, "stepping": [s.state_dict() for s in (*self._optimizers, *self._schedules)]}
+
+    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
+        """Take over states that ``state_dict`` gave."""
+        for stepping, state in zip((*self._optimizers, *self._schedules), state_dict.get("stepping", ()), strict=strict):
+            stepping.load_state_dict(state)
+        for name, state in state_dict.items():
+            if name != "stepping":
+                getattr(self, name).load_state_dict(state, strict)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for optimizer in self._optimizers:

@@ -6,10 +6,6 @@ from torch import Tensor as Tensor
 from torch.nn import ModuleList as _ModuleList
 from torch.nn import functional as _F
 
-from tapegrad.compat import mirror as _mirror
-
-_mirror(__name__, "tapegrad.nn.transformer")
-
 
 def _get_clones(module: object, N: int) -> _ModuleList:
     """N copies of a module."""

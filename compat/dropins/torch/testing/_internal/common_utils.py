@@ -10,6 +10,8 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from torch.testing import assert_close as assert_close
+from torch.testing import make_tensor as make_tensor
 
 IS_LINUX, IS_MACOS, IS_WINDOWS = sys.platform == "linux", sys.platform == "darwin", sys.platform == "win32"
 IS_CI = bool(os.getenv("CI"))
@@ -86,7 +88,7 @@ def instantiate_parametrized_tests(cls: type) -> type:
             def test(self, fn=fn, args=args):
                 return fn(self, **args)
 
-            setattr(cls, "_".join([name, *(n for n, _ in combination)]), test)
+            setattr(cls, "_".join([name, *(n for n, _ in reversed(combination))]), test)
     return cls
 
 

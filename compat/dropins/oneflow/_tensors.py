@@ -1,8 +1,9 @@
-"""Global tensors, which are spread over devices and processes: there are none here, and every tensor says so."""
+"""What OneFlow's tensors have besides. Global ones, spread over devices and processes, are not there: a tensor says so."""
 
 from typing import Any
 
 from tapegrad import Tensor
+from tapegrad.nn import functional, init
 
 
 def refuse(what: str) -> NotImplementedError:
@@ -24,7 +25,14 @@ def _to_global(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     raise refuse("Tensor.to_global()")
 
 
+FUNCTIONS = ("gelu", "mish", "selu", "silu", "softplus", "softsign")  # in OneFlow methods, too
+INITIALISERS = ("kaiming_normal_", "kaiming_uniform_", "orthogonal_", "trunc_normal_", "xavier_normal_", "xavier_uniform_")
+
+# Of Tensor, while the drop-in is there.
 METHODS = {
+    **{name: getattr(functional, name) for name in FUNCTIONS},
+    **{name: getattr(init, name) for name in INITIALISERS},
+    "cast": Tensor.to,
     "is_global": property(lambda self: False, doc="Whether the tensor is spread over devices: False."),
     "is_local": property(lambda self: True, doc="Whether the tensor is of this process alone: True."),
     "is_lazy": property(lambda self: False, doc="Whether the tensor is of a graph that is being built: False."),

@@ -1,0 +1,344 @@
+"""torch.amp: computing in 16 bits where that is enough, and scaling losses so that small gradients survive it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .arrays import dtypes
+from .core.modes import no_grad
+from .core.warning import warn
+from .ops import casting
+from .tensor import Tensor
+
+__all__ = [
+    "GradScaler", "autocast", "clear_autocast_cache", "custom_bwd", "custom_fwd", "get_autocast_cpu_dtype",
+    "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available", "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled", "is_autocast_enabled",
+]  # fmt: skip
+
+DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+HALVES = (dtypes.bfloat16, dtypes.float16)
+
+
+class autocast:
+    """Inside, products and convolutions of float32 tensors run in a 16-bit dtype, and losses in float32, as in PyTorch.
+
+    A context or a decorator. On the CPU the functions are those of PyTorch's CPU autocast; float64 stays as it is. There is
+    no CUDA device here, so that for "cuda" it warns and does nothing, as PyTorch does on such a machine.
+
+    Args:
+        device_type: "cpu" or "cuda".
+        dtype: bfloat16 (the default on the CPU; needs ml_dtypes) or float16.
+        enabled: False: no casts inside, even within another context.
+        cache_enabled: of no effect: parameters are cast each time.
+
+    Raises:
+        ValueError: if device_type is no string.
+        RuntimeError: for another kind of device.
+    """
+
+    def __init__(
+        self, device_type: str, dtype: dtypes.dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        _check_type(device_type)
+        if not is_autocast_available(device_type):
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        self.device, self.fast_dtype = device_type, get_autocast_dtype(device_type) if dtype is None else dtype
+        if enabled and device_type == "cuda":
+            warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
+            enabled = False
+        elif enabled and self.fast_dtype not in HALVES:
+            warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports "
+                f"dtypes of {', '.join(map(str, HALVES))} currently."
+            )
+            enabled = False
+        self._enabled = enabled
+        self._before: list[Any] = []
+
+    def __enter__(self) -> autocast:
+        if self.device == "cpu":
+            dtype = dtypes.to_numpy(self.fast_dtype) if self._enabled else None
+            casting.opened(1)
+            self._before.append(casting.switch(dtype))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.device == "cpu":
+            casting.switch(self._before.pop())
+            casting.opened(-1)
+
+    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """func with the context around each call."""
+        if not callable(func):
+            raise TypeError(f"autocast()(func) requires a callable, but got {type(func).__name__}.")
+
+        @functools.wraps(func)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return func(*args, **kwargs)
+
+        return call
+
+
+def _check_type(device_type: Any) -> None:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast knows a kind of device: "cpu" and "cuda"."""
+    return device_type in DEFAULTS
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on here for a kind of device; never for "cuda", of which there is none."""
+    return device_type == "cpu" and casting.current() is not None
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether autocast is on here."""
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_dtype(device_type: str) -> dtypes.dtype:
+    """The dtype of the autocast that is on here, or else the default: bfloat16 on the CPU, float16 for "cuda"."""
+    current = casting.current() if device_type == "cpu" else None
+    return DEFAULTS[device_type] if current is None else dtypes.of(current)
+
+
+def get_autocast_cpu_dtype() -> dtypes.dtype:
+    """get_autocast_dtype("cpu")."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> dtypes.dtype:
+    """get_autocast_dtype("cuda")."""
+    return get_autocast_dtype("cuda")
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of parameters are kept: no."""
+    return False
+
+
+def clear_autocast_cache() -> None:
+    """Nothing: casts of parameters are not kept."""
+
+
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None
+) -> Callable[..., Any]:
+    """Decorator of the forward of an autograd.Function: inside autocast it runs without, on inputs of a dtype of its own.
+
+    Args:
+        device_type: "cpu" or "cuda".
+        cast_inputs: that dtype; without it the forward runs inside autocast as it stands.
+    """
+    _check_type(device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+    forward = fwd
+
+    @functools.wraps(forward)
+    def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        on = is_autocast_enabled(device_type)
+        ctx._dtype = get_autocast_dtype(device_type)
+        ctx._fwd_used_autocast = on and cast_inputs is None
+        if not on or cast_inputs is None:
+            return forward(ctx, *args, **kwargs)
+        to = dtypes.to_numpy(cast_inputs)
+        with autocast(device_type, enabled=False):
+            return forward(ctx, *casting.cast(args, to), **casting.cast(kwargs, to))
+
+    return call
+
+
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
+    """Decorator of the backward of an autograd.Function: it runs inside autocast if the forward, with custom_fwd, did."""
+    _check_type(device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    backward = bwd
+
+    @functools.wraps(backward)
+    def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, ctx._dtype, ctx._fwd_used_autocast):
+            return backward(ctx, *args, **kwargs)
+
+    return call
+
+
+class GradScaler:
+    """Scales a loss so that gradients in 16 bits do not vanish, and skips steps whose gradients overflowed.
+
+    `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()`. The scale is divided by 2 after an overflow and
+    doubled after growth_interval steps without. For the device "cuda" (the default), of which there is none, it warns and
+    hands everything on as it is, as PyTorch does on such a machine.
+
+    Args:
+        device: "cuda" or "cpu".
+        init_scale: the first scale.
+        growth_factor: what the scale is multiplied by after growth_interval steps without inf or nan.
+        backoff_factor: what it is multiplied by after a step with inf or nan.
+        growth_interval: number of such steps.
+        enabled: False: everything is handed on as it is.
+    """
+
+    def __init__(
+        self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ) -> None:  # fmt: skip
+        if enabled and device == "cuda":
+            warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
+            enabled = False
+        if enabled and growth_factor <= 1:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if enabled and backoff_factor >= 1:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._enabled, self._scale, self._growth_factor = enabled, float(init_scale), growth_factor
+        self._backoff_factor, self._growth_interval = backoff_factor, growth_interval
+        self._growth_tracker = 0
+        self._scaled = False
+        self._found: dict[int, bool] = {}  # by id of an optimiser: whether its gradients held inf or nan
+        self._stepped: set[int] = set()
+
+    def is_enabled(self) -> bool:
+        """Whether it scales."""
+        return self._enabled
+
+    def scale(self, outputs: Any) -> Any:
+        """A loss, or each of several in a list or tuple, times the scale."""
+        if not self._enabled:
+            return outputs
+        self._scaled = True
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale
+        if isinstance(outputs, Iterable):
+            scaled = map(self.scale, outputs)
+            return type(outputs)(scaled) if isinstance(outputs, list | tuple) else scaled
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def _check_scaled(self, name: str) -> None:
+        if not self._scaled:
+            raise AssertionError(
+                f"Attempted {name} but _scale is None.  This may indicate your script did not use scaler.scale(loss or "
+                "outputs) earlier in the iteration."
+            )
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimiser's parameters by the scale, before they are clipped, say; step() does so else.
+
+        Raises:
+            RuntimeError: if that has been done since the last update().
+            ValueError: for gradients in float16.
+        """
+        if not self._enabled:
+            return
+        self._check_scaled("unscale_")
+        key = id(optimizer)
+        if key in self._stepped:
+            raise RuntimeError("unscale_() is being called after step().")
+        if key in self._found:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if any(g.dtype is dtypes.float16 for g in gradients):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        with no_grad():
+            for g in gradients:
+                g.mul_(1 / self._scale)
+        self._found[key] = not all(bool(g.isfinite().all()) for g in gradients)
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """optimizer.step(*args, **kwargs) on gradients without the scale; nothing if there is inf or nan among them.
+
+        Raises:
+            RuntimeError: for a closure, or a second step before update().
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_scaled("step")
+        key = id(optimizer)
+        if key in self._stepped:
+            raise RuntimeError("step() has already been called since the last update().")
+        if key not in self._found:
+            self.unscale_(optimizer)
+        result = None if self._found[key] else optimizer.step(*args, **kwargs)
+        self._stepped.add(key)
+        return result
+
+    def update(self, new_scale: Any = None) -> None:
+        """Choose the scale of the next step, after all optimisers have stepped: a given one, or by what was found."""
+        if not self._enabled:
+            return
+        self._check_scaled("update")
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif not self._found:
+            raise AssertionError("No inf checks were recorded prior to update.")
+        elif any(self._found.values()):
+            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
+        else:
+            self._growth_tracker += 1
+            if self._growth_tracker == self._growth_interval:
+                grown = self._scale * self._growth_factor
+                self._scale, self._growth_tracker = grown if math.isfinite(grown) else self._scale, 0
+        self._found, self._stepped = {}, set()
+
+    def get_scale(self) -> float:
+        """The scale; 1.0 if it does not scale."""
+        return self._scale if self._enabled else 1.0
+
+    def get_growth_factor(self) -> float:
+        """What the scale is multiplied by after growth_interval good steps."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Change that factor."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """What the scale is multiplied by after an overflow."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Change that factor."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """Number of good steps after which the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Change that number."""
+        self._growth_interval = new_interval
+
+    def state_dict(self) -> dict[str, Any]:
+        """Scale, factors and counts; empty if it does not scale."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker,
+        }  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take what state_dict() gave.
+
+        Raises:
+            RuntimeError: for an empty one.
+        """
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        self._scale, self._growth_tracker = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
+        self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]

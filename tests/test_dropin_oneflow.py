@@ -1,0 +1,226 @@
+"""The oneflow drop-in: printed form, names of nodes, error texts, what OneFlow alone has, and what remains after removal."""
+
+import copy
+import importlib
+import sys
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import compat, dialect
+
+
+@pytest.fixture
+def flow():
+    with compat.installed("oneflow", replace=True):
+        yield importlib.import_module("oneflow")
+
+
+def test_printed_form(flow):
+    x = flow.ones(2, requires_grad=True)
+    assert repr(x) == "tensor([1., 1.], dtype=oneflow.float32, requires_grad=True)"
+    assert repr(x * x) == "tensor([1., 1.], dtype=oneflow.float32, grad_fn=<broadcast_mul_backward>)"
+    assert repr(flow.tensor([1, 2])) == "tensor([1, 2], dtype=oneflow.int64)"
+    assert repr(flow.tensor([True])) == "tensor([True], dtype=oneflow.bool)"
+    assert (repr(x.shape), x.type(), repr(flow.float64)) == ("oneflow.Size([2])", "oneflow.FloatTensor", "oneflow.float64")
+    assert repr((x * 2).grad_fn).startswith("<scalar_mul_backward at 0x")
+    assert repr(type(x)) == "<class 'oneflow.Tensor'>"
+    assert repr(type(flow.nn.Linear(1, 1))) == "<class 'oneflow.nn.modules.linear.Linear'>"
+    assert (str(x.device), repr(x.device)) == ("cpu:0", "device(type='cpu', index=0)")
+    p = flow.nn.Parameter(flow.ones(1))
+    assert repr(p) == "tensor([1.], dtype=oneflow.float32, requires_grad=True)"
+    (p * 2).backward()
+    assert repr(p) == "tensor([1.], dtype=oneflow.float32, grad_fn=<accumulate_grad>)"
+    assert repr(flow.ones(2, 2).max(1)).startswith("oneflow.return_types.max(")
+
+
+# Each as OneFlow 0.9 builds the function: read in its source, oneflow/core/functional/impl.
+NODES = {
+    "x + 1": "scalar_add", "1 + x": "scalar_add", "x + x": "add_n", "x + x[0]": "broadcast_add", "x + u": "add_n",
+    "x - 1": "scalar_add", "1 - x": "scalar_add", "x - u": "broadcast_sub", "x * 2": "scalar_mul", "2 * x": "scalar_mul",
+    "x * u": "broadcast_mul", "x / 2": "scalar_div", "2 / x": "scalar_mul", "x / u": "broadcast_div", "x ** 2": "scalar_pow",
+    "x ** x": "broadcast_pow", "flow.pow(x, 2)": "scalar_pow", "flow.square(x)": "square", "x.sum()": "reduce_sum",
+    "x.mean()": "scalar_mul", "x.prod()": "reduce_prod", "x.max()": "reduce_max", "x.std()": "sqrt", "-x": "negative",
+    "x @ x": "matmul", "x @ x[0]": "matrix_vector_product", "x[None] @ x[None]": "batch_matmul", "x.T": "view::transpose",
+    "x.view(4)": "view::reshape", "x.reshape(4)": "view::reshape", "x[0]": "view::as_strided", "x[:1]": "view::slice",
+    "x[[0, 1]]": "gather_nd", "x.unsqueeze(0)": "view::unsqueeze", "x.clamp(0, 1)": "clip_by_scalar", "x.relu()": "relu",
+    "x.sin()": "sin", "x.softmax(-1)": "softmax", "flow.cat([x, x])": "concat", "flow.stack([x, x])": "stack",
+    "x.double()": "cast", "flow.nn.Linear(2, 1)(x)": "broadcast_add", "flow.nn.MSELoss()(x, u)": "scalar_mul",
+    "flow.nn.CrossEntropyLoss()(x, flow.tensor([0, 1]))": "broadcast_div", "(x[0, 0] + 1)": "scalar_add",
+    "flow.nn.Conv2d(1, 1, 1)(x[None, None])": "bias_add", "flow.nn.Conv2d(1, 1, 1, bias=False)(x[None, None])": "conv2d",
+    "flow.nn.functional.max_pool2d(x[None], 2)": "max_pool_2d", "flow.nn.LayerNorm(2)(x)": "layer_norm",
+    "flow.nn.BatchNorm1d(2)(x)": "normalization", "flow.nn.functional.elu(x)": "elu",
+    "x[0] @ x[0]": "dot",
+    "flow.minimum(x, u)": "elementwise_minimum", "flow.nn.functional.logsigmoid(x)": "log_sigmoid",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", NODES)
+def test_names_of_nodes(flow, code):
+    x, u = flow.ones(2, 2, requires_grad=True), flow.ones(2, 2)
+    y = eval(code, {"flow": flow, "x": x, "u": u})
+    assert y.grad_fn.name() == f"{NODES[code]}_backward"
+
+
+def test_a_released_node_keeps_its_name(flow):
+    y = (flow.ones(2, requires_grad=True).exp() * 2).sum() * 3
+    y.backward()
+    assert y.grad_fn.name() == "scalar_mul_backward"
+
+
+def test_error_texts(flow):
+    x = flow.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    y.backward()
+    text = (
+        r"Maybe you try to backward through the node a second time\. Specify retain_graph=True when calling \.backward\(\) "
+        r"or autograd\.grad\(\) the first time\. Node broadcast_mul_backward has been released"
+    )
+    with pytest.raises(flow._oneflow_internal.exception.Exception, match=text):
+        y.backward()
+    with pytest.raises(RuntimeError, match="Grad can be implicitly created only for scalar outputs. This output has shape"):
+        (x * 2).backward()
+    with pytest.raises(RuntimeError, match=r"out_grad's shape must be same as output's \(\(3,\) vs \(2,\)\)"):
+        (x * 2).backward(flow.ones(2))
+
+
+def test_numpy_of_a_tensor_that_requires_grad(flow):
+    x = flow.ones(2, requires_grad=True)
+    assert (x * 2).numpy().tolist() == np.asarray(x * 2).tolist() == [2.0, 2.0]
+
+
+def test_gradients_are_set_to_zeros(flow):
+    layer = flow.nn.Linear(2, 1)
+    optimizer = flow.optim.SGD(layer.parameters(), lr=0.1)
+    layer(flow.ones(1, 2)).sum().backward()
+    optimizer.zero_grad()
+    assert layer.bias.grad.tolist() == [0.0]
+    layer.zero_grad(set_to_none=True)
+    assert layer.bias.grad is None
+
+
+def test_names_that_oneflow_alone_has(flow):
+    x = flow.tensor([[1.0, -2.0]])
+    assert flow.cast(x, flow.int32).dtype is flow.int32
+    assert flow.repeat(x, (2, 1)).shape == (2, 2) and flow.gelu(x).shape == (1, 2)
+    assert flow.convert_oneflow_dtype_to_numpy_dtype(flow.float64) is np.float64
+    assert (flow.env.get_rank(), flow.env.get_world_size(), flow.cuda.is_available()) == (0, 1, False)
+    assert (x.is_global, x.is_local, x.is_lazy) == (False, True, False)
+    assert x.cast(flow.float64).dtype is flow.float64 and x.silu().shape == x.shape
+    functional = importlib.import_module("oneflow.nn.functional")
+    np.testing.assert_allclose(functional.quick_gelu(x), x * flow.sigmoid(1.702 * x))
+    each = functional.sparse_softmax_cross_entropy(flow.tensor([1]), x)
+    np.testing.assert_allclose(each, [np.log1p(np.exp(3.0))], rtol=1e-6)
+    optimizer = flow.optim.SGD([flow.zeros(1, requires_grad=True)], lr=2.0)
+    schedule = flow.optim.lr_scheduler.CosineDecayLR(optimizer, decay_steps=4, alpha=0.5)
+    rates = []
+    for _ in range(6):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    expected = [2 * (0.25 * (1 + np.cos(np.pi * min(n / 4, 1))) + 0.5) for n in range(6)]
+    np.testing.assert_allclose(rates, expected)
+
+
+def test_a_graph_runs_eagerly(flow):
+    layer = flow.nn.Linear(1, 1, bias=False)
+    layer.weight.data.fill_(1.0)
+
+    class Train(flow.nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+            self.add_optimizer(flow.optim.SGD(layer.parameters(), lr=0.5))
+            self.config.allow_fuse_model_update_ops(True)
+
+        def build(self, x):
+            loss = (self.layer(x) ** 2).sum()
+            loss.backward()
+            return loss, {"x": x}
+
+    step = Train()
+    loss, more = step(flow.ones(1, 1))
+    assert (loss.item(), loss.requires_grad, more["x"].item(), layer.weight.item()) == (1.0, False, 1.0, 0.0)
+    state = copy.deepcopy(step.state_dict())
+    layer.weight.data.fill_(5.0)
+    step.load_state_dict(state)
+    assert layer.weight.item() == 0.0 and list(state) == ["layer", "stepping"]
+    assert step.training and step.name == "Train"
+    with pytest.raises(NotImplementedError, match="enable_amp: a graph runs eagerly"):
+        step.config.enable_amp(True)
+    with pytest.raises(NotImplementedError, match="a Graph needs a method build"):
+        flow.nn.Graph()()
+
+
+def test_each_module_is_there(flow):
+    listed = [row for row in compat._FINDER.mirrors if row.startswith("oneflow.")]
+    assert len(listed) > 40
+    for name in listed:
+        importlib.import_module(name)
+
+
+def test_optimizers_take_oneflows_keywords(flow):
+    w = flow.ones(2, requires_grad=True)
+    group = {"params": [w], "clip_grad_max_norm": 1.0, "clip_grad_norm_type": 2.0}
+    for kind in (flow.optim.SGD, flow.optim.Adam, flow.optim.AdamW):
+        optimizer = kind([group], lr=0.1, contiguous_params=True)
+        w.grad = flow.tensor([30.0, 40.0])
+        optimizer.clip_grad()
+        np.testing.assert_allclose(w.grad, [0.6, 0.8], rtol=1e-5)
+        optimizer.step()
+        assert isinstance(optimizer, flow.optim.Optimizer)
+    flow.optim.Adam([w], do_bias_correction=True)
+    with pytest.raises(NotImplementedError, match="do_bias_correction"):
+        flow.optim.Adam([w], do_bias_correction=False)
+
+
+@pytest.mark.parametrize(
+    "use,text",
+    [
+        (lambda flow: flow.ones(1).to_global(), r"Tensor\.to_global\(\): tapegrad has no global tensors"),
+        (lambda flow: flow.placement("cpu", [0]), "placement: tapegrad has no global tensors"),
+        (lambda flow: flow.sbp.broadcast, "sbp.broadcast: tapegrad has no global tensors"),
+        (lambda flow: flow.sbp.split(0), r"sbp.split\(0\): tapegrad has no global tensors"),
+        (lambda flow: flow.comm.all_reduce(flow.ones(1)), "tapegrad runs in one process"),
+        (lambda flow: flow.nn.OFRecordReader("x"), "tapegrad reads no record files"),
+        (lambda flow: flow.optim.lr_scheduler.WarmUpLR(None), "LinearLR"),
+    ],
+)
+def test_what_is_not_there_says_so(flow, use, text):
+    with pytest.raises(NotImplementedError, match=text):
+        use(flow)
+
+
+def test_a_name_that_is_not_there_names_the_nearest(flow):
+    with pytest.raises(AttributeError, match=r"'oneflow' has no attribute 'onse' .*nearest: ones"):
+        flow.onse
+
+
+def test_mock_torch(flow):
+    before = sys.modules.get("torch")
+    with flow.mock_torch.enable():
+        torch = importlib.import_module("torch")
+        assert repr(torch.ones(1)) == "tensor([1.], dtype=oneflow.float32)"
+        with flow.mock_torch.disable():
+            assert sys.modules.get("torch") is before
+        assert "torch" in compat._FINDER.roots
+    assert sys.modules.get("torch") is before
+
+
+def test_removal_leaves_nothing_behind():
+    before = dict(sys.modules)
+    with compat.installed("oneflow", replace=True):
+        importlib.import_module("oneflow")
+        importlib.import_module("oneflow.nn.functional")
+        assert tg.ones(1).is_local and dialect.current.prefix == "oneflow"
+    assert dialect.current is dialect.PYTORCH
+    x = tg.ones(1, requires_grad=True)
+    assert repr(x * 2) == "tensor([2.], grad_fn=<MulBackward0>)" and not hasattr(x, "is_local")
+    with pytest.raises(RuntimeError, match="Can't call numpy"):
+        x.numpy()
+    x.grad = tg.ones(1)
+    tg.optim.SGD([x], lr=0.1).zero_grad()
+    assert x.grad is None
+    assert tg.Tensor.__module__.startswith("tapegrad")
+    assert not [m for m in set(sys.modules) - set(before) if m.startswith("oneflow")]

@@ -1,0 +1,483 @@
+"""The drop-ins' machinery, and the breadth of the one for torch: modules, names that are there or say why not, settings."""
+
+import contextlib
+import copy
+import importlib
+import importlib.machinery
+import io
+import pathlib
+import pickle
+import subprocess
+import sys
+from multiprocessing import spawn
+
+import pytest
+
+import tapegrad
+from tapegrad import compat
+
+HERE = pathlib.Path(__file__).parent
+MODULES = (HERE / "torch_modules.txt").read_text().split()
+
+
+@pytest.fixture
+def torch():
+    with compat.installed("torch", replace=True):
+        yield importlib.import_module("torch")
+
+
+# ---------------------------------------------------------------------------------------------------------- machinery
+
+
+def state():
+    loaded = {m: sys.modules[m] for m in sys.modules if m.split(".")[0] in compat.NAMES}
+    return loaded, list(sys.path), list(sys.meta_path), spawn.get_preparation_data
+
+
+def homes():
+    shown = (
+        tapegrad.Tensor,
+        tapegrad.nn.Linear,
+        tapegrad.nn.Parameter,
+        tapegrad.optim.Adam,
+        tapegrad.no_grad,
+        tapegrad.Size,
+    )
+    return [value.__module__ for value in shown]
+
+
+@pytest.mark.parametrize("name", compat.NAMES)
+def test_removing_leaves_all_as_it_was(name):
+    before = state(), homes()
+    compat.install(name, replace=True)
+    importlib.import_module(name)
+    assert sys.path == before[0][1]
+    compat.remove(name)
+    compat.remove(name)
+    assert (state(), homes()) == before
+
+
+def test_two_at_once():
+    before = state(), homes()
+    with compat.installed("torch", replace=True):
+        import torch
+
+        with compat.installed("oneflow", replace=True):
+            import oneflow
+
+            assert oneflow.Tensor is torch.Tensor is tapegrad.Tensor
+        assert torch.Tensor.__module__ == "torch" and "oneflow" not in sys.modules
+    assert (state(), homes()) == before
+
+
+def test_what_was_imported_before_comes_back(monkeypatch):
+    real = type(sys)("torch")
+    real.nn = type(sys)("torch.nn")
+    monkeypatch.setitem(sys.modules, "torch", real)
+    monkeypatch.setitem(sys.modules, "torch.nn", real.nn)
+    with pytest.raises(ImportError, match=r"torch is already imported, from its place: .*replace=True"):
+        compat.install("torch")
+    with compat.installed("torch", replace=True):
+        assert importlib.import_module("torch.nn") is not real.nn
+    assert sys.modules["torch"] is real and sys.modules["torch.nn"] is real.nn
+
+
+def test_nothing_is_found_unasked():
+    code = "import tapegrad, importlib.util as u; print([n for n in ('oneflow',) if u.find_spec(n)])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    finders = [f for f in sys.meta_path if type(f).__module__.startswith("tapegrad.compat")]
+    assert not finders
+
+
+def test_an_unknown_name():
+    with pytest.raises(ValueError, match="tapegrad has drop-ins for torch, oneflow, autograd, not for 'jax'"):
+        compat.install("jax")
+
+
+# -------------------------------------------------------------------------------------------------------------- names
+
+
+def test_each_module_can_be_imported(torch):
+    for module in MODULES:
+        found = importlib.import_module(module)
+        assert found.__name__ == module and found.__doc__, module
+        assert not [n for n in getattr(found, "__all__", ()) if not hasattr(found, n)], module
+
+
+MISSING = [
+    ("torch.relu6", "module 'torch' has no attribute 'relu6' .*nearest: relu"),
+    ("torch.nn.Liner", "module 'torch.nn' has no attribute 'Liner' .*nearest: Linear"),
+    ("torch.nn.functional.relux", "module 'torch.nn.functional' has no attribute 'relux' .*nearest: relu"),
+    ("torch.optim.Adan", "module 'torch.optim' has no attribute 'Adan' .*nearest: Adam"),
+    ("torch.cuda.is_avail", "module 'torch.cuda' has no attribute 'is_avail' .*nearest: is_available"),
+    ("torch.fx.nothing_like_it", "module 'torch.fx' has no attribute 'nothing_like_it'"),
+]
+
+
+@pytest.mark.parametrize("path,text", MISSING)
+def test_a_name_that_is_not_there(torch, path, text):
+    module, _, name = path.rpartition(".")
+    with pytest.raises(AttributeError, match=text + r".*docs/parity\.md"):
+        getattr(importlib.import_module(module), name)
+    with pytest.raises(ImportError, match=text + r".*docs/parity\.md"):
+        exec(f"from {module} import {name}")
+    assert not hasattr(importlib.import_module(module), name)
+
+
+def test_modules_that_are_not_there(torch):
+    with pytest.raises(ModuleNotFoundError, match=r"torch\.nowhere"):
+        importlib.import_module("torch.nowhere")
+    assert "compat" not in dir(torch) and "Tensor" in dir(torch) and "nn" in dir(torch)
+
+
+ABSENT = {
+    "torch.onnx.export": "tapegrad has no ONNX exporter",
+    "torch.distributed.init_process_group": "tapegrad has no distributed processes",
+    "torch.distributed.fsdp.FullyShardedDataParallel": "tapegrad has no distributed processes",
+    "torch.nn.parallel.DistributedDataParallel": "tapegrad has no distributed processes",
+    "torch.fx.symbolic_trace": "tapegrad has no graphs of programs",
+    "torch.export.export": "tapegrad exports no programs",
+    "torch.utils.cpp_extension.load": "tapegrad is Python on NumPy: it loads no C",
+    "torch.ao.quantization.quantize_dynamic": "quantised tensors are out of tapegrad's scope",
+    "torch.library.custom_op": "tapegrad has no dispatcher",
+    "torch.jit.load": "nothing is compiled here",
+}
+
+
+@pytest.mark.parametrize("path", ABSENT)
+def test_what_is_there_by_name_alone_says_why(torch, path):
+    module, _, name = path.rpartition(".")
+    scope = {}
+    exec(f"from {module} import {name} as it", scope)
+    assert not isinstance(torch.ones(1), scope["it"])
+    assert scope["it"] | int  # for annotations
+    with pytest.raises(NotImplementedError) as e:
+        scope["it"](torch.ones(1))
+    assert str(e.value).startswith(f"{path}: {ABSENT[path]}") and "\n" not in str(e.value)
+    setting = scope["it"].setting
+    assert setting is scope["it"].setting and not hasattr(setting, "__call__me__")
+    with pytest.raises(NotImplementedError, match=path):
+        setting()
+
+
+def test_errors_that_are_there_by_name_can_be_caught(torch):
+    from torch.onnx import OnnxExporterError
+
+    with pytest.raises(ZeroDivisionError), contextlib.suppress(OnnxExporterError):
+        1 / 0
+
+
+# ------------------------------------------------------------------------------------------------------ where they live
+
+HOMES = [
+    "torch.Tensor", "torch.Size", "torch.dtype", "torch.device", "torch.nn.modules.linear.Linear",
+    "torch.nn.modules.conv.LazyConv2d", "torch.nn.modules.batchnorm.LazyBatchNorm1d",
+    "torch.nn.modules.pooling.MaxPool2d", "torch.nn.modules.container.Sequential", "torch.nn.modules.sparse.Embedding",
+    "torch.nn.modules.loss.MSELoss", "torch.nn.modules.activation.MultiheadAttention", "torch.nn.parameter.Parameter",
+    "torch.nn.modules.module.Module", "torch.optim.adam.Adam", "torch.optim.rmsprop.RMSprop",
+    "torch.optim.lr_scheduler.StepLR", "torch.distributions.normal.Normal", "torch.utils.data.dataloader.DataLoader",
+    "torch.autograd.grad_mode.no_grad", "torch.autograd.function.Function", "torch.return_types.max",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", HOMES)
+def test_classes_say_that_they_are_pytorchs(torch, path):
+    module, _, name = path.rpartition(".")
+    assert str(getattr(importlib.import_module(module), name)) == f"<class '{path}'>"
+
+
+def test_each_class_and_function_is_where_it_says(torch):
+    for module in ("distributions", "testing", "utils.data"):
+        importlib.import_module(f"torch.{module}")
+    scalar = sys.modules["tapegrad.tensor"].Scalar  # it goes by the name of Tensor
+    moved = [v for v in compat._first if v is not scalar and v.__module__.startswith("torch")]
+    elsewhere = [v for v in moved if getattr(importlib.import_module(v.__module__), v.__name__, None) is not v]
+    assert len(moved) > 1500 and not [v for v in elsewhere if v.__name__ != "<lambda>"]
+
+
+def test_types_of_values(torch):
+    x = torch.ones(2, requires_grad=True)
+    loss = (x.double() * 2).sum() * 2.0
+    assert {str(type(v)) for v in (x, loss, loss.detach(), x.grad_fn or x)} == {"<class 'torch.Tensor'>"}
+    assert type(torch.max(x, 0)) is torch.return_types.max
+    assert str(type(torch.nn.Linear(1, 1).weight)) == "<class 'torch.nn.parameter.Parameter'>"
+
+
+def test_distributions_know_their_own_classes_under_any_name(torch):
+    class Mine(torch.distributions.Normal):
+        def __init__(self):
+            super().__init__(0.0, 1.0)
+
+    assert torch.distributions.Normal(0.0, 1.0).expand([2]).batch_shape == (2,)
+    with pytest.raises(NotImplementedError, match="Subclass Mine of Normal that defines a custom __init__"):
+        Mine().expand([2])
+
+
+def model(torch):
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.BatchNorm1d(4), nn.TransformerEncoderLayer(4, 2), nn.LSTM(4, 2))
+
+
+def test_whole_modules_are_saved_and_copied(torch):
+    net = model(torch)
+    file = io.BytesIO()
+    torch.save(net, file)
+    assert b"torch.nn.modules.linear" in file.getvalue() and b"tapegrad" not in file.getvalue()
+    file.seek(0)
+    copies = [torch.load(file, weights_only=False), pickle.loads(pickle.dumps(net)), copy.deepcopy(net)]
+    for other in copies:
+        assert type(other[0]) is torch.nn.Linear and str(other) == str(net)
+        assert all(p.equal(q) for p, q in zip(other.state_dict().values(), net.state_dict().values(), strict=True))
+
+
+def test_a_module_that_was_saved_under_the_drop_in_loads_without_it(tmp_path):
+    with compat.installed("torch", replace=True):
+        import torch
+
+        torch.manual_seed(0)
+        torch.save(model(torch), tmp_path / "net.pt")
+    net = tapegrad.load(tmp_path / "net.pt", weights_only=False)
+    assert type(net[0]) is tapegrad.nn.Linear
+    tapegrad.save(net, tmp_path / "net.pt")
+    with compat.installed("torch", replace=True):
+        import torch
+
+        assert type(torch.load(tmp_path / "net.pt", weights_only=False)[0]) is torch.nn.Linear
+
+
+def test_values_are_pickled_and_copied(torch):
+    for value in (
+        torch.bool,
+        torch.float32,
+        torch.strided,
+        torch.channels_last,
+        torch.FloatTensor,
+        torch.sin,
+        torch.nn.Linear,
+    ):
+        assert pickle.loads(pickle.dumps(value)) is value and copy.deepcopy(value) is value
+    for value in (torch.device("cpu"), torch.Size([2])):
+        assert pickle.loads(pickle.dumps(value)) == value
+    optimizer = torch.optim.Adam(model(torch).parameters())
+    assert type(pickle.loads(pickle.dumps(optimizer))) is torch.optim.Adam
+
+
+# ----------------------------------------------------------------------------------------------------- without a GPU
+
+CUDA = [
+    ("is_available()", "False"), ("device_count()", "0"), ("is_initialized()", "False"), ("memory_allocated()", "0"),
+    ("max_memory_reserved()", "0"), ("synchronize()", "None"), ("empty_cache()", "None"), ("manual_seed_all(1)", "None"),
+    ("get_rng_state_all()", "[]"), ("get_arch_list()", "[]"), ("is_bf16_supported()", "False"), ("set_device(-1)", "None"),
+    ("current_device()", "Torch not compiled with CUDA enabled"), ("Stream()", "Torch not compiled with CUDA enabled"),
+    ("Event(enable_timing=True)", "Torch not compiled with CUDA enabled"),
+    ("get_device_name(0)", "Torch not compiled with CUDA enabled"), ("nccl.is_available([])", "False"),
+    ("FloatTensor(2)", "type torch.cuda.FloatTensor not available. Torch not compiled with CUDA enabled."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call,gives", CUDA)
+def test_cuda_without_a_gpu(torch, call, gives):
+    try:
+        got = str(eval(f"torch.cuda.{call}", {"torch": torch}))
+    except Exception as e:
+        got = str(e)
+    assert got.endswith(gives)
+
+
+def test_switches_of_libraries_are_kept(torch):
+    import torch.backends.cudnn as cudnn
+
+    assert not cudnn.is_available() and not cudnn.benchmark and cudnn.enabled
+    cudnn.benchmark = True
+    torch.backends.cuda.matmul.allow_tf32 = True
+    assert torch.backends.cudnn.benchmark and torch.backends.cuda.matmul.allow_tf32 and not torch.backends.mkl.benchmark
+    with cudnn.flags(enabled=False), torch.backends.cuda.sdp_kernel(enable_flash=False):
+        assert not torch.backends.mps.is_available()
+    assert torch.version.cuda is None and "NumPy" in torch.__config__.show()
+
+
+def test_version_compares_as_versions_do(torch):
+    v = torch.__version__
+    assert v >= "1.8" and v > "2.4" and v >= (2, 0) and not v < "2.9.1" and v < "10.0" and v == str(v)
+
+
+# ------------------------------------------------------------------------------------------------------- pass-throughs
+
+
+def test_nothing_is_compiled(torch):
+    net = torch.nn.Linear(1, 1)
+    assert torch.compile(net) is net and torch.jit.script(net) is net and torch.jit.trace(net, torch.ones(1, 1)) is net
+
+    @torch.compile(mode="max-autotune")
+    @torch.jit.script
+    @torch.compiler.disable
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    @torch.jit.ignore(drop=True)
+    def triple(x):
+        return 3 * x
+
+    assert (double(torch.ones(1)) + triple(torch.ones(1))).item() == 5.0
+    assert not torch.compiler.is_compiling() and not torch.jit.is_scripting() and not torch.onnx.is_in_onnx_export()
+    assert torch.jit.fork(double, torch.ones(1)).wait().item() == 2.0
+
+
+def test_one_process(torch):
+    import torch.distributed as dist
+
+    assert not dist.is_available() and not dist.is_initialized() and dist.ReduceOp.SUM.name == "SUM"
+    for call in (dist.get_rank, dist.get_world_size, dist.barrier, lambda: dist.all_reduce(torch.ones(1))):
+        with pytest.raises(ValueError, match="Default process group has not been initialized"):
+            call()
+    net = torch.nn.Linear(2, 2)
+    x = torch.ones(3, 2)
+    assert torch.nn.parallel.data_parallel(net, x).equal(torch.nn.DataParallel(net)(x))
+
+
+def test_a_profiled_program_runs_and_has_no_figures(torch):
+    from torch.profiler import ProfilerActivity, profile, record_function, schedule
+
+    with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=2)) as prof:
+        with record_function("part"):
+            torch.ones(2).sum()
+        prof.step()
+    with pytest.raises(NotImplementedError, match="cProfile"):
+        prof.key_averages()
+    plan = schedule(wait=1, warmup=1, active=2, repeat=1)
+    assert [plan(i).name for i in range(5)] == ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE"]
+
+
+def test_variables(torch):
+    from torch.autograd import Variable
+
+    x = torch.ones(2, requires_grad=True)
+    v = Variable(x * 2, requires_grad=True)
+    assert v.is_leaf and isinstance(x, Variable) and issubclass(torch.Tensor, Variable) and type(v) is torch.Tensor
+    y = torch.zeros(2)
+    Variable(y).add_(1)
+    assert y.tolist() == [1.0, 1.0]
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        Variable(y, volatile=True)
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
+        Variable([1.0])
+
+
+def test_gradients_of_convolutions(torch):
+    x = torch.randn(2, 3, 5, 5, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(4, 3, 3, 3, dtype=torch.float64, requires_grad=True)
+    y = torch.nn.functional.conv2d(x, w, stride=2, padding=1)
+    g = torch.randn_like(y)
+    by_x, by_w = torch.autograd.grad(y, (x, w), g)
+    assert torch.nn.grad.conv2d_input(x.shape, w, g, stride=2, padding=1).allclose(by_x)
+    assert torch.nn.grad.conv2d_weight(x, w.shape, g, stride=2, padding=1).allclose(by_w)
+
+
+def test_trees(torch):
+    from torch.utils import _pytree as tree
+
+    nested = {"a": [1, (2, None)], "b": torch.return_types.max(3, 4)}
+    leaves, spec = tree.tree_flatten({"a": [1, (2, None)], "b": 3})
+    assert leaves == [1, 2, None, 3] and tree.tree_unflatten(leaves, spec) == {"a": [1, (2, None)], "b": 3}
+    assert tree.tree_map(lambda x, y: x + y, [1, (2,)], [10, (20,)]) == [11, (22,)]
+    assert tree.tree_map_only(int, str, [1, 2.0, {"a": 3}]) == ["1", 2.0, {"a": "3"}]
+    assert tree.tree_leaves(nested)[:2] == [1, 2] and spec.num_leaves == 4
+    with pytest.raises(ValueError, match="`leaves` has length 1"):
+        tree.tree_unflatten([1], spec)
+
+
+def test_timer(torch):
+    from torch.utils.benchmark import Timer
+
+    m = Timer("x + x", globals={"x": torch.ones(2)}, label="add").timeit(10)
+    assert 0 < m.median == m.mean < 1 and m.number_per_run == 10 and repr(m).splitlines()[1] == "add"
+    assert len(Timer("pass").blocked_autorange(min_run_time=0.001).times) > 1
+
+
+def test_hub_loads_what_is_on_this_machine(torch, tmp_path):
+    (tmp_path / "hubconf.py").write_text("def answer(n, plus=0):\n    'The number.'\n    return n + plus\n")
+    assert torch.hub.load(str(tmp_path), "answer", 40, plus=2, source="local") == 42
+    assert torch.hub.list(str(tmp_path), source="local") == ["answer"]
+    assert torch.hub.help(str(tmp_path), "answer", source="local") == "The number."
+    with pytest.raises(RuntimeError, match="Cannot find callable question in hubconf"):
+        torch.hub.load(str(tmp_path), "question", source="local")
+    torch.hub.set_dir(tmp_path)
+    with pytest.raises(RuntimeError, match="tapegrad downloads nothing: clone someone/net"):
+        torch.hub.load("someone/net", "resnet18")
+    with pytest.raises(RuntimeError, match=r"tapegrad downloads nothing: fetch https://a.b/w-1.pth to .*w-1.pth yourself"):
+        torch.hub.load_state_dict_from_url("https://a.b/w-1.pth")
+    (tmp_path / "checkpoints").mkdir()
+    torch.save({"w": torch.ones(2)}, tmp_path / "checkpoints" / "w-1.pth")
+    assert torch.utils.model_zoo.load_url("https://a.b/w-1.pth?x=1")["w"].sum() == 2
+
+
+def test_sizes_of_layers(torch):
+    from torch.nn.modules.utils import _pair, _triple, consume_prefix_in_state_dict_if_present
+
+    assert _pair(3) == (3, 3) and _triple((1, 2, 3)) == (1, 2, 3)
+    net = torch.nn.DataParallel(torch.nn.Linear(2, 1))
+    state = net.state_dict()
+    consume_prefix_in_state_dict_if_present(state, "module.")
+    torch.nn.Linear(2, 1).load_state_dict(state)
+
+
+def test_flat_parameters(torch):
+    from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+
+    tensors = [torch.ones(2, 3), torch.zeros(4)]
+    flat = _flatten_dense_tensors(tensors)
+    assert flat.shape == (10,)
+    assert [t.tolist() for t in _unflatten_dense_tensors(flat, tensors)] == [t.tolist() for t in tensors]
+
+
+def test_summary_writer_names_its_package(torch):
+    from torch.utils.tensorboard import SummaryWriter
+
+    try:
+        import tensorboardX
+
+        assert SummaryWriter is tensorboardX.SummaryWriter
+    except ImportError:
+        with pytest.raises(ImportError, match="needs the package tensorboardX: pip install tensorboardX"):
+            SummaryWriter()
+
+
+def test_tests_of_pytorchs_kind(torch):
+    from torch.testing._internal.common_utils import TestCase, instantiate_parametrized_tests, parametrize
+
+    @instantiate_parametrized_tests
+    class Tests(TestCase):
+        @parametrize("n", [1, 2])
+        @parametrize("how", ["a", "b"])
+        def test_it(self, n, how):
+            self.assertTrue(n < 3)
+
+    assert [n for n in dir(Tests) if n.startswith("test_")] == [f"test_it_how_{h}_n_{n}" for h in "ab" for n in (1, 2)]
+
+
+PROGRAM = """
+import torch
+import torch.multiprocessing as mp
+
+def work(i, queue):
+    queue.put(torch.ones(2).mul(i).tolist())
+
+def fails(i):
+    raise ValueError("no")
+
+if __name__ == "__main__":
+    queue = mp.get_context("spawn").SimpleQueue()
+    mp.spawn(work, args=(queue,), nprocs=1)
+    print(queue.get(), torch.cuda.is_available(), type(torch.ones(1)))
+    try:
+        mp.spawn(fails)
+    except mp.ProcessRaisedException as e:
+        print(e.error_index, str(e).splitlines()[-1])
+"""
+
+
+def test_a_program_and_the_processes_it_starts(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "tapegrad", "--as", "torch", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[0.0, 0.0] False <class 'torch.Tensor'>", "0 ValueError: no"]
