@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -14,6 +15,24 @@ torch = pytest.importorskip("torch")
 HERE = pathlib.Path(__file__).parent
 MODULES = (HERE.parent / "tests" / "torch_modules.txt").read_text().split()
 NEEDS_A_PACKAGE = {"torch.utils.tensorboard"}
+
+
+def test_pytorch_is_not_shadowed_unless_asked():
+    import torch as before
+
+    with pytest.raises(ImportError, match=r"torch is already imported, from .*torch.*install\('torch', replace=True\)"):
+        compat.install("torch")
+    with compat.installed("torch", replace=True):
+        import torch as within
+
+        assert within.__version__.endswith("+tapegrad") and torch.ones(1).sum().item() == 1.0
+    import torch as after
+
+    assert after is before is torch and sys.modules["torch.nn"] is torch.nn
+    code = "import tapegrad, torch; print(torch.__version__)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == torch.__version__
+
 
 NAMESPACES = (
     "torch", "torch.autograd", "torch.autograd.forward_ad", "torch.autograd.function", "torch.autograd.graph",
@@ -120,3 +139,27 @@ def test_trees_are_pytorchs(program):
             return str(e)[:30]
 
     assert outcome(drop_in("torch.utils._pytree")) == outcome(importlib.import_module("torch.utils._pytree"))
+
+
+FOREACH = [
+    "_foreach_add(a, b)", "_foreach_add(a, 2)", "_foreach_add(a, b, alpha=2)", "_foreach_mul(a, [2.0, 3.0])",
+    "_foreach_norm(a)", "_foreach_norm(a, 1)", "_foreach_addcdiv(a, b, b, value=0.5)",
+    "_foreach_addcmul(a, b, b, [1.0, 2.0])", "_foreach_addcmul(a, b, b, 3.0)", "_foreach_lerp(a, b, 0.5)",
+    "_foreach_maximum(a, b)", "_foreach_pow(2.0, a)", "_foreach_pow(a, 2)", "_foreach_max(b)", "_foreach_add_(a, b)",
+    "_foreach_copy_(b, a)", "_foreach_zero_(a)", "_foreach_addcdiv_(a, b, b, -0.1)", "_foreach_clamp_min_(a, 1.5)",
+    "_foreach_lerp_(a, b, weight=0.25)",
+]  # fmt: skip
+
+
+def test_operations_on_lists_are_pytorchs():
+    def outcome(library, program):
+        a = [library.tensor([1.0, 2.0]), library.tensor([3.0])]
+        b = [library.tensor([4.0, 5.0]), library.tensor([6.0])]
+        result = eval(f"library.{program}", {"library": library, "a": a, "b": b})
+        return str((a, b, None if program.split("(")[0].endswith("_") else result))
+
+    theirs = [outcome(torch, p) for p in FOREACH]
+    with compat.installed("torch", replace=True):
+        page = importlib.import_module("torch")
+        assert [outcome(page, p) for p in FOREACH] == theirs
+        assert not hasattr(page, "_foreach_nothing")

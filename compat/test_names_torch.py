@@ -33,7 +33,8 @@ MISSING = {
     **dict.fromkeys(
         ("compile", "cond", "fork", "get_file_path", "import_ir_module", "import_ir_module_from_buffer", "while_loop",
          "merge_type_from_type_comment", "parse_ir", "parse_schema", "parse_type_comment", "unify_type_list",
-         "prepare_multiprocessing_environment", "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12", "classproperty", "wait"),
+         "prepare_multiprocessing_environment", "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
+         "classproperty", "wait"),
         COMPILER,
     ),
     **dict.fromkeys(("from_file", "is_distributed"), MEMORY),

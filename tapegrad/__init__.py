@@ -52,6 +52,9 @@ from .arrays.dtypes import (
     long,
     short,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from .arrays.dtypes import bool_ as bool
 from .arrays.dtypes import can_cast as can_cast

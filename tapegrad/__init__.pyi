@@ -34,6 +34,7 @@ from .arrays.dtypes import Size as Size
 from .tensor import Tensor as Tensor
 from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
+from .amp import autocast as autocast
 from .arrays.dtypes import can_cast as can_cast
 from .arrays.dtypes import device as device
 from .arrays.dtypes import dtype as dtype
@@ -446,6 +447,9 @@ def clamp_min(input: Any, min: Any, *, out: Any = None) -> Tensor:
 
 def clamp_min_(input: Any, min: Any) -> Tensor:
     """clamp_min() written into this tensor; returns it."""
+
+def clear_autocast_cache() -> None:
+    """Nothing: casts of parameters are not kept."""
 
 def clip(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
@@ -871,6 +875,15 @@ def geqrf(input: Any, *, out: Any = None) -> Any:
 def ger(input: Any, vec2: Any, *, out: Any = None) -> Tensor:
     """Outer product of two vectors."""
 
+def get_autocast_cpu_dtype() -> dtype:
+    """get_autocast_dtype("cpu")."""
+
+def get_autocast_dtype(device_type: builtins.str) -> dtype:
+    """The dtype of the autocast that is on here, or else the default: bfloat16 on the CPU, float16 for "cuda"."""
+
+def get_autocast_gpu_dtype() -> dtype:
+    """get_autocast_dtype("cuda")."""
+
 def get_default_device() -> device:
     """Where new tensors are: device(type='cpu')."""
 
@@ -1040,6 +1053,15 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
 
 def inverse(input: Any, *, out: Any = None) -> Tensor:
     """linalg.inv."""
+
+def is_autocast_cache_enabled() -> builtins.bool:
+    """Whether casts of parameters are kept: no."""
+
+def is_autocast_cpu_enabled() -> builtins.bool:
+    """Whether autocast is on here."""
+
+def is_autocast_enabled(device_type: builtins.str = 'cuda') -> builtins.bool:
+    """Whether autocast is on here for a kind of device; never for "cuda", of which there is none."""
 
 def is_complex(input: Any) -> builtins.bool:
     """Whether the dtype is complex."""

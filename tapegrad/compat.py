@@ -24,6 +24,8 @@ from multiprocessing import spawn
 from opcode import opmap
 from typing import Any, NamedTuple
 
+from .core.record import MARK
+
 __all__ = ["NAMES", "install", "installed", "remove"]
 
 NAMES = ("torch", "oneflow", "autograd")
@@ -75,11 +77,14 @@ class Absent(type):
     def __call__(cls, *args: object, **kwargs: object) -> object:
         raise NotImplementedError(cls.why)
 
+    def __getitem__(cls, parameters: object) -> type:
+        return cls  # in annotations
+
     def __getattr__(cls, name: str) -> type:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("__") or not cls.__name__[0].isupper():
+            raise AttributeError(cls.why, name=name, obj=cls)
         path, _, reason = cls.why.partition(": ")
-        found = _absent(path, name, reason)  # of the same kind: it may stand for a default, as Strategy.FULL does
+        found = _absent(path, name, reason)  # a class's, of the same kind: it may be a default, as Strategy.FULL is
         setattr(cls, name, found)
         return found
 
@@ -103,6 +108,7 @@ def mirror(module: str, origin: str, patterns: Sequence[str] = ()) -> None:
             ours.__dict__.setdefault(name, value)
     if not patterns:
         ours.__dict__.setdefault("_origin", theirs)
+        ours.__dict__.setdefault("__file__", theirs.__file__)  # where inspect looks for a class's source
         ours.__doc__ = ours.__doc__ or theirs.__doc__
     _settle(module.partition(".")[0])
 
@@ -181,6 +187,7 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
         return Module(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
+        module.__dict__[MARK] = True
         for row in _FINDER.mirrors.get(module.__name__, ()):
             mirror(*row)
         super().exec_module(module)
@@ -245,6 +252,22 @@ class _Finder(importlib.abc.MetaPathFinder):
             loader = _MirrorLoader(self.mirrors.get(fullname, ()))
             return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
         return None
+
+    def find_distributions(self, context: Any) -> Iterator[Any]:
+        """What importlib.metadata asks: the name and version of the drop-ins that are installed."""
+        from importlib.metadata import Distribution
+
+        class DropIn(Distribution):
+            def __init__(self, name: str):
+                self.text = f"Name: {name}\nVersion: {importlib.import_module(name).__version__}\n"
+
+            def read_text(self, filename: str) -> str | None:
+                return self.text if filename == "METADATA" else None
+
+            def locate_file(self, path: Any) -> Any:
+                return _SOURCES / path
+
+        return (DropIn(root) for root in sorted(self.roots) if context.name in (root, None))
 
     def children(self, module: str) -> Iterator[str]:
         root, *rest = module.split(".")

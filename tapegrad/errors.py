@@ -31,9 +31,16 @@ def dtype_name(dtype: Any) -> str:
     names = {
         "float32": "Float", "float64": "Double", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
         "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-        "bfloat16": "BFloat16",
+        "bfloat16": "BFloat16", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
     }  # fmt: skip
     return names.get(str(dtype), str(dtype))
+
+
+def no_unsigned_promotion(a: str, b: str) -> RuntimeError:
+    return RuntimeError(
+        f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {dtype_name(a)} and "
+        f"{dtype_name(b)}. Convert one first, with .to(dtype)."
+    )
 
 
 def c_name(dtype: Any) -> str:

@@ -89,12 +89,16 @@ def tensor_repr(a: _Array, *, name: str = "tensor", suffixes: list[str], column:
     goes before the given suffixes.
     """
     indent = column + len(name) + 1
-    text = f"{name}({format_array(a, indent)}"
     if _needs_size_suffix(a):
         suffixes = [f"size={a.shape}", *suffixes]
+    return with_suffixes(f"{name}({format_array(a, indent)}", suffixes, indent)
+
+
+def with_suffixes(text: str, suffixes: list[str], indent: int, *, new_line: bool = False) -> str:
+    """Return ``text, suffixes)``; a suffix that does not fit into the line, or the first if asked for, starts a new one."""
     used = len(text.rpartition("\n")[2]) + 2  # PyTorch counts two more than there are
-    for suffix in suffixes:
-        if used + len(suffix) + 2 > _options.linewidth:
+    for i, suffix in enumerate(suffixes):
+        if used + len(suffix) + 2 > _options.linewidth or (new_line and i == 0):
             text += ",\n" + " " * indent + suffix
             used = indent + len(suffix)
         else:

@@ -28,6 +28,7 @@ from .core.modes import no_grad
 from .core.record import wrap
 from .core.warning import warn
 from .ops import create, shape
+from .sparse import sparse_coo_tensor
 from .tensor import PRIVATE, Parameter, Tensor, raw, rebuild
 
 STORAGES = {
@@ -152,6 +153,8 @@ class Writer(_PicklerBase):  # type: ignore[misc]
             self.save_reduce(named("torch", "Size"), (tuple(obj),), obj=obj)
         elif type(obj) is dtypes.device:
             self.save_reduce(named("torch", "device"), tuple(v for v in (obj.type, obj.index) if v is not None), obj=obj)
+        elif isinstance(obj, dtypes.layout):
+            self.save_reduce(named("torch.serialization", "_get_layout"), (f"torch.{obj._name}",), obj=obj)
         elif isinstance(obj, Tensor):
             self.save_reduce(*self.form(obj), obj=obj)
         else:
@@ -164,6 +167,8 @@ class Writer(_PicklerBase):  # type: ignore[misc]
 
     def form(self, t: Any) -> tuple[Name, tuple[Any, ...]]:
         """The function and the arguments that rebuild a tensor."""
+        if t.is_sparse:
+            return _rebuilder("sparse_tensor"), (t.layout, (t._indices(), t._values(), t.shape, t.is_coalesced()))
         function, args = self.plain_form(t)
         attributes = {k: v for k, v in t.__dict__.items() if k not in PRIVATE}
         hooks: Any = OrderedDict()
@@ -184,6 +189,8 @@ class Writer(_PicklerBase):  # type: ignore[misc]
         key, count, offset, array = (0, 0, 0, array) if self.blocks is None else self.blocks.place(array)
         strides = tuple(s // array.itemsize for s in array.strides)
         tracked = t.requires_grad and not isinstance(t, Parameter)
+        if t.dtype._name not in STORAGE_OF:
+            raise TypeError(f"files have no tensors of {t.dtype}: convert it first, with .to(dtype)")
         storage = Stored(named("torch", STORAGE_OF[t.dtype._name]), key, count)
         return _rebuilder("tensor_v2"), (storage, offset, array.shape, strides, tracked, OrderedDict())
 
@@ -436,6 +443,19 @@ def _rebuild_v2(
     return t.requires_grad_() if requires_grad is True else t
 
 
+def _layout(name: Any) -> Any:
+    if name != "torch.sparse_coo":
+        raise pickle.UnpicklingError(f"a tensor of layout {name}, which tapegrad has not")
+    return dtypes.sparse_coo
+
+
+def _rebuild_sparse(layout: Any, parts: Any) -> Any:
+    indices, values, size, *coalesced = parts
+    if not isinstance(indices, Tensor) or not isinstance(values, Tensor):
+        raise pickle.UnpicklingError("a sparse tensor whose parts are no tensors")
+    return sparse_coo_tensor(indices, values, size, is_coalesced=coalesced == [True])
+
+
 def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Any:
     return _with_state(Parameter(data, bool(requires_grad)), state)
 
@@ -485,6 +505,8 @@ def _counter(items: Any = ()) -> Any:
 TORCH: dict[str, Any] = {
     "torch._utils._rebuild_tensor": Call(_rebuild_v2),
     "torch._utils._rebuild_tensor_v2": Call(_rebuild_v2),
+    "torch._utils._rebuild_sparse_tensor": Call(_rebuild_sparse),
+    "torch.serialization._get_layout": Call(_layout),
     "torch._utils._rebuild_parameter": Call(_rebuild_parameter),
     "torch._utils._rebuild_parameter_with_state": Call(_rebuild_parameter),
     "torch._tensor._rebuild_from_type_v2": Call(_rebuild_from_type),

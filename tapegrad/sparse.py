@@ -184,9 +184,9 @@ class SparseTensor(Tensor):
             size = ["size=(0,)"] if a.shape == (0,) else []
             return f"{name}={printing.tensor_repr(a, suffixes=size, column=len(f'tensor({name}='))}"
 
-        parts = [part("indices", self._i), part("values", raw(self._v)), f"size={tuple(self._size)}, nnz={self._nnz()}"]
-        more = [*dtype_suffix(self._v), f"layout={self.layout}", *history_suffix(self._v)]
-        return "tensor(" + ",\n       ".join(parts) + ", " + ", ".join(more) + ")"
+        text = f"tensor({part('indices', self._i)},\n       {part('values', raw(self._v))}"
+        suffixes = [f"size={tuple(self._size)}", f"nnz={self._nnz()}", *dtype_suffix(self._v), f"layout={self.layout}"]
+        return printing.with_suffixes(text, suffixes + history_suffix(self._v), 7, new_line=True)
 
     # --------------------------------------------------------------------------------------------------- other tensors
 
@@ -301,7 +301,8 @@ class SparseTensor(Tensor):
             return self._times(y._dense()).to_sparse()
         rows, columns = (create.tensor(i) for i in self._i)
         parts = y[columns] * (self._v if y.ndim == 1 else self._v[:, None])
-        return create.zeros(self._size[0], *y.shape[1:], dtype=self.dtype).index_add(0, rows, parts)
+        product = create.zeros(self._size[0], *y.shape[1:], dtype=self.dtype).index_add(0, rows, parts)
+        return titled("MvBackward0" if y.ndim == 1 else "MmBackward0", product)
 
     def _after(self, other: Any) -> Any:
         """other @ self."""

@@ -131,9 +131,9 @@ class UntypedStorage(_Storage):
 
 def block_of(t: Any) -> TypedStorage:
     """The whole block on which a tensor looks."""
-    block = alias.layers(t)[2]
-    count = block.nbytes // t.itemsize
-    return TypedStorage(t.detach().as_strided((count,), (1,), 0))
+    block = alias.whole_block(t)
+    line = block.as_strided((block.numel(),), (1,), 0)
+    return TypedStorage(line if line.dtype is t.dtype else line.view(t.dtype))
 
 
 def placed(source: Any, storage_offset: int, size: Any, stride: Any) -> Any:

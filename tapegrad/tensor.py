@@ -7,8 +7,8 @@ import copy
 import functools
 import inspect
 import math
-import mmap
 import operator
+import pickle
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ import numpy as np
 
 from . import dialect, errors, printing
 from . import storage as storages
-from .arrays import dtypes
+from .arrays import dtypes, shared
 from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
 from .core.op import TABLE
@@ -208,19 +208,14 @@ class Tensor(Box, TableMethods):
         return False
 
     def is_shared(self) -> Any:
-        """Whether it lies in memory that forked processes share; see share_memory_."""
-        block = raw(self)
-        while isinstance(block, np.ndarray):
-            block = block.base
-        return isinstance(getattr(block, "obj", block), mmap.mmap)
+        """Whether it lies in memory that processes share; see share_memory_."""
+        return shared.block_of(raw(self)) is not None
 
     def share_memory_(self) -> Any:
-        """Move into memory that processes forked from now on share (pickling, as for spawned ones, copies)."""
-        a = raw(self)
-        if a.size and not self.is_shared():
-            shared = np.frombuffer(mmap.mmap(-1, a.nbytes), a.dtype).reshape(a.shape)
-            shared[...] = a
-            alias.rebind(self, create.from_numpy(shared))
+        """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
+        if raw(self).size and not self.is_shared():
+            alias.rebind(self, create.from_numpy(shared.copied(raw(self))))
+            _send_memory_of(type(self))
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> Any:
@@ -273,6 +268,14 @@ class Tensor(Box, TableMethods):
         view = self[...]
         view.__class__ = cls
         return view
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Any, require_grad: builtins.bool = False) -> Any:
+        """A tensor of a subclass on the memory of data, without its history: what the subclass's `__new__` may give."""
+        t = Box.__new__(cls)
+        t._d, t._s, t._st = None, 0, None
+        alias.rebind(t, data)
+        return t.requires_grad_() if require_grad else t
 
     def module_load(self, other: Any, assign: Any = False) -> Any:
         """What Module.load_state_dict puts in this tensor's place: itself with the other's values, or (assign) the other."""
@@ -1190,7 +1193,7 @@ def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
             dtype = a.dtype
         elif isinstance(a, str | dtypes.device) or type(a) is int:
             device = a
-        elif isinstance(a, dtypes.dtype | np.dtype):
+        elif dtypes.is_dtype(a):
             dtype = a
         elif a is not None and not isinstance(a, bool):
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
@@ -1205,6 +1208,29 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any]) ->
     if requires_grad:
         set_leaf(t, True)
     t.__dict__.update(state)
+    return t
+
+
+def _send_memory_of(cls: Any) -> None:
+    """Have multiprocessing send tensors of a class that are shared as their memory, not as a copy."""
+    from multiprocessing.reduction import ForkingPickler  # 10 ms, for this alone
+
+    ForkingPickler.register(cls, _reduce_shared)
+
+
+def _reduce_shared(t: Any) -> Any:
+    make, args = t.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    handed = shared.handed(raw(t))
+    if handed is None:
+        return make, args
+    cls, array, *rest = args
+    return _rebuild_shared, (handed, cls, array[:0].ravel() if array.ndim else array, *rest)
+
+
+def _rebuild_shared(handed: Any, *args: Any) -> Any:
+    t = rebuild(*args)
+    _send_memory_of(type(t))
+    alias.rebind(t, create.from_numpy(shared.received(*handed)))
     return t
 
 

@@ -491,7 +491,7 @@ def test_divergence_of_tensors_of_events():
     with pytest.raises(NotImplementedError, match="register_kl"):
         D.kl_divergence(D.Cauchy(0.0, 1.0), q)
     with pytest.raises(TypeError, match="Expected type_q to be a subclass of Distribution"):
-        D.register_kl(D.Normal, int)
+        D.register_kl(D.Normal, 3)
 
 
 # --------------------------------------------------------------------------------------------------- transforms

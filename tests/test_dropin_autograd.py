@@ -90,6 +90,21 @@ def test_products_with_vectors(autograd, anp):
     np.testing.assert_allclose(reverse(f)(X)(v), jacobian @ v)
 
 
+@pytest.mark.parametrize("block", [1, 60, 1000])
+def test_jacobians_are_pulled_back_in_blocks(autograd, anp, extend, monkeypatch, block):
+    core = importlib.import_module("autograd.core")
+    monkeypatch.setattr(core, "BLOCK", block)
+    A = np.random.randn(4, 2, 3)
+    expected = (1 - np.tanh(A @ X) ** 2)[..., None] * A
+    np.testing.assert_allclose(autograd.jacobian(lambda x: anp.tanh(anp.dot(A, x)))(X), expected)
+    assert autograd.jacobian(lambda x: x * 2)(X.astype(np.float32)).dtype == np.float32
+    tanh = extend.primitive(np.tanh)
+    extend.defvjp(tanh, lambda ans, x: lambda g: np.multiply(g, 1 - ans**2, out=np.empty_like(ans)))
+    np.testing.assert_allclose(autograd.jacobian(lambda x: tanh(anp.dot(A, x)))(X), expected)
+    z = autograd.jacobian(lambda x: anp.real(x * x))(X + 1j)
+    np.testing.assert_allclose(z, np.diag(2 * (X + 1j)))
+
+
 def test_complex_gradients_are_hips_conjugates_of_pytorchs(autograd, anp):
     z = 1.0 + 2.0j
     assert autograd.grad(lambda x: anp.real(x) ** 2 + 3 * anp.imag(x))(z) == 2.0 - 3.0j
@@ -188,6 +203,7 @@ def test_arrays_are_made_of_boxes(autograd, anp, check):
     check(lambda x: anp.full(3, x[0]) + anp.concatenate_args(0, x[:1], x[1:]))(X)
     check(lambda x: anp.make_diagonal(x, axis1=-1, axis2=-2))(X)
     check(lambda x: anp.where(X > 0, x, x**2))(X)
+    check(lambda x: anp.stack(v * 2 for v in x) + anp.concatenate(map(anp.atleast_1d, x)) + anp.hstack(x))(X)
 
 
 def test_an_array_like_of_another_library_may_index(autograd, anp):

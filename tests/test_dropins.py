@@ -4,6 +4,7 @@ import contextlib
 import copy
 import importlib
 import importlib.machinery
+import inspect
 import io
 import pathlib
 import pickle
@@ -154,10 +155,14 @@ def test_what_is_there_by_name_alone_says_why(torch, path):
     with pytest.raises(NotImplementedError) as e:
         scope["it"](torch.ones(1))
     assert str(e.value).startswith(f"{path}: {ABSENT[path]}") and "\n" not in str(e.value)
-    setting = scope["it"].setting
-    assert setting is scope["it"].setting and not hasattr(setting, "__call__me__")
-    with pytest.raises(NotImplementedError, match=path):
-        setting()
+
+
+def test_attributes_of_what_is_there_by_name_alone(torch):
+    strategy = importlib.import_module("torch.distributed.fsdp").ShardingStrategy  # its members are defaults of arguments
+    assert strategy.FULL_SHARD is strategy.FULL_SHARD
+    with pytest.raises(NotImplementedError, match=r"torch\.distributed\.fsdp\.ShardingStrategy\.FULL_SHARD: tapegrad has"):
+        strategy.FULL_SHARD()
+    assert not hasattr(torch.ops, "torchvision")
 
 
 def test_errors_that_are_there_by_name_can_be_caught(torch):
@@ -193,6 +198,11 @@ def test_each_class_and_function_is_where_it_says(torch):
     moved = [v for v in compat._first if v is not scalar and v.__module__.startswith("torch")]
     elsewhere = [v for v in moved if getattr(importlib.import_module(v.__module__), v.__name__, None) is not v]
     assert len(moved) > 1500 and not [v for v in elsewhere if v.__name__ != "<lambda>"]
+
+
+def test_inspect_finds_the_source(torch):
+    assert inspect.getsource(torch.nn.Linear).startswith("class Linear(Module)")
+    assert "def relu" in inspect.getsource(torch.nn.functional.relu)
 
 
 def test_types_of_values(torch):
@@ -371,6 +381,14 @@ def test_gradients_of_convolutions(torch):
     by_x, by_w = torch.autograd.grad(y, (x, w), g)
     assert torch.nn.grad.conv2d_input(x.shape, w, g, stride=2, padding=1).allclose(by_x)
     assert torch.nn.grad.conv2d_weight(x, w.shape, g, stride=2, padding=1).allclose(by_w)
+
+
+def test_errors_name_the_programs_line_not_the_drop_ins(torch):
+    w = torch.ones(1, 1, 3, requires_grad=True)
+    g = torch.nn.grad.conv1d_input((1, 1, 5), w, torch.ones(1, 1, 3)).sum()
+    g.backward()
+    with pytest.raises(RuntimeError, match=r"test_dropins\.py"):
+        g.backward()
 
 
 def test_trees(torch):

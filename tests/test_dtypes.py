@@ -147,7 +147,6 @@ def test_ml_dtypes_is_not_imported_unasked():
         ([("x", "f4")], "numpy.void"),
         ("U3", "numpy.str_"),
         ("M8[s]", "numpy.datetime64"),
-        (np.uint16, "numpy.uint16"),
     ],
 )
 def test_unsupported_numpy_dtypes(np_dtype, found):
@@ -155,7 +154,7 @@ def test_unsupported_numpy_dtypes(np_dtype, found):
         dtypes.of(np.dtype(np_dtype))
     assert str(error.value) == (
         f"can't convert np.ndarray of type {found}. The only supported types are: float64, float32, float16, "
-        "bfloat16, complex64, complex128, int64, int32, int16, int8, uint8, and bool."
+        "bfloat16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
     )
 
 
@@ -456,3 +455,15 @@ def test_arrays_and_tensors_that_were_pickled_have_an_ordinary_dtype():
     for t in (tg.from_numpy(array), tg.tensor(array), tg.as_tensor(array), array, pickle.loads(pickle.dumps(w))):
         assert (w @ t).tolist() == [[2.0, 2.0], [2.0, 2.0]]
     assert np.shares_memory(tg.from_numpy(array).numpy(), array)
+
+
+def test_wider_unsigned_integers_are_kept_and_converted(tmp_path):
+    x = tg.from_numpy(np.array([1, 65535], np.uint16))
+    assert str(x) == "tensor([    1, 65535], dtype=torch.uint16)" and x.type() == "torch.UInt16Tensor"
+    assert x.int().tolist() == [1, 65535] and x.view(tg.int16).tolist() == [1, -1] and x.sum().dtype is tg.int64
+    assert (x + tg.ones(2)).dtype is tg.float32 and (x * x).dtype is tg.uint16
+    assert tg.tensor([2**63], dtype=tg.uint64).tolist() == [2**63] and tg.iinfo(tg.uint32).max == 2**32 - 1
+    with pytest.raises(RuntimeError, match="is not supported, attempted to promote UInt16 and Long"):
+        x + tg.tensor([1])
+    with pytest.raises(TypeError, match="files have no tensors of torch.uint16"):
+        tg.save(x, tmp_path / "x")

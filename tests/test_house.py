@@ -19,7 +19,7 @@ LAYERS = [
     {"arrays"},
     {"ops"},
     {"printing", "storage", "tensor"},
-    {"special", "linalg", "fft", "masked", "cuda", "random", "settings", "amp", "comparison"},
+    {"special", "linalg", "fft", "masked", "sparse", "cuda", "random", "settings", "amp", "comparison"},
     {"numpy"},
     {"func"},
     {"autograd"},

@@ -466,6 +466,28 @@ def test_shared_memory_is_written_by_a_forked_process():
     assert (w == 7).all() and (net[1].running_mean == 3).all() and net[0].weight is w and w.requires_grad and w.is_leaf
 
 
+def _write(net, view):
+    with tg.no_grad():
+        net[0].weight.fill_(7.0)
+        net[1].running_mean += net[2].weight[0, 0].item()
+        view[0] = 5.0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors cannot be handed over")
+def test_shared_memory_is_written_by_a_spawned_process():
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Linear(2, 2))
+    net[2].weight = net[0].weight
+    net.share_memory()
+    w, rows = net[0].weight, tg.zeros(3, 2).share_memory_()
+    assert pickle.loads(pickle.dumps(rows)).is_shared() is False
+    child = multiprocessing.get_context("spawn").Process(target=_write, args=(net, rows[1:]))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert (w == 7).all() and (net[1].running_mean == 7).all() and w.requires_grad and w.is_leaf
+    assert rows.tolist() == [[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]
+
+
 def test_compile_changes_nothing():
     layer = nn.Linear(2, 1)
     x = tg.ones(1, 2)

@@ -157,10 +157,10 @@ def test_what_a_tensor_is():
 
 
 def test_out_of_scope():
-    with pytest.raises(NotImplementedError, match="sparse tensors are out of"):
-        tg.ones(2).to_sparse()
+    with pytest.raises(NotImplementedError, match="compressed sparse tensors are out of"):
+        tg.ones(2).to_sparse_csr()
     with pytest.raises(AttributeError, match="sparse and quantised tensors are out of"):
-        tg.sparse_coo_tensor
+        tg.sparse_csr_tensor
     with pytest.raises(RuntimeError, match="linalg.solve"):
         tg.solve(tg.ones(1), tg.ones(1, 1))
 

@@ -34,7 +34,7 @@ class Identification:
         self.dnn.register_parameter("lambda_1", self.lambda_1)
         self.dnn.register_parameter("lambda_2", self.lambda_2)
         self.lbfgs = torch.optim.LBFGS(
-            self.dnn.parameters(), lr=1.0, max_iter=12, max_eval=500, history_size=50, tolerance_grad=1e-5,
+            self.dnn.parameters(), lr=1.0, max_iter=6, max_eval=500, history_size=50, tolerance_grad=1e-5,
             tolerance_change=1.0 * np.finfo(float).eps, line_search_fn="strong_wolfe",
         )  # fmt: skip
         self.adam = torch.optim.Adam(self.dnn.parameters())

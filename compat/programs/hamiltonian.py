@@ -62,4 +62,4 @@ def rk4(fun, y, dt):
 point = torch.tensor([0.5, 0.0], requires_grad=True, dtype=torch.float32).view(1, 2)
 for _ in range(3):
     point = point + rk4(model.time_derivative, point, 0.1)
-print(point.data.numpy().reshape(-1), sorted(model.state_dict()))
+print(point.data.numpy().reshape(-1).round(3), sorted(model.state_dict()))

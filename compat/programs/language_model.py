@@ -61,7 +61,7 @@ class Attention(nn.Transformer):
 
 
 model = (Attention if kind == "Transformer" else Recurrent)(len(vocabulary), 16)
-criterion = nn.NLLLoss()
+criterion, rate = nn.NLLLoss(), 0.5 if kind == "Transformer" else 2.0
 
 
 def batches(data, steps=20):
@@ -85,9 +85,9 @@ for epoch in range(1, 4):
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         for p in model.parameters():
             if p.grad is not None:
-                p.data.add_(p.grad, alpha=-2.0)
+                p.data.add_(p.grad, alpha=-rate)
         total += loss.item()
-    print("| epoch {:3d} | loss {:5.4f} | ppl {:8.3f} | norm {:.5f}".format(epoch, total / 5, math.exp(total / 5), norm))
+    print("| epoch {:3d} | loss {:5.4f} | ppl {:8.3f} | norm {:.4f}".format(epoch, total / 5, math.exp(total / 5), norm))
     with open("model.pt", "wb") as f:
         torch.save(model, f)
 with open("model.pt", "rb") as f:

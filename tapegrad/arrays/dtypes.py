@@ -12,7 +12,7 @@ from typing import Any, Final, Never, Self, SupportsIndex, overload
 
 import numpy as np
 
-from .. import dialect
+from .. import dialect, errors
 from ..core.kinds import HALF
 from ..core.kinds import is_floating as is_floating
 from ..core.kinds import is_inexact as is_inexact
@@ -54,7 +54,7 @@ class dtype:
         self = object.__new__(cls)
         self._name = name
         self._category = _CATEGORY[kind]
-        self._numpy = None if name == "bfloat16" else np.dtype(name)
+        self._numpy = None if kind == "f" and itemsize < 4 and name != "float16" else np.dtype(name)
         self.is_floating_point = kind == "f"
         self.is_complex = kind == "c"
         self.is_signed = kind in "ifc"
@@ -64,6 +64,8 @@ class dtype:
     @property
     def numpy(self) -> NumpyDType:
         """The NumPy dtype that stores it; for ``bfloat16`` this needs the package ``ml_dtypes``."""
+        if self._numpy is None and self is not bfloat16:
+            raise TypeError(f"{self} is here by name alone: tapegrad's floats have 16 bits or more")
         if self._numpy is None:
             self._numpy = _numpy_bfloat16()
         return self._numpy
@@ -109,14 +111,20 @@ int32 = dtype._make("int32", "i", 4)
 int16 = short = dtype._make("int16", "i", 2)
 int8 = dtype._make("int8", "i", 1)
 uint8 = dtype._make("uint8", "u", 1)
+uint16, uint32, uint64 = (dtype._make(f"uint{8 * n}", "u", n) for n in (2, 4, 8))  # to store and to convert
 bool_ = dtype._make("bool", "b", 1)
+
+# No tensor has these; programs ask for their names and limits.
+float8_e4m3fn = dtype._make("float8_e4m3fn", "f", 1)
+float8_e5m2 = dtype._make("float8_e5m2", "f", 1)
 
 # The module's `float` and `int` are dtypes; the Python types are `builtins.float` and `builtins.int` here.
 float = float32
 int = int32
 
 _ALL: Final = (
-    float64, float32, float16, bfloat16, complex64, complex128, int64, int32, int16, int8, uint8, bool_,
+    float64, float32, float16, bfloat16, complex64, complex128, int64, int32, int16, int8, uint64, uint32,
+    uint16, uint8, bool_,
 )  # fmt: skip
 _PYTHON_TYPES: Final = (builtins.float, builtins.int, bool, complex)
 _BY_NUMPY: Final[dict[NumpyDType, dtype]] = {d.numpy: d for d in _ALL if d is not bfloat16}
@@ -167,6 +175,11 @@ def _of_unregistered(np_dtype: NumpyDType) -> dtype:
     raise TypeError(f"can't convert np.ndarray of type {found}. The only supported types are: {names}, and bool.")
 
 
+def is_dtype(d: object) -> bool:
+    """Whether d names a dtype where no array type's name can stand: a dtype, a NumPy dtype, or a Python number type."""
+    return isinstance(d, dtype | np.dtype) or (isinstance(d, type) and d in _PYTHON_TYPES)
+
+
 def to_numpy(d: Any) -> NumpyDType:
     """Return the NumPy dtype for a dtype, a NumPy dtype or scalar type, or a Python number type.
 
@@ -212,17 +225,15 @@ PYTHON, ZERO_DIM, DIM = range(3)
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """Return the smallest dtype that holds both; an integer never widens a floating-point type."""
-    for position, d in enumerate((type1, type2), 1):
-        if not isinstance(d, dtype):
-            raise TypeError(
-                f"promote_types(): argument 'type{position}' (position {position}) must be "
-                f"{dialect.current.prefix}.dtype, not {type(d).__name__}"
-            )
+    type1 = _as_dtype(type1, "promote_types", "type1")
+    type2 = _as_dtype(type2, "promote_types", "type2", 2)
     if type1 is type2:
         return type1
     low, high = sorted((type1, type2), key=lambda d: d._category)
     if low._category < _FLOAT <= high._category:
         return high
+    if not {type1, type2}.isdisjoint((uint16, uint32, uint64)):
+        raise errors.no_unsigned_promotion(type1._name, type2._name)
     # Beside another type bfloat16 acts as float32; ml_dtypes itself knows no common type with float16.
     a, b = (float32 if d is bfloat16 else d for d in (low, high))
     return of(np.promote_types(a.numpy, b.numpy))
@@ -230,9 +241,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Return whether values of a dtype may be written into another: no complex into real, nor real into whole numbers."""
-    _require_dtype("can_cast", from_)
-    _require_dtype("can_cast", to)
-    return from_._category <= to._category
+    return _as_dtype(from_, "can_cast", "from_")._category <= _as_dtype(to, "can_cast", "to", 2)._category
 
 
 def promote(dt_a: NumpyDType, rank_a: builtins.int, dt_b: NumpyDType, rank_b: builtins.int) -> NumpyDType:
@@ -299,15 +308,17 @@ class _TypeInfo:
         return hash(self.dtype)
 
 
-def _require_dtype(caller: str, d: object) -> None:
-    if not isinstance(d, dtype):
+def _as_dtype(d: object, caller: str, argument: str = "type", position: builtins.int = 1) -> dtype:
+    if not is_dtype(d) or isinstance(d, np.dtype):
         raise TypeError(
-            f"{caller}(): argument 'type' (position 1) must be {dialect.current.prefix}.dtype, not {type(d).__name__}"
+            f"{caller}(): argument {argument!r} (position {position}) must be {dialect.current.prefix}.dtype, not "
+            f"{type(d).__name__}"
         )
+    return d if isinstance(d, dtype) else of(to_numpy(d))
 
 
-_MANTISSA_BITS: Final = {float16: 10, bfloat16: 7, float32: 23, float64: 52}
-_MAX_EXPONENT: Final = {float16: 15, bfloat16: 127, float32: 127, float64: 1023}
+_MANTISSA_BITS: Final = {float8_e4m3fn: 3, float8_e5m2: 2, float16: 10, bfloat16: 7, float32: 23, float64: 52}
+_MAX_EXPONENT: Final = {float8_e4m3fn: 7, float8_e5m2: 15, float16: 15, bfloat16: 127, float32: 127, float64: 1023}
 
 
 class finfo(_TypeInfo):
@@ -328,7 +339,7 @@ class finfo(_TypeInfo):
     def __init__(self, type: dtype | None = None) -> None:
         if type is None:
             type = _default
-        _require_dtype("finfo", type)
+        type = _as_dtype(type, "finfo")
         real = type.to_real()
         if not real.is_floating_point:
             raise TypeError(
@@ -339,7 +350,7 @@ class finfo(_TypeInfo):
         self.dtype = real._name
         self.bits = 8 * real.itemsize
         self.eps = math.ldexp(1.0, -mantissa)
-        self.max = math.ldexp(2.0 - self.eps, exponent)
+        self.max = 448.0 if real is float8_e4m3fn else math.ldexp(2.0 - self.eps, exponent)  # which has no inf
         self.min = -self.max
         self.tiny = self.smallest_normal = math.ldexp(1.0, 1 - exponent)
         digits = math.floor(mantissa * math.log10(2.0))
@@ -365,7 +376,7 @@ class iinfo(_TypeInfo):
     __slots__ = ("max", "min")
 
     def __init__(self, type: dtype) -> None:
-        _require_dtype("iinfo", type)
+        type = _as_dtype(type, "iinfo")
         if type is bool_:
             raise TypeError(f"{type} is not supported by {dialect.current.prefix}.iinfo")
         if type._category != _INTEGER:

@@ -275,6 +275,14 @@ def detached(t: Any) -> Any:
     return v
 
 
+def whole_block(t: Any) -> Any:
+    """The memory block that a tensor looks at, as a tensor without history."""
+    store = alias_of(t).store
+    v = wrap(store.root)
+    v._st = Alias(store, (), Hist(0), ())
+    return v
+
+
 SMALL_PART = 8
 OVERLAPPING = {"as_strided", "windows"}  # view ops whose result may show an element several times without a step of 0
 

@@ -519,9 +519,9 @@ class Module:
         return self._apply(create.empty_like, recurse)
 
     def share_memory(self: M) -> M:
-        """Parameters and buffers in memory that processes forked from this one share. In place.
+        """Parameters and buffers in memory that processes share: their writes show in all of them. In place.
 
-        Writes show in all of them; pickling (as for processes that are spawned) copies.
+        See `Tensor.share_memory_`.
         """
         return self._apply(Tensor.share_memory_)
 

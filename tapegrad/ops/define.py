@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +40,7 @@ def numbers_first(*names: str) -> Callable[[Callable[..., Any]], Callable[..., A
     """Let a function take its factors as PyTorch once did: numbers among the tensors, before the one they multiply."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        code = function.__code__
+        code = inspect.unwrap(function).__code__
         count = code.co_argcount
 
         @functools.wraps(function)

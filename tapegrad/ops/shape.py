@@ -531,7 +531,7 @@ def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
         RuntimeError: where that is not possible without a copy.
     """
     x = tensor(input)
-    if dtype is not None or (len(sizes) == 1 and isinstance(sizes[0], dtypes.dtype | np.dtype)):
+    if dtype is not None or (len(sizes) == 1 and dtypes.is_dtype(sizes[0])):
         return _in_dtype(x, dtypes.to_numpy(dtype if dtype is not None else sizes[0]))
     alias.sync_only(x) if x._st is not None else None
     target = _filled(given("view", "size", sizes, size), x._d.size, "view")

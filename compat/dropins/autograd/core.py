@@ -32,22 +32,50 @@ from tapegrad.func import tree
 
 def make_vjp(fun, x):
     """(vjp, value) of fun at x: vjp takes a cotangent of the value to that of x."""
-    leaves, spec = leaves_of(x)
-    run = Run(fun, spec)
-    if not leaves:
-        value = fun(x)
-        tracer.warn_independent()
-        return lambda g: vspace(x).zeros(), value
-    values, pull, _ = transforms.vjp(run, *leaves, has_aux=True)
-    if run.independent:
-        tracer.warn_independent()
-        return lambda g: vspace(x).zeros(), run.value([])
+    vjp = Pullback(fun, x)
+    return vjp, vjp.value
 
-    def vjp(g):
-        gs = pull(tuple([conjugated(t) for t in run.parts(g)]))
-        return tree.unflatten(spec, [conjugated_value(boxed(v)) for v in gs])
 
-    return vjp, run.value(values)
+class Pullback:
+    """The function that takes a cotangent of fun(x) to that of x.
+
+    Attributes:
+        value: fun(x).
+    """
+
+    def __init__(self, fun, x):
+        leaves, self.spec = leaves_of(x)
+        self.x, self.run = x, Run(fun, self.spec)
+        before = tracer.COUNT[0]
+        values, self.pull, _ = transforms.vjp(self.run, *leaves, has_aux=True) if leaves else (self.run()[0], None, None)
+        self.rules_of_users = tracer.COUNT[0] != before
+        if self.run.independent:
+            tracer.warn_independent()
+        self.value = self.run.value(values)
+
+    def __call__(self, g):
+        if self.run.independent:
+            return vspace(self.x).zeros()
+        gs = self.pull(tuple([conjugated(t) for t in self.run.parts(g)]))
+        return tree.unflatten(self.spec, [conjugated_value(boxed(v)) for v in gs])
+
+    def jacobian(self):
+        """The Jacobian as (elements of the value, *shape of x), of arrays or numbers."""
+        space, source = vspace(self.value), vspace(self.x)
+        block = BLOCK // (space.size + source.size + 1)
+        alone = self.run.independent or self.rules_of_users or space.iscomplex or source.iscomplex
+        if alone or block < 2 or space.size < 2:
+            return lifted(np.stack)([self(g) for g in space.standard_basis()])
+        parts = [self._rows(space, i, min(i + block, space.size)) for i in range(0, space.size, block)]
+        return lifted(np.concatenate)(parts)
+
+    def _rows(self, space, start, stop):
+        """Some rows of the Jacobian, pulled back together."""
+        basis = np.eye(stop - start, space.size, start, dtype=space.dtype).reshape(stop - start, *space.shape)
+        return boxed(transforms.vmap(lambda g: self.pull((g,))[0])(tensor_of(basis)))
+
+
+BLOCK = 1 << 20  # elements of the cotangents that are pulled back together
 
 
 def make_jvp(fun, x):
@@ -83,7 +111,7 @@ class Run:
         found = tuple([leaf._tensor for leaf in self.leaves if isbox(leaf)])
         self.leaves = [None if isbox(leaf) else leaf for leaf in self.leaves]
         self.independent = not found
-        return found or tensors[:1], None
+        return found or tensors[:1], None  # something to differentiate has to be there
 
     def value(self, tensors, zeros=False):
         """The result with these values, and with zeros in place of its other parts if so told."""

@@ -14,7 +14,7 @@ from autograd.wrap_util import unary_to_nary
 
 make_vjp = unary_to_nary(_make_vjp)
 make_jvp = unary_to_nary(_make_jvp)
-_reshape, _stack, _tensordot = lifted(_np.reshape), lifted(_np.stack), lifted(_np.tensordot)
+_reshape, _tensordot = lifted(_np.reshape), lifted(_np.tensordot)
 
 
 def _scalar_vjp(name, fun, x):
@@ -69,9 +69,7 @@ def deriv(fun, x):
 def jacobian(fun, x):
     """The Jacobian, of the output's shape followed by the argument's, both arrays or numbers."""
     vjp, ans = _make_vjp(fun, x)
-    space = vspace(ans)
-    rows = [vjp(g) for g in space.standard_basis()]
-    return _reshape(_stack(rows), space.shape + vspace(x).shape)
+    return _reshape(vjp.jacobian(), vspace(ans).shape + vspace(x).shape)
 
 
 @unary_to_nary

@@ -225,12 +225,17 @@ def composed(function, on_boxes):
     """A function that is on_boxes, which is written with boxes, if an argument is one, and itself of other arguments."""
 
     def wrapped(*args, **kwargs):
-        if not (holds_box(args) or (kwargs and holds_box(kwargs.values()))):
-            return function(*args, **kwargs)
+        for a in args:
+            if type(a) is ArrayBox:
+                break
+        else:
+            if not (holds_box(args) or (kwargs and holds_box(kwargs.values()))):
+                return function(*args, **kwargs)
         if wrapped in primitive_vjps or wrapped in primitive_jvps:
             return _call(wrapped, args, kwargs)
         return on_boxes(*args, **kwargs)
 
+    _LIFTED.setdefault(function, wrapped)
     return _marked(wraps(function)(wrapped), function)
 
 
@@ -247,7 +252,6 @@ def _run_of(function):
 def _marked(wrapped, function):
     wrapped.fun = function
     wrapped._is_autograd_primitive = True
-    _LIFTED.setdefault(function, wrapped)
     return wrapped
 
 
@@ -303,6 +307,8 @@ def primitive(f_raw):
     def wrapped(*args, **kwargs):
         return _call(wrapped, args, kwargs) if holds_box(args) else f_raw(*args, **kwargs)
 
+    if isinstance(f_raw, np.ufunc):
+        _LIFTED.setdefault(f_raw, wrapped)
     return _marked(wraps(f_raw)(wrapped), f_raw)
 
 
@@ -455,7 +461,11 @@ def wanted(ctx, call):
     return [any([next(needs) for x in call.args[i][0] if type(x) is ArrayBox]) for i in call.argnums]
 
 
+COUNT = [0]  # how often a primitive was called with boxes
+
+
 def _call(function, args, kwargs):
+    COUNT[0] += 1
     call = Call(function, args, kwargs)
     outputs = Primitive.apply(call, *[b._tensor for b in call.boxes])
     return call.answer([boxed(y) for y in outputs])

@@ -1,5 +1,8 @@
 """PyTorch's names on tapegrad."""
 
+from tapegrad.arrays.dtypes import float8_e4m3fn as float8_e4m3fn
+from tapegrad.arrays.dtypes import float8_e5m2 as float8_e5m2
+
 from .torch_version import TorchVersion as _TorchVersion
 
 __version__ = _TorchVersion("2.13.0+tapegrad")
@@ -12,3 +15,12 @@ class OutOfMemoryError(RuntimeError):
 def compile(model: object = None, *args: object, **kwargs: object) -> object:
     """The function or module as it is: nothing is compiled. Without one, a decorator."""
     return model if callable(model) else lambda fn: fn
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_foreach_"):
+        from . import _foreach
+
+        if found := _foreach.function(name.removeprefix("_foreach_")):
+            return found
+    raise AttributeError(name)

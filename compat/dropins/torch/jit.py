@@ -7,7 +7,12 @@ from typing import Final, Generic, TypeVar
 import torch as _torch
 
 _T = TypeVar("_T")
-ScriptModule = _torch.nn.Module
+
+
+class ScriptModule(_torch.nn.Module):
+    """A module; what script and trace give is none."""
+
+
 RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
 
 

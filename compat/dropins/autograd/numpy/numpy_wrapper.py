@@ -50,7 +50,23 @@ def _made(function):
 
 array, asarray, full = _made(_np.array), _made(_np.asarray), _made(_np.full)
 asanyarray = ascontiguousarray = asarray
-row_stack = vstack  # noqa: F821 (a name of NumPy)
+
+
+def _listed(function):
+    """A function of a sequence of arrays that takes any iterable of them."""
+
+    def of_iterable(*args, **kwargs):
+        if args and not isinstance(args[0], list | tuple | _np.ndarray):
+            args = (list(args[0]), *args[1:])
+        return function(*args, **kwargs)
+
+    of_iterable.__name__, of_iterable.__doc__ = function.__name__, function.__doc__
+    return of_iterable
+
+
+concatenate, stack = _listed(_lifted(_np.concatenate)), _listed(_lifted(_np.stack))
+vstack, hstack, dstack = (_listed(_lifted(f)) for f in (_np.vstack, _np.hstack, _np.dstack))
+column_stack, row_stack = _listed(_lifted(_np.column_stack)), vstack
 
 
 def where(condition, x=None, y=None):
@@ -86,7 +102,7 @@ class _Joined:
 
 def _columns(items):
     items = [atleast_1d(v) for v in items]  # noqa: F821 (a name of NumPy)
-    return concatenate([v[:, None] if v.ndim == 1 else v for v in items], -1)  # noqa: F821
+    return concatenate([v[:, None] if v.ndim == 1 else v for v in items], -1)
 
 
 r_ = _Joined(_np.r_, lambda items: concatenate([atleast_1d(v) for v in items], 0))  # noqa: F821
@@ -95,7 +111,7 @@ c_ = _Joined(_np.c_, _columns)
 
 def concatenate_args(axis, *args):
     """Concatenate, with the arrays as arguments of their own."""
-    return concatenate(args, axis)  # noqa: F821
+    return concatenate(args, axis)
 
 
 def array_from_args(array_args, array_kwargs, *args):

@@ -4,7 +4,28 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field
 from typing import Any
 
-PyTree = Any
+Context = PyTree = Any
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """Where a leaf is in a dict."""
+
+    key: Any
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """Where a leaf is in a tuple or list."""
+
+    idx: int
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """Where a leaf is in an object."""
+
+    name: str
 
 
 @dataclass
@@ -48,7 +69,20 @@ def is_namedtuple(obj: object) -> bool:
 
 is_namedtuple_instance = is_namedtuple
 
-_of_dict = (lambda d: (list(d.values()), list(d)), lambda values, keys: dict(zip(keys, values, strict=True)))
+
+def _dict_flatten(d: dict) -> tuple:
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d: dict) -> tuple:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _dict_unflatten(values: Any, keys: Any) -> dict:
+    return dict(zip(keys, values, strict=True))
+
+
+_of_dict = _dict_flatten, _dict_unflatten
 _NODES: dict = {
     tuple: (lambda t: (list(t), None), lambda values, _: tuple(values)),
     list: (lambda x: (list(x), None), lambda values, _: list(values)),
