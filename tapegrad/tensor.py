@@ -554,7 +554,10 @@ class Tensor(Box, TableMethods):
 
     # --------------------------------------------------------------------------------------------------- dtype, device
 
-    def to(self, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False, **_: Any) -> Any:
+    def to(
+        self, *args: Any, dtype: Any = None, device: Any = None, non_blocking: builtins.bool = False,
+        copy: builtins.bool = False, memory_format: Any = None,
+    ) -> Any:  # fmt: skip
         """In another dtype or on another device (a dtype, a device, or a tensor to follow); itself if nothing changes."""
         dtype = destination(args, dtype, device)
         target = raw(self).dtype if dtype is None else dtypes.to_numpy(dtype)

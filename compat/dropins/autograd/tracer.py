@@ -18,7 +18,7 @@ from tapegrad.numpy.rows import FUNCTIONS, UFUNCS, call_ufunc
 from tapegrad.tensor import Tensor, raw
 
 FLOATS = (float, complex, np.floating, np.complexfloating)
-UNHELD = "HILQgGpP"  # dtypes of NumPy that no tensor has
+LONG = {"g": np.float64, "G": np.complex128}  # by characters of NumPy: what long doubles become
 
 # --------------------------------------------------------------------------------------------------------------- boxes
 
@@ -139,9 +139,7 @@ def mapped(function, value):
 
 def held(array):
     """An array in a dtype that a tensor can have; the precision of a long double is lost."""
-    if array.dtype.char not in UNHELD:
-        return array
-    return array.astype({"g": np.float64, "G": np.complex128}.get(array.dtype.char, np.int64))
+    return array.astype(LONG[array.dtype.char]) if array.dtype.char in LONG else array
 
 
 def unboxed(value):

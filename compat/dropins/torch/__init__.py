@@ -24,3 +24,6 @@ def __getattr__(name: str) -> object:
         if found := _foreach.function(name.removeprefix("_foreach_")):
             return found
     raise AttributeError(name)
+
+
+from .jit import ScriptModule as ScriptModule  # noqa: E402 - which reads what is above

@@ -105,9 +105,16 @@ def device(device: object):
 device_of = lambda obj: nullcontext()  # noqa: E731 - of a tensor on the CPU
 
 
-def stream(stream: object) -> nullcontext:
+class StreamContext(nullcontext):
     """Within the block work goes to the stream; None changes nothing."""
-    return nullcontext() if stream is None else _check_device("cuda")
+
+    def __init__(self, stream: object) -> None:
+        super().__init__()
+        if stream is not None:
+            _check_device("cuda")
+
+
+stream = StreamContext
 
 
 class _OfDevice:

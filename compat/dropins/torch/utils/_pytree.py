@@ -2,7 +2,7 @@
 
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Context = PyTree = Any
 
@@ -97,6 +97,16 @@ _NODES: dict = {
 }
 
 
+class NodeDef(NamedTuple):
+    """How objects of a class are taken apart and built."""
+
+    flatten_fn: Any
+    unflatten_fn: Any
+
+
+SUPPORTED_NODES = _NODES = {kind: NodeDef(*pair) for kind, pair in _NODES.items()}
+
+
 def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **kwargs: object) -> None:
     """Have objects of a class taken apart.
 
@@ -106,7 +116,7 @@ def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **kwargs
     """
     if cls in _NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    _NODES[cls] = flatten_fn, unflatten_fn
+    _NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
 
 
 _register_pytree_node = register_pytree_node
@@ -114,6 +124,9 @@ _register_pytree_node = register_pytree_node
 
 def _kind(tree: object) -> Any:
     return namedtuple if type(tree) not in _NODES and is_namedtuple_class(type(tree)) else type(tree)
+
+
+_get_node_type = _kind
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: Any = None) -> bool:
