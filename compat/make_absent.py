@@ -52,14 +52,18 @@ PRIVATE = (  # modules that programs import all the same
     "distributed.algorithms._checkpoint.checkpoint_wrapper",
 )  # fmt: skip
 SINGLE = {  # single names of modules that tapegrad has
-    ".": {CUDA: "Event Stream", "tapegrad has no operators in C++": "ops classes load_library",
+    ".": {CUDA: "Event Stream", "tapegrad has no operators in C++": "classes load_library",
           "tapegrad's floats have 16 bits or more": "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu "
                                                     "float4_e2m1fn_x2",
+          "tapegrad traces no sizes: they are Python's numbers": "SymInt SymFloat SymBool",
           "tapegrad runs nothing in the background": "Future",
           "tapegrad reads and writes checkpoints in Python, by load and save": "PyTorchFileReader PyTorchFileWriter"},
     "jit": {"nothing is compiled here; torch.save the module or its state_dict()": "save load CompilationUnit"},
     "sparse": {SEMI_STRUCTURED: "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
                                 "SparseSemiStructuredTensorCUTLASS as_sparse_gradcheck to_sparse_semi_structured"},
+    "nn.attention.flex_attention": {
+        "tapegrad compiles no attention from a score function": "_DEFAULT_SPARSE_BLOCK_SIZE"
+    },
     "autograd.profiler": {"tapegrad has no profiler: run the program under python -m cProfile": "EventList FunctionEvent"},
     "overrides": {"no class overrides PyTorch's functions here": "TorchFunctionMode BaseTorchFunctionMode "
                                                                  "get_overridable_functions get_testing_overrides"},

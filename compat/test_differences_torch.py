@@ -10,6 +10,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests"))
 import differences
 
 
+@pytest.fixture(autouse=True)
+def every_warning():
+    """Also those that PyTorch gives but once in a process."""
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(False)
+
+
 @pytest.mark.parametrize("title,code,ours,torchs", differences.ROWS, ids=[r[0] for r in differences.ROWS])
 def test_torch_differs(title, code, ours, torchs):
     got = differences.run(code, torch)

@@ -242,7 +242,7 @@ def test_lbfgs(settings, dtype):
 MISSING = {
     "swap_in_optimizer_params_and_state": "for tracing a step under fake tensors, which are not here",
 }
-OURS = {"functional"}
+OURS = {"functional", "scipy"}
 
 
 def test_names():
@@ -262,6 +262,12 @@ def test_signatures(name):
     theirs, ours = (
         [(p.name, p.default, p.kind) for p in inspect.signature(getattr(m.optim, name)).parameters.values()] for m in BOTH
     )
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", [n for n in CLASSES if n not in ("Optimizer", "SparseAdam")])
+def test_order_of_a_groups_settings(name):
+    theirs, ours = (list(getattr(m.optim, name)([m.ones(2, 2, requires_grad=True)]).param_groups[0]) for m in BOTH)
     assert ours == theirs
 
 

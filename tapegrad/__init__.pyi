@@ -92,6 +92,9 @@ preserve_format: memory_format
 short: dtype
 sparse_coo: layout
 strided: layout
+uint16: dtype
+uint32: dtype
+uint64: dtype
 uint8: dtype
 
 def abs(input: Any, *, out: Any = None) -> Tensor:

@@ -61,15 +61,12 @@ class autocast:
 
     def __enter__(self) -> autocast:
         if self.device == "cpu":
-            dtype = dtypes.to_numpy(self.fast_dtype) if self._enabled else None
-            casting.opened(1)
-            self._before.append(casting.switch(dtype))
+            self._before.append(casting.enter(dtypes.to_numpy(self.fast_dtype) if self._enabled else None))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.device == "cpu":
-            casting.switch(self._before.pop())
-            casting.opened(-1)
+            casting.leave(self._before.pop())
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """func with the context around each call."""

@@ -15,11 +15,12 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import pathlib
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import spawn
 from opcode import opmap
 from typing import Any, NamedTuple
@@ -152,8 +153,20 @@ def _claim(root: str, module: str, values: Iterable[Any]) -> None:
     for value in values:
         if value not in _claimed[root]:
             _claimed[root].add(value)
+            if isinstance(value, type) and value not in _first:
+                _evaluate_annotations(value)
             _first.setdefault(value, value.__module__)
             value.__module__ = module
+
+
+def _evaluate_annotations(cls: type) -> None:
+    """Turn a class's annotations from texts to types, as long as it is of the module that has their names."""
+    annotations = inspect.get_annotations(cls)
+    for name, text in annotations.items():
+        with suppress(NameError):  # imported for type checkers alone
+            annotations[name] = eval(text, vars(sys.modules[cls.__module__])) if isinstance(text, str) else text
+    if annotations:
+        cls.__annotations__ = annotations
 
 
 class _Row(NamedTuple):

@@ -623,6 +623,12 @@ def inplace_dtype(op: str, result: Any, target: Any) -> RuntimeError:
     )
 
 
+def no_device(kind: str) -> RuntimeError:
+    return RuntimeError(
+        f"no {kind} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled"
+    )
+
+
 def missing_extra(function: str, package: str, extra: str) -> ImportError:
     return ImportError(f"{function} needs {package}: pip install 'tapegrad[{extra}]'")
 

@@ -215,7 +215,7 @@ class Tensor(Box, TableMethods):
         """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
         if raw(self).size and not self.is_shared():
             alias.rebind(self, create.from_numpy(shared.copied(raw(self))))
-            _send_memory_of(type(self))
+            _send_memory()
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> Any:
@@ -1214,11 +1214,14 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any]) ->
     return t
 
 
-def _send_memory_of(cls: Any) -> None:
-    """Have multiprocessing send tensors of a class that are shared as their memory, not as a copy."""
+def _send_memory() -> None:
+    """Have multiprocessing send tensors that are shared as their memory, not as a copy."""
     from multiprocessing.reduction import ForkingPickler  # 10 ms, for this alone
 
-    ForkingPickler.register(cls, _reduce_shared)
+    classes: list[type] = [Tensor]
+    for cls in classes:  # which grows meanwhile
+        classes += cls.__subclasses__()
+        ForkingPickler.register(cls, _reduce_shared)
 
 
 def _reduce_shared(t: Any) -> Any:
@@ -1232,7 +1235,7 @@ def _reduce_shared(t: Any) -> Any:
 
 def _rebuild_shared(handed: Any, *args: Any) -> Any:
     t = rebuild(*args)
-    _send_memory_of(type(t))
+    _send_memory()
     alias.rebind(t, create.from_numpy(shared.received(*handed)))
     return t
 
@@ -1257,8 +1260,10 @@ def overwrite(t: Any, source: Any) -> Any:
 
 def tensor_text(t: Any) -> str:
     """PyTorch's printed form."""
-    name = "tensor" if t._is_parameter or type(t) in (Tensor, Scalar) else type(t).__name__
-    return printing.tensor_repr(raw(t), name=name, suffixes=dtype_suffix(t) + history_suffix(t))
+    own = type(t) not in (Tensor, Scalar, Parameter)
+    name = type(t).__name__ if own else "tensor"
+    text = printing.tensor_repr(raw(t), name=name, suffixes=dtype_suffix(t) + history_suffix(t))
+    return f"Parameter({text})" if own and t._is_parameter else text
 
 
 def dtype_suffix(t: Any) -> list[str]:

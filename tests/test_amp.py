@@ -7,6 +7,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import amp, nn
 from tapegrad.nn import functional as F
+from tapegrad.utils.checkpoint import checkpoint
 
 HALF = {"device_type": "cpu", "dtype": tg.float16}
 
@@ -64,6 +65,14 @@ def test_another_thread_is_outside():
         t.start()
         t.join()
     assert found == [tg.float32]
+
+
+def test_a_checkpoint_computes_again_what_it_computed():
+    w = tg.ones(2, 2, requires_grad=True)
+    with tg.autocast(**HALF):
+        y = checkpoint(lambda x: (x @ w) * x, tg.ones(2, 2), use_reentrant=False)
+    y.sum().backward()
+    assert w.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]
 
 
 def test_decorator():

@@ -16,8 +16,7 @@ HERE = pathlib.Path(__file__).parent
 NOT_THERE = {
     **dict.fromkeys(("torch.dsmm", "torch.sparse_csr", "torch.sparse_csr_tensor"), "of compressed sparse tensors"),
     "Tensor.dequantize": "of quantised tensors",
-    **dict.fromkeys(("torch.onnx._export", "torch.autograd.functional._grad_postprocess"), "private"),
-    "torch.autograd.profiler.emit_nvtx": "marks for NVIDIA's profiler",
+    "torch.onnx._export": "private, and gone from PyTorch",
     "torch.utils.tensorboard": "a module, not a function",
 }
 # Of methods of other objects that share a name with a tensor's, or of older versions: PyTorch refuses these keywords, too.

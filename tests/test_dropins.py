@@ -140,7 +140,7 @@ ABSENT = {
     "torch.export.export": "tapegrad exports no programs",
     "torch.utils.cpp_extension.load": "tapegrad is Python on NumPy: it loads no C",
     "torch.ao.quantization.quantize_dynamic": "quantised tensors are out of tapegrad's scope",
-    "torch.library.custom_op": "tapegrad has no dispatcher",
+    "torch.library.define": "tapegrad has no dispatcher",
     "torch.jit.load": "nothing is compiled here",
 }
 
@@ -499,3 +499,76 @@ def test_a_program_and_the_processes_it_starts(tmp_path):
     command = [sys.executable, "-m", "tapegrad", "--as", "torch", str(tmp_path / "program.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[0.0, 0.0] False <class 'torch.Tensor'>", "0 ValueError: no"]
+
+
+def test_operators_of_ones_own(torch):
+    @torch.library.custom_op("mine::cube", mutates_args=())
+    def cube(x, by: float = 1.0):
+        return torch.from_numpy(x.detach().numpy() ** 3 * by)
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="backward through mine::cube.default but no autograd formula was registered"):
+        cube(x).sum().backward()
+
+    def setup_context(ctx, inputs, output):
+        x, ctx.by = inputs
+        ctx.save_for_backward(x)
+
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x**2 * ctx.by, None
+
+    torch.library.register_autograd("mine::cube", backward, setup_context=setup_context)
+    cube.register_fake(lambda x, by=1.0: torch.empty_like(x))
+    torch.ops.mine.cube(x, 2.0).sum().backward()
+    assert x.grad.tolist() == [6, 24] and torch.ops.mine.cube.default is cube
+    with pytest.raises(AttributeError, match=r"no operator mine\.square"):
+        torch.ops.mine.square
+    with pytest.raises(RuntimeError, match="there is no operator 'mine::square'"):
+        torch.library.register_kernel("mine::square", "cpu", lambda x: x)
+    with pytest.raises(NotImplementedError, match="operators that write into their arguments"):
+        torch.library.custom_op("mine::fill", lambda x: None, mutates_args=("x",))
+
+
+def test_the_name_and_version_of_the_package(torch):
+    from importlib import metadata
+
+    assert metadata.version("torch") == torch.__version__ and metadata.metadata("torch")["Name"] == "torch"
+    assert "torch" in {d.name for d in metadata.distributions()}
+
+
+def test_eight_bit_floats_are_there_by_name(torch):
+    assert isinstance(torch.float8_e4m3fn, torch.dtype) and str(torch.float8_e5m2) == "torch.float8_e5m2"
+    limits = [
+        (torch.finfo(d).max, torch.finfo(d).eps, torch.finfo(d).tiny) for d in (torch.float8_e4m3fn, torch.float8_e5m2)
+    ]
+    assert limits == [(448.0, 0.125, 0.015625), (57344.0, 0.25, 6.103515625e-05)]
+    with pytest.raises(TypeError, match="float8_e4m3fn is here by name alone"):
+        torch.ones(2).to(torch.float8_e4m3fn)
+
+
+def test_what_libraries_ask_of_modules_and_names(torch):
+    """Annotations of classes derived from Module, isinstance of compiled modules, subscripts of names that are not there."""
+    import typing
+
+    class Net(torch.nn.Module):
+        size: int
+
+    assert typing.get_type_hints(Net)["size"] is int
+    assert not isinstance(torch.nn.Linear(1, 1), torch.jit.ScriptModule) and issubclass(torch.ScriptModule, torch.nn.Module)
+    future = importlib.import_module("torch.futures").Future
+    assert typing.get_type_hints(lambda x: x) == {} and future[torch.Tensor] is future and future | None
+    assert torch._C._nn._parse_to("cpu", torch.float64) == (torch.device("cpu"), torch.float64, False, None)
+    assert torch.torch is torch and torch.chalf is torch.complex32
+    with torch.device("cpu"), torch.cuda.stream(None):
+        assert torch.ones(1).device.type == "cpu"
+    with pytest.raises(RuntimeError, match="no meta device is available"), torch.device("meta"):
+        pass
+
+
+def test_nodes_of_trees(torch):
+    pytree = importlib.import_module("torch.utils._pytree")
+    leaves, keys = pytree.SUPPORTED_NODES[dict].flatten_fn({"a": 1, "b": 2})
+    assert leaves == [1, 2] and pytree._dict_unflatten(leaves, keys) == {"a": 1, "b": 2}
+    assert pytree._dict_flatten_with_keys({"a": 1})[0] == [(pytree.MappingKey("a"), 1)]
+    assert pytree._get_node_type((1,)) is tuple

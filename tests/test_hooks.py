@@ -388,3 +388,24 @@ def test_hooks_inside_nested_gradients():
     assert wanted == pytest.approx(56 * 0.4**3)
     assert tg.func.grad(tg.func.grad(f))(z.detach()).item() == pytest.approx(wanted)
     assert tg.func.grad(tg.func.grad(f))(0.4) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+def test_hooks_of_one_tensor_see_one_gradient(leaf):
+    x = tg.ones(2, requires_grad=True)
+    y = x if leaf else x * 2
+    seen = []
+
+    def marks(g):
+        g.mark = "mine"
+        seen.append(g)
+
+    def doubles(g):
+        seen.append(g)
+        return g * 2
+
+    for hook in (marks, doubles, seen.append):
+        y.register_hook(hook)
+    (y * 3).sum().backward()
+    assert seen[0] is seen[1] and seen[1].mark == "mine" and not hasattr(seen[2], "mark")
+    assert [g.tolist() for g in seen] == [[3, 3], [3, 3], [6, 6]]

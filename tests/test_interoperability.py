@@ -92,6 +92,17 @@ def test_opt_einsum(equation, shapes):
     assert tg.allclose(opt_einsum.contract_expression(equation, *shapes)(*operands), got)
 
 
+def test_a_storage_of_a_file(tmp_path):
+    path = tmp_path / "bytes"
+    path.write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    for shared in (False, True):
+        storage = tg.UntypedStorage.from_file(str(path), shared=shared, nbytes=16)
+        t = tg.asarray(storage[4:12], dtype=tg.uint8).view(dtype=tg.float32)
+        assert t.tolist() == [1, 2] and storage.untyped() is storage and len(storage) == 16
+        storage[0] = 255
+        assert (path.read_bytes()[0] == 255) is shared
+
+
 def test_numpys_names_of_arguments():
     x, y = table(), table()
     assert tg.equal(tg.tensordot(x, y, axes=([0], [0])), tg.tensordot(x, y, dims=([0], [0])))

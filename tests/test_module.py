@@ -5,6 +5,7 @@ What PyTorch does in the same place is compared in compat/test_module_torch.py.
 
 import copy
 import gc
+import multiprocessing
 import os
 import pickle
 import warnings

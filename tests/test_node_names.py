@@ -9,8 +9,9 @@ from tapegrad.nn import functional as F
 
 NAMES = {
     "x[0]": "SelectBackward0", "x[:1]": "SliceBackward0", "x[None]": "UnsqueezeBackward0", "x[...]": "AliasBackward0",
-    "x[x > 1]": "IndexBackward0", "x.sum()": "SumBackward0", "x.sum(0)": "SumBackward1", "x.mean(1)": "MeanBackward1",
-    "x.max()": "MaxBackward1", "1 - x": "RsubBackward1", "x - 1": "SubBackward0", "2**x": "PowBackward2", "x**x": "PowBackward1",
+    "x[x > 1.5]": "IndexBackward0", "x.sum()": "SumBackward0", "x.sum(0)": "SumBackward1", "x.mean(1)": "MeanBackward1",
+    "x.max()": "MaxBackward1", "1 - x": "RsubBackward1", "x - 1": "SubBackward0", "2**x": "PowBackward2",
+    "x**x": "PowBackward1",
     "x.clamp(min=0)": "ClampBackward1", "x.reshape(4)": "ViewBackward0", "x.t().reshape(4)": "UnsafeViewBackward0",
     "x.unbind()[0]": "UnbindBackward0", "x @ x[0]": "MvBackward0", "x.norm(1)": "LinalgVectorNormBackward0",
     "F.mse_loss(x, x.detach())": "MseLossBackward0", "F.cross_entropy(x, tg.tensor([0, 1]))": "NllLossBackward0",

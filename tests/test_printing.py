@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import tapegrad as tg
 from tapegrad import printing
 
 NAN, INF = math.nan, math.inf
@@ -228,3 +229,11 @@ def test_options_are_kept_but_sci_mode_is_not():
 def test_unknown_profile():
     with pytest.raises(ValueError, match="profile must be one of default, short, full, got 'long'"):
         printing.set_printoptions(profile="long")
+
+
+def test_a_class_derived_from_parameter_shows_its_name():
+    class Weight(tg.nn.Parameter):
+        pass
+
+    assert repr(Weight(tg.ones(2))) == "Parameter containing:\nParameter(Weight([1., 1.], requires_grad=True))"
+    assert repr(tg.nn.Parameter(tg.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"

@@ -54,7 +54,7 @@ class dtype:
         self = object.__new__(cls)
         self._name = name
         self._category = _CATEGORY[kind]
-        self._numpy = None if kind == "f" and itemsize < 4 and name != "float16" else np.dtype(name)
+        self._numpy = np.dtype(name) if hasattr(np, name) else None
         self.is_floating_point = kind == "f"
         self.is_complex = kind == "c"
         self.is_signed = kind in "ifc"
@@ -65,7 +65,7 @@ class dtype:
     def numpy(self) -> NumpyDType:
         """The NumPy dtype that stores it; for ``bfloat16`` this needs the package ``ml_dtypes``."""
         if self._numpy is None and self is not bfloat16:
-            raise TypeError(f"{self} is here by name alone: tapegrad's floats have 16 bits or more")
+            raise TypeError(f"{self} is here by name alone: no tensor has this dtype")
         if self._numpy is None:
             self._numpy = _numpy_bfloat16()
         return self._numpy
@@ -117,6 +117,7 @@ bool_ = dtype._make("bool", "b", 1)
 # No tensor has these; programs ask for their names and limits.
 float8_e4m3fn = dtype._make("float8_e4m3fn", "f", 1)
 float8_e5m2 = dtype._make("float8_e5m2", "f", 1)
+complex32 = dtype._make("complex32", "c", 4)
 
 # The module's `float` and `int` are dtypes; the Python types are `builtins.float` and `builtins.int` here.
 float = float32
@@ -514,6 +515,15 @@ class device:
     def index(self) -> builtins.int | None:
         """The device's number among those of its type, or None."""
         return self._index
+
+    def __enter__(self) -> Self:
+        """Within a with block new tensors are on it: it must be the CPU."""
+        if self._type != "cpu":
+            raise errors.no_device(self._type)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, device):

@@ -80,13 +80,13 @@ def forget_cell(home: Tape, slot: int) -> None:
 
 
 def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> Any:
-    """Each hook sees what the one before it made of the gradient: by returning another, or by writing in place."""
+    """Each hook sees what the one before it made of the gradient: the same tensor, or the one that it returned."""
+    t = twin(g) if isinstance(g, Box) else wrap(g)
+    shape, dtype = t._d.shape, t._d.dtype
     for hook in list(hooks.values()):
-        given = twin(g) if isinstance(g, Box) else wrap(g)
-        shape, dtype = given._d.shape, given._d.dtype
-        result = hook(given)
+        result = hook(t)
         if result is None:
-            result = given
+            result = t
         elif not isinstance(result, Box):
             raise errors.hook_result(type(result).__name__)
         alias.slot_of(result)
@@ -94,8 +94,8 @@ def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> A
             raise errors.hook_shape(getattr(hook, "__name__", repr(hook)), result._d.shape, shape)
         if result._d.dtype != dtype:
             raise errors.hook_dtype(getattr(hook, "__name__", repr(hook)), dtype, result._d.dtype)
-        g = result if isinstance(g, Box) else alias.save(result)
-    return g
+        t = result
+    return t if isinstance(g, Box) else alias.save(t)
 
 
 def twin(t: Any) -> Any:

@@ -7,7 +7,9 @@ is none.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -19,6 +21,7 @@ from ..core.record import Box
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPEN = 0
+LOCK = threading.Lock()
 _DTYPE: ContextVar[Any] = ContextVar("tapegrad_autocast", default=None)
 F32 = np.dtype(np.float32)
 
@@ -28,17 +31,36 @@ def current() -> Any:
     return _DTYPE.get()
 
 
-def switch(dtype: Any) -> Any:
-    """Cast to that dtype from now on in this thread or task, or with None not at all; gives what held before."""
+def _switch(dtype: Any) -> Any:
     before = _DTYPE.get()
     _DTYPE.set(dtype)
     return before
 
 
-def opened(by: int) -> None:
-    """Count a context that opens (1) or closes (-1)."""
+def enter(dtype: Any) -> Any:
+    """Cast to that dtype from now on in this thread or task, or with None not at all; gives what `leave` is to restore."""
     global OPEN
-    OPEN += by
+    with LOCK:
+        OPEN += 1
+    return _switch(dtype)
+
+
+def leave(before: Any) -> None:
+    """The end of what `enter` began."""
+    global OPEN
+    _DTYPE.set(before)
+    with LOCK:
+        OPEN -= 1
+
+
+@contextmanager
+def casts(dtype: Any) -> Iterator[None]:
+    """`enter` and `leave` around a block."""
+    before = enter(dtype)
+    try:
+        yield
+    finally:
+        leave(before)
 
 
 def cast(value: Any, dtype: Any) -> Any:
@@ -64,7 +86,7 @@ def _running(function: F, to: Callable[[Any, Any], Any]) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not OPEN or _DTYPE.get() is None:
             return function(*args, **kwargs)
-        before = switch(None)
+        before = _switch(None)
         try:
             return function(*to(args, before), **to(kwargs, before))
         finally:

@@ -39,9 +39,7 @@ def check_device(device: Any) -> None:
     if type(device) is int:
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if d.type != "cpu":
-        raise RuntimeError(
-            f"no {d.type} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled"
-        )
+        raise errors.no_device(d.type)
 
 
 def get_default_device() -> dtypes.device:

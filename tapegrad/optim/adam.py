@@ -72,7 +72,7 @@ class Adam(AdamFamily):
         decoupled_weight_decay: bool = False,
     ) -> None:  # fmt: skip
         check_tensors(lr, betas, bool(foreach) and not capturable)
-        super().__init__(params, given(locals()))
+        super().__init__(params, given(locals(), maximize="foreach"))
 
     def start(self, group: dict[str, Any]) -> dict[str, Any]:
         return super().start(group) | ({"max_exp_avg_sq": 0} if group["amsgrad"] else {})
@@ -137,7 +137,7 @@ class NAdam(AdamFamily):
         foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         check("momentum_decay value", momentum_decay)
-        super().__init__(params, given(locals()))
+        super().__init__(params, given(locals(), maximize="foreach"))
 
     def start(self, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "mu_product": 1, "exp_avg": 0, "exp_avg_sq": 0}
@@ -157,6 +157,9 @@ class NAdam(AdamFamily):
         return m.sub(p, m.div(u, t, u), p)
 
 
+PLAIN = ("maximize", "foreach", "capturable")  # which stand before decoupled_weight_decay in PyTorch's groups of RAdam
+
+
 class RAdam(AdamFamily):
     """Adam with a rectified second moment (Liu et al. 2020): while too few squares were seen, plain momentum.
 
@@ -173,7 +176,7 @@ class RAdam(AdamFamily):
         weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
         maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(params, given(locals()))
+        super().__init__(params, given(locals(), **dict.fromkeys(PLAIN, "decoupled_weight_decay")))
 
     def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
         """The update."""

@@ -38,7 +38,7 @@ class Adagrad(Optimizer):
         check("weight_decay value", weight_decay)
         check("initial_accumulator_value value", initial_accumulator_value)
         check("epsilon value", eps)
-        super().__init__(params, given(locals()))
+        super().__init__(params, given(locals(), eps="weight_decay"))
         for group in self.param_groups:
             for p in group["params"]:
                 self._state_of(p, group)
@@ -85,7 +85,7 @@ class Adadelta(Optimizer):
             raise ValueError(f"Invalid rho value: {rho}")
         check("epsilon value", eps)
         check("weight_decay value", weight_decay)
-        super().__init__(params, given(locals()))
+        super().__init__(params, given(locals(), capturable="foreach", maximize="capturable"))
 
     def start(self, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "square_avg": 0, "acc_delta": 0}
@@ -132,7 +132,7 @@ class RMSprop(Optimizer):
         check("momentum value", momentum)
         check("weight_decay value", weight_decay)
         check("alpha value", alpha)
-        super().__init__(params, given(locals()))
+        super().__init__(params, given(locals(), momentum="alpha", centered="weight_decay"))
 
     def start(self, group: dict[str, Any]) -> dict[str, Any]:
         buffer = {"momentum_buffer": 0} if group["momentum"] > 0 else {}
@@ -186,7 +186,7 @@ class Rprop(Optimizer):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, given(locals()))
+        super().__init__(params, given(locals(), **dict.fromkeys(("foreach", "maximize", "differentiable"), "capturable")))
 
     def start(self, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "prev": 0, "step_size": group["lr"]}

@@ -58,9 +58,13 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
     return hook_into(_global_optimizer_post_hooks, hook)
 
 
-def given(values: dict[str, Any]) -> dict[str, Any]:
-    """The settings among the local names of an `__init__`."""
-    return {k: v for k, v in values.items() if k not in ("self", "params", "__class__")}
+def given(values: dict[str, Any], **before: str) -> dict[str, Any]:
+    """The settings among the local names of an `__init__`; `a="b"` puts a before b, where PyTorch's groups have it."""
+    names = [k for k in values if k not in ("self", "params", "__class__")]
+    for name, place in before.items():
+        names.remove(name)
+        names.insert(names.index(place), name)
+    return {k: values[k] for k in names}
 
 
 def check(what: str, value: Any, low: float = 0.0) -> None:

@@ -20,6 +20,7 @@ from ..core.record import Box, Extra, wrap
 from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import Entry, line_of, next_slot, op_of
 from ..nn import Sequential
+from ..ops import casting
 from ..ops.create import fork_rng, get_rng_state, set_rng_state
 
 __all__ = [
@@ -58,7 +59,7 @@ class Frame:
         self.function, self.kwargs, self.context = function, kwargs, context
         self.args = [Argument(a) if plain(a) else a for a in args]
         self.rng = get_rng_state() if preserve else None
-        self.transforming = TRANSFORMING.get()
+        self.transforming, self.casts = TRANSFORMING.get(), casting.current()
         self.run: list[Saved] = []
 
     def array(self, i: int) -> Any:
@@ -78,7 +79,7 @@ class Frame:
         tape.place = None
         TRANSFORMING.set(self.transforming)
         try:
-            with fork_rng(enabled=self.rng is not None), again, self.context:
+            with fork_rng(enabled=self.rng is not None), casting.casts(self.casts), again, self.context:
                 if self.rng is not None:
                     set_rng_state(self.rng)
                 self.function(*[a.tensor() if type(a) is Argument else a for a in self.args], **self.kwargs)

@@ -1,11 +1,14 @@
 """PyTorch's names on tapegrad."""
 
+from tapegrad.arrays.dtypes import complex32 as complex32
 from tapegrad.arrays.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.arrays.dtypes import float8_e5m2 as float8_e5m2
 
 from .torch_version import TorchVersion as _TorchVersion
 
 __version__ = _TorchVersion("2.13.0+tapegrad")
+
+chalf = complex32
 
 
 class OutOfMemoryError(RuntimeError):
@@ -26,4 +29,7 @@ def __getattr__(name: str) -> object:
     raise AttributeError(name)
 
 
-from .jit import ScriptModule as ScriptModule  # noqa: E402 - which reads what is above
+import torch as torch  # torch.torch is there, too
+
+from .jit import ScriptModule as ScriptModule  # which read what is above
+from .library import ops as ops

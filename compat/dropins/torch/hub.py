@@ -3,11 +3,13 @@
 import builtins
 import importlib.util
 import os
+import re
 import sys
 from urllib.parse import urlparse
 
 import torch
 
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # in the names of files with weights
 _NO_DOWNLOADS = "tapegrad downloads nothing"
 _dir: str | None = None
 

@@ -1,4 +1,4 @@
-"""torch.multiprocessing: Python's multiprocessing. Tensors are copied to the other process, not shared with it."""
+"""torch.multiprocessing: Python's multiprocessing. Tensors after share_memory_() stay shared, others are copied."""
 
 import multiprocessing as _python
 import multiprocessing.connection as _connection
@@ -16,7 +16,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Remember it; nothing is shared."""
+    """Remember it; memory is shared by file descriptors."""
     global _strategy
     assert new_strategy in get_all_sharing_strategies()
     _strategy = new_strategy

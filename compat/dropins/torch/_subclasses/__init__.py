@@ -1,0 +1,1 @@
+"""torch._subclasses: tensors without values, of which there are none."""
