@@ -10,7 +10,8 @@ rng = np.random.default_rng(0)
 N = 60
 labels = rng.integers(0, 3, N)
 words = (rng.random((N, 24)) < np.where(np.arange(24) % 3 == labels[:, None], 0.4, 0.1)).astype(np.int32)
-edges = np.array([(a, b) for a in range(N) for b in range(N) if a != b and rng.random() < (0.12 if labels[a] == labels[b] else 0.01)])
+odds = np.where(labels[:, None] == labels, 0.12, 0.01) * (1 - np.eye(N))
+edges = np.argwhere(rng.random((N, N)) < odds)
 
 features = torch.FloatTensor(words)
 scale = 1 / torch.sum(features, dim=1)

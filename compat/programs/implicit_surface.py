@@ -70,8 +70,8 @@ for epoch in range(13):
     loss.backward()
     optimizer.step()
     if epoch % 3 == 0:
-        print("Epoch [{} ({:.0f}%)]\tLoss: {:.6f}\tSurface: {:.6f}\tEikonal: {:.6f}\tNormals: {:.6f}".format(
-            epoch, 100.0 * epoch / 12, loss.item(), surface_loss.item(), eikonal_loss.item(), normals_loss.item()))  # fmt: skip
+        parts = (loss.item(), surface_loss.item(), eikonal_loss.item(), normals_loss.item())
+        print("Epoch [{}]\tLoss: {:.6f}\tSurface: {:.6f}\tEikonal: {:.6f}\tNormals: {:.6f}".format(epoch, *parts))
 torch.save({"epoch": 12, "model_state_dict": network.state_dict()}, "latest.pth")
 saved = torch.load("latest.pth")
 network.load_state_dict(saved["model_state_dict"])
