@@ -61,9 +61,6 @@ SINGLE = {  # single names of modules that tapegrad has
     "jit": {"nothing is compiled here; torch.save the module or its state_dict()": "save load CompilationUnit"},
     "sparse": {SEMI_STRUCTURED: "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
                                 "SparseSemiStructuredTensorCUTLASS as_sparse_gradcheck to_sparse_semi_structured"},
-    "nn.attention.flex_attention": {
-        "tapegrad compiles no attention from a score function": "_DEFAULT_SPARSE_BLOCK_SIZE"
-    },
     "autograd.profiler": {"tapegrad has no profiler: run the program under python -m cProfile": "EventList FunctionEvent"},
     "overrides": {"no class overrides PyTorch's functions here": "TorchFunctionMode BaseTorchFunctionMode "
                                                                  "get_overridable_functions get_testing_overrides"},

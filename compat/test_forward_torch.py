@@ -25,7 +25,7 @@ REASONS = {
 # Rows that are there to raise
 REFUSED = {
     "chalf": "NumPy has no complex numbers of half precision",
-    "to_sparse": "sparse tensors are out of scope",
+    "to_sparse": "dense dimensions of sparse tensors are out of scope",
     "max_pool2d_with_indices_backward": "one of PyTorch's kernels, not a public operation",
 }
 ROWS = [row for row in opinfo.rows() if row.title not in MISSING]

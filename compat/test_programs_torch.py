@@ -11,27 +11,37 @@ HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 import programs
 
-PROGRAMS = {  # program in compat/programs: its arguments
-    "char_models.py": [],
-    "forward_forward.py": [],
-    "image_cnn.py": [],
-    "oneflow_polynomial.py": ["torch"],
-    "oneflow_quickstart.py": ["torch"],
-    "policy_gradient.py": [],
-    "polynomial.py": [],
-    "scalar_engine.py": [],
-    "seed_notes.py": ["torch"],
-    "seed_oneflow.py": ["torch"],
-    "seed_pytorch.py": ["torch"],
-    "sequence_lstm.py": [],
-    "sine_lbfgs.py": [],
-    "variational.py": [],
-}
+PROGRAMS = [  # a program in compat/programs and its arguments
+    "burgers.py",
+    "char_models.py",
+    "forward_forward.py",
+    "gan.py",
+    "graph_networks.py",
+    "hamiltonian.py",
+    "hessian_optimizer.py",
+    "image_cnn.py",
+    "implicit_surface.py",
+    "language_model.py GRU",
+    "language_model.py LSTM",
+    "language_model.py Transformer",
+    "oneflow_polynomial.py torch",
+    "oneflow_quickstart.py torch",
+    "policy_gradient.py",
+    "polynomial.py",
+    "scalar_engine.py",
+    "seed_notes.py torch",
+    "seed_oneflow.py torch",
+    "seed_pytorch.py torch",
+    "sequence_lstm.py",
+    "sine_lbfgs.py",
+    "variational.py",
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_prints_the_same(program, tmp_path):
-    command = [str(HERE / "programs" / program), *PROGRAMS[program]]
+    name, *args = program.split()
+    command = [str(HERE / "programs" / name), *args]
     printed = []
     for folder, runner in (("theirs", []), ("ours", ["-m", "tapegrad", "--as", "torch"])):
         (tmp_path / folder).mkdir()

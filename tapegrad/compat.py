@@ -54,6 +54,11 @@ class Module(types.ModuleType):
             raise self._missing(name, sys._getframe(1))
         return found
 
+    def __setattr__(self, name: str, value: object) -> None:
+        # An import binds the submodule in its package; a function of that name stays, as in nn.utils.weight_norm.
+        if not (isinstance(value, Module) and not isinstance(self.__dict__.get(name, value), types.ModuleType)):
+            super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         origin = self.__dict__.get("_origin")
         shown = {n for n in dir(origin) if not isinstance(getattr(origin, n, None), types.ModuleType)} if origin else set()
@@ -204,6 +209,9 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
         for row in _FINDER.mirrors.get(module.__name__, ()):
             mirror(*row)
         super().exec_module(module)
+        for row in _FINDER.rows.get(module.__name__, ()):  # inspect and typing look up a class's module, which is loaded
+            if row.origin.startswith("tapegrad") and row.origin in sys.modules:
+                importlib.import_module(row.module)
 
 
 class _MirrorLoader(importlib.abc.Loader):

@@ -6,6 +6,9 @@ other operation runs on the dense tensor and gives a dense result, so no number 
 Writing in place is refused, and so are dense dimensions and the compressed forms (csr, csc, bsr, bsc).
 """
 
+# mypy: disable-error-code="override, assignment, misc"
+# The methods here take no out= and no axis=, which those of dense tensors do.
+
 from __future__ import annotations
 
 import math
@@ -30,7 +33,7 @@ class SparseTensor(Tensor):
 
     __module__ = "tapegrad"
     is_sparse = True
-    layout = dtypes.sparse_coo  # type: ignore[assignment]
+    layout = dtypes.sparse_coo
     _i: Any  # (dimensions, elements), int64; elements of one place are added
     _v: Any
     _size: dtypes.Size
@@ -381,9 +384,7 @@ def sparse_coo_tensor(
         if row.size and row.min() < 0:
             raise RuntimeError(f"found negative index {row.min()} for dim {dim}")
         if row.size and row.max() >= n:
-            raise RuntimeError(
-                f"size is inconsistent with indices: for dim {dim}, size is {n} but found index {row.max()}"
-            )
+            raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {n} but found index {row.max()}")
     named = titled("SparseCooTensorWithDimsAndTensorsBackward0", v.view_as(v))
     return SparseTensor(i, named, size, bool(is_coalesced))
 

@@ -125,6 +125,13 @@ def test_a_name_that_is_not_there(torch, path, text):
     assert not hasattr(importlib.import_module(module), name)
 
 
+def test_a_function_keeps_its_name_beside_the_module_of_that_name(torch):
+    for name in ("nn.parallel.data_parallel", "nn.utils.weight_norm", "nn.utils.spectral_norm"):
+        package, _, function = name.rpartition(".")
+        assert importlib.import_module(f"torch.{name}").__name__ == f"torch.{name}"
+        assert callable(getattr(importlib.import_module(f"torch.{package}"), function)), name
+
+
 def test_modules_that_are_not_there(torch):
     with pytest.raises(ModuleNotFoundError, match=r"torch\.nowhere"):
         importlib.import_module("torch.nowhere")

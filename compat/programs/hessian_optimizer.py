@@ -28,9 +28,7 @@ class CurvatureSGD(torch.optim.Optimizer):
         grads = [p.grad for p in params]
         for i in range(self.n_samples):
             zs = [torch.randint(0, 2, p.size(), generator=self.generator, device=p.device) * 2.0 - 1.0 for p in params]
-            h_zs = torch.autograd.grad(
-                grads, params, grad_outputs=zs, only_inputs=True, retain_graph=i < self.n_samples - 1
-            )
+            h_zs = torch.autograd.grad(grads, params, grad_outputs=zs, only_inputs=True, retain_graph=i < self.n_samples - 1)
             for h_z, z, p in zip(h_zs, zs, params):
                 p.hess += h_z * z / self.n_samples
 

@@ -11,9 +11,9 @@ rng = np.random.default_rng(0)
 
 def gradient(inputs, outputs):
     ones = torch.ones_like(outputs, requires_grad=False, device=outputs.device)
-    return grad(
-        outputs=outputs, inputs=inputs, grad_outputs=ones, create_graph=True, retain_graph=True, only_inputs=True
-    )[0][:, -3:]
+    return grad(outputs=outputs, inputs=inputs, grad_outputs=ones, create_graph=True, retain_graph=True, only_inputs=True)[
+        0
+    ][:, -3:]
 
 
 class ImplicitNet(nn.Module):

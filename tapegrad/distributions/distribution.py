@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -229,8 +228,8 @@ class Distribution:
     def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
         """The instance to fill in expand: a new one unless a subclass gave its own."""
         kind: Any = type(self)
-        ours = vars(sys.modules[str(__package__)])
-        home: Any = cls or next(k for k in kind.__mro__ if ours.get(k.__name__) is k)
+        # Not by __module__, which a drop-in sets.
+        home: Any = cls or next(k for k in kind.__mro__ if k.__init__.__globals__["__package__"] == __package__)
         if _instance is None and kind.__init__ is not home.__init__:
             raise NotImplementedError(
                 f"Subclass {kind.__name__} of {home.__name__} that defines a custom __init__ method must also define a "

@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .distribution import Distribution
-
 __all__ = ["kl_divergence", "register_kl"]
 
 Rule = Callable[[Any, Any], Any]

@@ -12,6 +12,8 @@ _T = TypeVar("_T")
 class ScriptModule(_torch.nn.Module):
     """A module; what script and trace give is none."""
 
+    __module__ = "torch"
+
 
 RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
 

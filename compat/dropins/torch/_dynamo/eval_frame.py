@@ -1,0 +1,3 @@
+"""torch._dynamo.eval_frame: one name."""
+
+from torch._dynamo import OptimizedModule as OptimizedModule
