@@ -282,6 +282,14 @@ i=L.tensor([[1,2],[3,4]],dtype=L.int32); [L.einsum(e,i,i) for e in ('ij,ij->','i
 i=L.tensor([[1,2],[3,4]],dtype=L.int32); L.einsum('ij->',i), L.einsum('ii->',i), L.einsum('ij->ji',i)
 i=L.tensor([[1,2],[3,4]],dtype=L.uint8); L.tensordot(i,i[:,:1],([1],[1]))
 L.masked.argmax(w,1), L.masked.argmin(w.int(),1,dtype=L.int16)
+L.Tensor((2,3)), L.Tensor((1.5,3)), L.Tensor(((1,2),(3,4))), L.Tensor(()), L.LongTensor((2,3)), L.ones(1).new((2.5,3))
+L.Tensor(L.Size([2,3])).shape, L.Tensor(L.tensor(2),3).shape, L.Tensor(size=(2,3)).shape, L.Tensor(L.tensor([1,2]))
+x=L.ones(2); y=L.Tensor(x); y[0]=5; z=L.FloatTensor(x); z[1]=7; x, L.Tensor(L.ones(2,requires_grad=True))
+S=type('S',(L.Tensor,),{}); S(L.ones(2,2)), [S([1.])], type(S([1.])).__name__
+L.finfo(float).bits, L.iinfo(int).bits, L.promote_types(float,L.int), L.can_cast(float,L.int)
+L.ones(2).to(float), L.ones(2).to(int), L.nn.Linear(1,1).to(float).weight.dtype
+L.ones(2).type(L.Tensor), L.tensor([1]).type('torch.Tensor')
+L.Tensor(True)
 L.masked.logsumexp(w.int(),1,mask=w>0)
 L.nn.functional.silu(L.tensor([1+2j,-3j],dtype=L.complex64))
 g=L.zeros(1,2,2,2,requires_grad=True); L.grid_sampler(L.ones(1,1,3,3),g,1,0,True).sum().backward(); g.grad

@@ -573,6 +573,22 @@ def test_what_libraries_ask_of_modules_and_names(torch):
         pass
 
 
+def test_private_names_that_programs_import(torch):
+    from_outputs = importlib.import_module("torch.autograd.functional")
+    vmap = importlib.import_module("torch._vmap_internals")._vmap
+    x = torch.ones(2, requires_grad=True)
+    several, ys = from_outputs._as_tuple((x * 2, x.sum().double()), "outputs", "jacobian")
+    first, second = from_outputs._construct_standard_basis_for(ys, (2, 1))
+    assert several and first.tolist() == [[1, 0], [0, 1], [0, 0]] and second.tolist() == [[0], [0], [1]]
+    assert second.dtype is torch.float64
+    jacobian = vmap(lambda g: torch.autograd.grad(ys[0], x, g, retain_graph=True)[0])(torch.eye(2))
+    assert jacobian.tolist() == [[2, 0], [0, 2]]
+    (row,) = from_outputs._grad_postprocess((ys,), False)
+    assert not row[0].requires_grad and from_outputs._grad_postprocess(ys, True)[0].requires_grad
+    assert from_outputs._tuple_postprocess(((1,), (2,)), (True, False)) == (1, 2)
+    assert from_outputs._tuple_postprocess((1,), False) == 1
+
+
 def test_nodes_of_trees(torch):
     pytree = importlib.import_module("torch.utils._pytree")
     leaves, keys = pytree.SUPPORTED_NODES[dict].flatten_fn({"a": 1, "b": 2})

@@ -311,8 +311,19 @@ def test_finfo():
     assert hash(info) == hash(dtypes.finfo())
     with pytest.raises(TypeError, match="requires a floating point input type"):
         dtypes.finfo(dtypes.int32)
-    with pytest.raises(TypeError, match=r"finfo\(\): argument 'type' \(position 1\) must be torch.dtype, not type"):
-        dtypes.finfo(float)
+    with pytest.raises(TypeError, match=r"finfo\(\): argument 'type' \(position 1\) must be torch.dtype, not float"):
+        dtypes.finfo(1.0)
+
+
+def test_number_types_of_python_stand_for_dtypes():
+    assert dtypes.finfo(float) == dtypes.finfo(complex) == dtypes.finfo(dtypes.float64)
+    assert dtypes.iinfo(int) == dtypes.iinfo(dtypes.int64)
+    assert dtypes.promote_types(float, dtypes.int32) is dtypes.float64 and not dtypes.can_cast(float, dtypes.int32)
+    x = tg.ones(2)
+    assert x.to(float).dtype is tg.float64 and x.to(int).dtype is tg.int64 and x.double().view(int).dtype is tg.int64
+    assert tg.nn.Linear(1, 1).to(float).weight.dtype is tg.float64
+    with pytest.raises(TypeError, match=r"can_cast\(\): argument 'to' \(position 2\) must be torch.dtype, not int"):
+        dtypes.can_cast(dtypes.int32, 1)
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64"])

@@ -143,6 +143,50 @@ def test_tensor_types():
     assert tg.ones(1).dtype is tg.float32
     with pytest.raises(ValueError, match="invalid type"):
         x.type("torch.Foo")
+    assert x.type(tg.Tensor).dtype is x.type("torch.Tensor").dtype is tg.float32  # the default dtype
+    with pytest.raises(TypeError, match="invalid type object"):
+        tg.set_default_tensor_type(tg.Tensor)
+
+
+def test_tensor_of_a_sequence_of_sizes_or_of_a_tensor():
+    assert tg.Tensor((2, 3)).tolist() == [2.0, 3.0] and tg.Tensor(()).shape == (0,)
+    assert tg.Tensor(((1, 2), (3, 4))).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert tg.LongTensor((2, 3)).tolist() == [2, 3] and tg.ones(1).new((2.5, 3)).tolist() == [2.5, 3.0]
+    assert tg.Tensor((tg.tensor(1.0), 2)).tolist() == [1.0, 2.0]
+    for args in ((2, 3), (np.int64(2), 3), (tg.tensor(2), 3), (tg.Size([2, 3]),)):
+        assert tg.Tensor(*args).shape == tg.ones(1).new(*args).shape == (2, 3)
+    assert tg.Tensor(np.int64(2)).shape == (2,) and tg.Tensor(size=(2, 3)).shape == (2, 3)
+    wrong = ((True, "bool"), (2.5, "float"), (np.float64(2.5), "numpy.float64"), (None, "NoneType"), ({}, "dict"))
+    for value, kind in wrong:
+        with pytest.raises(TypeError, match=rf"new\(\): data must be a sequence \(got {kind}\)"):
+            tg.Tensor(value)
+    with pytest.raises(TypeError, match="invalid combination"):
+        tg.Tensor(1, 2.5)
+
+
+def test_tensor_of_a_tensor_shares_its_memory():
+    x, k = tg.ones(2), tg.tensor([1, 2])
+    for alias in (tg.Tensor(x), tg.FloatTensor(x), x.new(x)):
+        assert alias is not x
+        alias += 1
+    assert x.tolist() == [4.0, 4.0] and tg.Tensor(k).dtype is tg.int64
+    y = tg.ones(2, requires_grad=True)
+    (tg.Tensor(y) * 3).sum().backward()
+    assert y.grad.tolist() == [3.0, 3.0]
+    for make in (tg.FloatTensor, x.new):
+        with pytest.raises(TypeError, match="expected a tensor of torch.float32"):
+            make(k)
+
+
+def test_subclass_of_tensor_prints_its_name():
+    class Points(tg.Tensor):
+        pass
+
+    x = tg.ones(2, 2)
+    p = Points(x)
+    p[0, 0] = 5
+    assert x[0, 0] == 5 and type(p) is Points
+    assert repr(p) == "Points([[5., 1.],\n        [1., 1.]])"
 
 
 def test_what_a_tensor_is():

@@ -302,6 +302,23 @@ def test_layers_of_a_stack_are_copies():
     assert len(list(net.parameters())) == 2 * len(list(layer.parameters()))
 
 
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_other_weights_for_a_pass(kind):
+    """A program puts tensors in the place of the parameters, and gradients flow through them to what made them."""
+    net = kind(2, 3)
+    x = tg.randn(4, 1, 2)
+    before = net(x)[0]
+    net._flat_weights = [2 * p for p in net.parameters()]
+    changed = net(x)[0]
+    assert not tg.allclose(before, changed)
+    changed.sum().backward()
+    assert all(p.grad.abs().sum() > 0 for p in net.parameters())
+    net.weight_ih_l0 = nn.Parameter(net.weight_ih_l0.detach().clone())  # by its name: the parameters are used again
+    assert tg.equal(net(x)[0], before)
+    net._flat_weights = [2 * p for p in net.parameters()]
+    assert tg.allclose(net.double()(x.double())[0], before.double(), atol=1e-5)
+
+
 def test_transformer_learns_to_copy():
     tg.manual_seed(0)
     net = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), 1)
