@@ -66,7 +66,7 @@ class Module(types.ModuleType):
 
     def _missing(self, name: str, caller: types.FrameType) -> Exception:
         """The error for a name that is not there: it names the nearest ones and the page that lists all."""
-        near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], 2)
+        near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_") and n != name], 2)
         nearest = f"; nearest: {', '.join(near)}" if near else ""
         text = f"module {self.__name__!r} has no attribute {name!r} (it is tapegrad's{nearest}; what it has: {PARITY})"
         # `from torch import x` would drop an AttributeError with its text and raise an ImportError of its own.
@@ -351,8 +351,8 @@ def install(name: str, *, replace: bool = False) -> None:
     if name in _FINDER.roots:
         return
     loaded = _modules(name)
-    if loaded and not replace:
-        where = getattr(loaded.get(name), "__file__", None) or "its place"
+    if loaded.get(name) is not None and not replace:  # without it: what an import that failed has left
+        where = getattr(loaded[name], "__file__", None) or "its place"
         raise ImportError(
             f"{name} is already imported, from {where}: install the drop-in before the first `import {name}`, or say "
             f"install({name!r}, replace=True)"

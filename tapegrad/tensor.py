@@ -166,9 +166,12 @@ class Tensor(Box, TableMethods):
         """Whether the dtype is complex."""
         return raw(self).dtype.kind == "c"  # type: ignore[no-any-return]
 
-    def is_contiguous(self) -> bool:
-        """Whether elements lie in row-major order without gaps."""
-        return raw(self).flags.c_contiguous  # type: ignore[no-any-return]
+    def is_contiguous(self, *, memory_format: Any = None) -> bool:
+        """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
+        a, rank = raw(self), {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format))
+        if rank is not None:
+            return a.ndim == rank and np.moveaxis(a, 1, -1).flags.c_contiguous
+        return a.flags.c_contiguous  # type: ignore[no-any-return]
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps in memory, in elements."""

@@ -61,6 +61,17 @@ def test_orders(order, use_reentrant):
     assert f.runs == 1 + order
 
 
+def test_functions_of_several_operations_keep_their_node_name():
+    batch_norm = tg.nn.BatchNorm1d(3, dtype=tg.float64)
+    x = leaf(4, 3)
+    with tg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        hooked = batch_norm(x)
+    inside = []
+    y = checkpoint(lambda x: inside.append(batch_norm(x)) or inside[-1].sin(), x, use_reentrant=False)
+    assert hooked.grad_fn.name() == batch_norm(x).grad_fn.name() == inside[0].grad_fn.name() == "NativeBatchNormBackward0"
+    assert tg.autograd.grad(y.sum(), x)[0].tolist() == tg.autograd.grad(batch_norm(x).sin().sum(), x)[0].tolist()
+
+
 def test_it_recomputes_once_in_a_pass_and_only_where_the_pass_needs_it():
     f, h = Counted(lambda x: (wave(x), x.cos())), Counted(wave)
     x, z = leaf(), leaf()

@@ -6,6 +6,7 @@ import importlib
 import importlib.machinery
 import inspect
 import io
+import os
 import pathlib
 import pickle
 import subprocess
@@ -81,6 +82,16 @@ def test_what_was_imported_before_comes_back(monkeypatch):
     with compat.installed("torch", replace=True):
         assert importlib.import_module("torch.nn") is not real.nn
     assert sys.modules["torch"] is real and sys.modules["torch.nn"] is real.nn
+
+
+def test_what_a_failed_import_left_is_no_import(monkeypatch):
+    left = type(sys)("torch.left")
+    for module in [m for m in sys.modules if m.partition(".")[0] == "torch"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "torch.left", left)
+    with compat.installed("torch"):
+        assert importlib.import_module("torch").ones(1).sum() == 1 and "torch.left" not in sys.modules
+    assert sys.modules["torch.left"] is left
 
 
 def test_nothing_is_found_unasked():
@@ -455,16 +466,74 @@ def test_flat_parameters(torch):
     assert [t.tolist() for t in _unflatten_dense_tensors(flat, tensors)] == [t.tolist() for t in tensors]
 
 
-def test_summary_writer_names_its_package(torch):
+def test_summary_writer_names_its_package(torch, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    importlib.import_module("torch.utils.tensorboard")
+    with pytest.raises(ImportError, match="needs the package tensorboardX: pip install tensorboardX"):
+        from torch.utils.tensorboard import SummaryWriter
+    there = type(sys)("tensorboardX")
+    there.SummaryWriter = dict
+    monkeypatch.setitem(sys.modules, "tensorboardX", there)
+    del sys.modules["torch.utils.tensorboard"]
     from torch.utils.tensorboard import SummaryWriter
 
-    try:
-        import tensorboardX
+    assert SummaryWriter is dict
 
-        assert SummaryWriter is tensorboardX.SummaryWriter
-    except ImportError:
-        with pytest.raises(ImportError, match="needs the package tensorboardX: pip install tensorboardX"):
-            SummaryWriter()
+
+def test_star_brings_no_modules(torch):
+    scope = {"random": 1}
+    exec("from torch import *", scope)
+    assert scope["random"] == 1 and scope["ones"] is torch.ones and scope["Tensor"] is torch.Tensor
+    assert not [n for n, v in scope.items() if isinstance(v, type(sys)) and n != "torch"] and "annotations" not in scope
+
+
+def test_switches_of_cudnn_for_a_block(torch):
+    cudnn = torch.backends.cudnn
+    with cudnn.flags(enabled=False, benchmark=True):
+        assert (cudnn.enabled, cudnn.benchmark, torch.backends.mkldnn.enabled) == (False, True, True)
+    assert (cudnn.enabled, cudnn.benchmark) == (True, False)
+
+
+def test_capsules_and_compilers(torch):
+    from torch.utils import cpp_extension, dlpack
+
+    x = torch.ones(2)
+    shared = dlpack.from_dlpack(dlpack.to_dlpack(x))
+    x[0] = 5
+    assert shared.tolist() == dlpack.from_dlpack(x.numpy()).tolist() == [5, 1]
+    assert cpp_extension.CUDA_HOME is None
+
+
+def run(tmp_path, program, *args, stdin=None):
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "-m", "tapegrad", "--as", "torch", *(args or ["program.py"])]
+    path = str(HERE.parent)
+    return subprocess.run(
+        command, capture_output=True, text=True, input=stdin, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}
+    )
+
+
+def test_an_error_shows_the_programs_lines_first(tmp_path):
+    done = run(tmp_path, "import torch\ndef f():\n    torch.ones(2) + torch.ones(3)\nf()\n")
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1 and lines[0].startswith("Traceback") and lines[1] == '  File "program.py", line 4, in <module>'
+    assert lines[-1].startswith("RuntimeError: The size of tensor a (2)")
+    missing = run(tmp_path, "", "-m", "no_such_module")
+    assert missing.returncode == 1 and "No module named no_such_module" in missing.stderr
+
+
+def test_main_stays_until_the_end(tmp_path):
+    program = (
+        "import atexit, pickle, sys\nclass A: pass\natexit.register(lambda: print(type(pickle.loads(pickle.dumps(A()))), "
+        "sys.argv, __file__))\nsys.exit(3)\n"
+    )
+    done = run(tmp_path, program, "program.py", "--as", "-m")
+    assert done.stdout == "<class '__main__.A'> ['program.py', '--as', '-m'] program.py\n" and done.returncode == 3
+
+
+def test_a_program_from_standard_input(tmp_path):
+    done = run(tmp_path, "", "-", "a", stdin="import torch, sys\nprint(torch.ones(1), sys.argv, __name__)\n")
+    assert done.stdout == "tensor([1.]) ['-', 'a'] __main__\n"
 
 
 def test_tests_of_pytorchs_kind(torch):

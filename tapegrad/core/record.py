@@ -16,7 +16,7 @@ from typing import Any
 from .. import errors
 from .kinds import HALF, is_inexact
 from .op import Op, renamed
-from .state import RECORDING
+from .state import RECORDING, current_tape
 from .tape import HEAVY, OUTPUT, next_slot
 
 getframe = sys._getframe
@@ -101,11 +101,13 @@ def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> No
 def titled(node: str, t: Any) -> Any:
     """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole."""
     s = t._s
-    if s > 0 and (tape := recording()) is not None and (entry := tape.get(s)) is not None:
-        if entry[0] == OUTPUT and len(entry) == 6:
+    if s > 0 and recording() is not None:
+        tape = current_tape()  # saved-tensor hooks and checkpoints stand before it, and have packed the entry already
+        entry = tape.get(s)
+        if entry is not None and entry[0] == OUTPUT and len(entry) == 6:
             s = entry[1]
             entry = tape.get(s)
-        if entry[0] >= 0:
+        if entry is not None and entry[0] >= 0:
             tape[s] = (renamed(entry[0], node), *entry[1:])
     return t
 

@@ -110,9 +110,18 @@ def promoted(xs: list[Any], *, integers_to_float: bool = False) -> list[Any]:
     return [to_dtype(x, dtype) for x in xs]
 
 
+_THEIRS = {  # what Python asks the right operand for
+    "add": "radd", "sub": "rsub", "mul": "rmul", "div": "rtruediv", "floor_divide": "rfloordiv", "remainder": "rmod",
+    "pow": "rpow", "matmul": "rmatmul", "bitwise_and": "rand", "bitwise_or": "ror", "bitwise_xor": "rxor",
+    "bitwise_left_shift": "rlshift", "bitwise_right_shift": "rrshift", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
+}  # fmt: skip
+
+
 def refused(name: str, position: int, a: Any) -> Any:
-    """NotImplemented for an object that may know the operation itself, and in == and !=; else PyTorch's TypeError."""
-    if type(a).__module__ != "builtins" or name in ("eq", "ne"):
+    """NotImplemented for an object that knows the operation itself, and in == and !=; else PyTorch's TypeError."""
+    kind, theirs = type(a), f"__{_THEIRS.get(name)}__"
+    knows = kind.__module__ != "builtins" and getattr(kind, theirs, None) is not getattr(object, theirs, None)
+    if name in ("eq", "ne") or (knows and position):
         return NotImplemented
     raise errors.not_a_tensor(name, position, type(a).__name__)
 

@@ -1,5 +1,8 @@
 """PyTorch's names on tapegrad."""
 
+import types as _types
+
+from tapegrad.amp import GradScaler as GradScaler
 from tapegrad.arrays.dtypes import complex32 as complex32
 from tapegrad.arrays.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.arrays.dtypes import float8_e5m2 as float8_e5m2
@@ -33,3 +36,9 @@ import torch as torch  # torch.torch is there, too
 
 from .jit import ScriptModule as ScriptModule  # which read what is above
 from .library import ops as ops
+
+__all__ = [
+    name
+    for name, value in globals().items()
+    if name[0] != "_" and name not in ("annotations", "Scalar") and not isinstance(value, type(_types))
+]

@@ -74,13 +74,15 @@ class Resize:
         self.size = size
 
     def __call__(self, image):
-        tensor = image if isinstance(image, torch.Tensor) else to_tensor(image)
+        tensor = image if isinstance(image, torch.Tensor) else to_tensor(image).double().mul(255).round()
         height, width = tensor.shape[-2:]
         short = min(height, width)
         size = (height * self.size // short, width * self.size // short) if isinstance(self.size, int) else self.size
         if tuple(size) != (height, width):
             tensor = F.interpolate(tensor[None], size=tuple(size), mode="bilinear", align_corners=False)[0]
-        return tensor if isinstance(image, torch.Tensor) else to_image(tensor)
+        if isinstance(image, torch.Tensor):
+            return tensor
+        return to_image(tensor.round().div(255))  # to the nearest, so that the last bit of a sum does not show
 
 
 class Pad:

@@ -1,14 +1,10 @@
 """torch.utils.tensorboard: SummaryWriter of the package tensorboardX, which writes the same files."""
 
 try:
-    from tensorboardX import SummaryWriter
+    from tensorboardX import SummaryWriter as SummaryWriter
 except ImportError:
 
-    class SummaryWriter:
-        """Without the package: raises, naming it."""
-
-        def __init__(self, *args: object, **kwargs: object) -> None:
+    def __getattr__(name: str) -> object:
+        if name == "SummaryWriter":  # at its import, where programs have a fallback
             raise ImportError(f"{__name__}.SummaryWriter needs the package tensorboardX: pip install tensorboardX")
-
-
-__all__ = ["SummaryWriter"]
+        raise AttributeError(name)
