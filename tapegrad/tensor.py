@@ -170,7 +170,7 @@ class Tensor(Box, TableMethods):
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
         a, rank = raw(self), {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format))
         if rank is not None:
-            return a.ndim == rank and np.moveaxis(a, 1, -1).flags.c_contiguous
+            return a.ndim == rank and bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
         return a.flags.c_contiguous  # type: ignore[no-any-return]
 
     def stride(self, dim: int | None = None) -> Any:

@@ -516,7 +516,9 @@ def run(tmp_path, program, *args, stdin=None):
 def test_an_error_shows_the_programs_lines_first(tmp_path):
     done = run(tmp_path, "import torch\ndef f():\n    torch.ones(2) + torch.ones(3)\nf()\n")
     lines = done.stderr.splitlines()
-    assert done.returncode == 1 and lines[0].startswith("Traceback") and lines[1] == '  File "program.py", line 4, in <module>'
+    assert (
+        done.returncode == 1 and lines[0].startswith("Traceback") and lines[1] == '  File "program.py", line 4, in <module>'
+    )
     assert lines[-1].startswith("RuntimeError: The size of tensor a (2)")
     missing = run(tmp_path, "", "-m", "no_such_module")
     assert missing.returncode == 1 and "No module named no_such_module" in missing.stderr

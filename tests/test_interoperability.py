@@ -349,3 +349,41 @@ def test_what_needs_torch_finds_the_drop_in(tmp_path):
     command = [sys.executable, "-m", "tapegrad", "--as", "torch", "program.py"]
     got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert got.stdout == "".join(PRINTED[name].lstrip() for name in names), got.stderr
+
+
+class Knows:
+    """An operand of another library: it takes what it stands to the right of."""
+
+    def _theirs(self, other):
+        return "theirs"
+
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rpow__ = __rmatmul__ = __rfloordiv__ = __rmod__ = _theirs
+    __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = __gt__ = __ge__ = __lt__ = __le__ = _theirs
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/", "**", "@", "//", "%", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">="])
+def test_operators_ask_an_object_that_knows_them(sign):
+    scope = {"x": tg.ones(2, dtype=tg.int32), "knows": Knows(), "other": object.__new__(type("Other", (), {}))}
+    assert eval(f"x {sign} knows", scope) == "theirs"
+    for text in (f"x {sign} other", f"other {sign} x"):
+        with pytest.raises(TypeError):
+            eval(text, scope)
+    assert (scope["x"] == scope["other"]) is False and (scope["x"] != scope["other"]) is True
+
+
+@pytest.mark.parametrize("name", ["add", "pow", "matmul", "maximum", "ge", "logical_and", "hypot", "bitwise_or"])
+def test_functions_refuse_what_is_no_tensor(name):
+    stranger = type("Stranger", (), {})()
+    with pytest.raises(TypeError, match=rf"{name}\(\): argument 'other' \(position 2\) must be Tensor, not Stranger"):
+        getattr(tg, name)(tg.ones(2), stranger)
+    with pytest.raises(TypeError):
+        getattr(tg, name)(stranger, tg.ones(2))
+    with pytest.raises(TypeError, match="must be Tensor, not Stranger"):
+        tg.relu(stranger)
+
+
+def test_capsules_of_dlpack_share_memory():
+    x = tg.ones(2)
+    y = tg.from_dlpack(tg.to_dlpack(x))
+    x[0] = 5.0
+    assert y.tolist() == [5.0, 1.0]

@@ -96,3 +96,12 @@ def test_settings_are_remembered():
 def test_names_of_types():
     names = [tg.typename(v) for v in (tg.ones(1), tg.tensor([1]), [1], tg.nn.Linear(1, 1))]
     assert names == ["torch.FloatTensor", "torch.LongTensor", "list", f"{tg.nn.Linear.__module__}.Linear"]
+
+
+def test_memory_formats_of_contiguous_tensors():
+    x = tg.ones(1, 2, 3, 4)
+    images = x.permute(0, 3, 1, 2)
+    assert x.is_contiguous(memory_format=tg.contiguous_format) and not x.is_contiguous(memory_format=tg.channels_last)
+    assert images.is_contiguous(memory_format=tg.channels_last) and not images.is_contiguous()
+    assert not images.is_contiguous(memory_format=tg.channels_last_3d)
+    assert not tg.ones(2).is_contiguous(memory_format=tg.channels_last)

@@ -261,10 +261,25 @@ def asarray(
     return t.detach().requires_grad_() if requires_grad and not t.requires_grad else t
 
 
+class _Owner:
+    """A DLPack capsule, of memory on the CPU, as the object that NumPy takes."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
 def from_dlpack(ext_tensor: Any) -> Any:
-    """A tensor on the memory of another library's array, by way of DLPack."""
+    """A tensor on the memory of another library's array, or of a capsule (to be read only), by way of DLPack."""
     if isinstance(ext_tensor, Box):
         return ext_tensor.detach()  # type: ignore[attr-defined]
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Owner(ext_tensor)
     return from_numpy(np.from_dlpack(ext_tensor))
 
 

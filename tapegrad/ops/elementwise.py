@@ -17,7 +17,19 @@ from ..core.op import TABLE
 from ..core.record import Box, titled, wrap
 from . import batching, lookup
 from .define import binary, define, numbers_first, unary
-from .operands import SCALARS, Refusal, common_dtype, each, no_kernel, operand, promoted, refused_any, refused_as, tensor
+from .operands import (
+    SCALARS,
+    Refusal,
+    common_dtype,
+    each,
+    no_kernel,
+    operand,
+    promoted,
+    refused,
+    refused_any,
+    refused_as,
+    tensor,
+)
 from .samples import (
     ANALYTIC,
     COMPARED,
@@ -509,6 +521,8 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
             if exponent < 0:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
             return pow_scalar(promoted([x, exponent])[0], exponent)
+    if type(exponent).__module__ != "builtins" and operand(exponent, False) is NotImplemented:
+        return refused("pow", 1, exponent)
     return pow_tensor(*promoted([x, tensor(exponent) if type(exponent) is not complex else exponent]))
 
 

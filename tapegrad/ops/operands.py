@@ -120,7 +120,7 @@ _THEIRS = {  # what Python asks the right operand for
 def refused(name: str, position: int, a: Any) -> Any:
     """NotImplemented for an object that knows the operation itself, and in == and !=; else PyTorch's TypeError."""
     kind, theirs = type(a), f"__{_THEIRS.get(name)}__"
-    knows = kind.__module__ != "builtins" and getattr(kind, theirs, None) is not getattr(object, theirs, None)
+    knows = kind.__module__ != "builtins" and any(theirs in base.__dict__ for base in kind.__mro__[:-1])
     if name in ("eq", "ne") or (knows and position):
         return NotImplemented
     raise errors.not_a_tensor(name, position, type(a).__name__)
