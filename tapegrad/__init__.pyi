@@ -843,7 +843,7 @@ def frobenius_norm(input: Any, dim: Any, keepdim: builtins.bool = False) -> Tens
     """Square root of the sum of squares over the given dimensions."""
 
 def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor on the memory of another library's array, by way of DLPack."""
+    """A tensor on the memory of another library's array, or of a capsule (to be read only), by way of DLPack."""
 
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""

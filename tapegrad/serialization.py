@@ -632,15 +632,16 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
     def load(self) -> Any:
         result = super().load()
         if self.unknown:
-            names = list(self.unknown)
-            listed = "\n".join(f"  {name}" for name in names)
-            raise pickle.UnpicklingError(
-                f"Weights only load failed. Unsupported global: GLOBAL {names[0]} was not an allowed global by default. The "
-                f"file uses these globals, and nothing of it was run:\n{listed}\nNames of torch are types that tapegrad has "
-                f"not. If you trust what the others do, allow them by tapegrad.serialization.add_safe_globals([...]), or "
-                f"load a file of your own with weights_only=False."
-            )
+            self.refuse(list(self.unknown))
         return result
+
+    def refuse(self, names: list[str]) -> None:
+        listed = "\n".join(f"  {name}" for name in names)
+        raise pickle.UnpicklingError(
+            f"Weights only load failed. Unsupported global: GLOBAL {names[0]} was not an allowed global by default. The "
+            f"file uses these globals, and nothing of it was run:\n{listed}\nIf you trust what they do, allow them by "
+            f"tapegrad.serialization.add_safe_globals([...]), or load a file of your own with weights_only=False."
+        )
 
     def find_class(self, module: str, name: str) -> Any:
         path = f"{module.replace('__builtin__', 'builtins')}.{name}"
@@ -909,6 +910,26 @@ def load(
         if suffix in (".safetensors", ".npz"):
             return _read_named(file, suffix)
         return _read(file, unpickler, encoding, np.memmap(path, np.uint8, "c") if mmap and os.path.getsize(path) else None)
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """The names of the classes and functions in a file for which `load` refuses it; nothing in the file is run.
+
+    Args:
+        f: a path, or a binary file, of what `save` or torch.save wrote.
+
+    Raises:
+        What `load` raises for a file that is not there or is damaged.
+    """
+    found: list[str] = []
+
+    class Listing(Restricted):
+        def refuse(self, names: list[str]) -> None:
+            found.extend(names)
+
+    with open(f, "rb") if isinstance(f, str | os.PathLike) else contextlib.nullcontext(f) as file:
+        _read(file, Listing, "utf-8", None)
+    return found
 
 
 def _weights_only(asked: bool | None) -> bool:

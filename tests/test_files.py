@@ -207,6 +207,7 @@ class Point:
 def test_allowed_classes():
     with pytest.raises(pickle.UnpicklingError, match="Point"):
         round_trip([Point(tg.ones(1))])
+    assert tg.serialization.get_unsafe_globals_in_checkpoint(file) == [f"{__name__}.Point"]
     with tg.serialization.safe_globals([Point]):
         assert tg.serialization.get_safe_globals() == [Point]
         assert round_trip([Point(tg.ones(1))])[0].x.item() == 1.0
