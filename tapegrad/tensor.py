@@ -470,9 +470,13 @@ class Tensor(Box, TableMethods):
         return raw(self).tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
-        """An ndarray that shares memory, both ways; force=True detaches first."""
-        if self.requires_grad and not force and not dialect.current.numpy_detaches:
-            raise errors.numpy_of_tracked()
+        """An ndarray that shares memory, both ways; force=True detaches first.
+
+        Raises:
+            RuntimeError: for a tensor that requires grad, where operations are recorded (not inside `no_grad`).
+        """
+        if not force:
+            _refuse_recorded(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
         if self.requires_grad:
@@ -484,8 +488,7 @@ class Tensor(Box, TableMethods):
         return self.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if self.requires_grad and not dialect.current.numpy_detaches:
-            raise errors.numpy_of_tracked()
+        _refuse_recorded(self)
         a = raw(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
@@ -1185,6 +1188,12 @@ def share_slot(t: Any, slot: int) -> None:
         lower = relabelled(st.lower, slot)
         share_slot(lower, slot)
         t._st = Lift(st.level, lower, st.payload, st.cells)
+
+
+def _refuse_recorded(t: Tensor) -> None:
+    """The values of a tensor that requires grad do not become an array unless asked: its gradient would get lost."""
+    if t.requires_grad and is_recording() and not dialect.current.numpy_detaches:
+        raise errors.numpy_of_tracked()
 
 
 def forget_leaf(slot: int, _: Any = None) -> None:

@@ -9,6 +9,7 @@ import io
 import os
 import pathlib
 import pickle
+import struct
 import subprocess
 import sys
 from multiprocessing import spawn
@@ -466,11 +467,22 @@ def test_flat_parameters(torch):
     assert [t.tolist() for t in _unflatten_dense_tensors(flat, tensors)] == [t.tolist() for t in tensors]
 
 
-def test_summary_writer_names_its_package(torch, monkeypatch):
+def test_summary_writer(torch, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    importlib.import_module("torch.utils.tensorboard")
-    with pytest.raises(ImportError, match="needs the package tensorboardX: pip install tensorboardX"):
-        from torch.utils.tensorboard import SummaryWriter
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(tmp_path)) as writer:
+        writer.add_scalar("loss/train", torch.tensor(0.5), 7, walltime=1.0)
+        writer.add_text("note", "done", 300)
+        writer.add_scalars("both", {"a": 1, "b": 2.0}, 3)
+    (file,) = tmp_path.glob("events.out.tfevents.*")
+    data = file.read_bytes()
+    # An event as TensorFlow writes it: length, its checksum, wall time, step, summary, checksum.
+    event = struct.pack("<d", 1.0).join((b"\t", b"\x10\x07*\x13\n\x11\n\nloss/train\x15\x00\x00\x00?"))
+    assert struct.pack("<Q", len(event)) in data and event in data and b"note/text_summary" in data
+    assert sorted(p.name for p in tmp_path.glob("both_*")) == ["both_a", "both_b"]
+    with pytest.raises(ImportError, match=r"add_image needs the package tensorboardX"):
+        writer.add_image("picture", torch.zeros(3, 2, 2))
     there = type(sys)("tensorboardX")
     there.SummaryWriter = dict
     monkeypatch.setitem(sys.modules, "tensorboardX", there)

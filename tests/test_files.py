@@ -207,7 +207,6 @@ class Point:
 def test_allowed_classes():
     with pytest.raises(pickle.UnpicklingError, match="Point"):
         round_trip([Point(tg.ones(1))])
-    assert tg.serialization.get_unsafe_globals_in_checkpoint(file) == [f"{__name__}.Point"]
     with tg.serialization.safe_globals([Point]):
         assert tg.serialization.get_safe_globals() == [Point]
         assert round_trip([Point(tg.ones(1))])[0].x.item() == 1.0
@@ -217,6 +216,18 @@ def test_allowed_classes():
         assert round_trip(Point(3)).x == 3
     finally:
         tg.serialization.clear_safe_globals()
+
+
+def test_names_of_what_is_refused(tmp_path):
+    names = [f"{__name__}.Point", "tapegrad.nn.linear.Linear"]
+    for form in (True, False):
+        path = tmp_path / f"{form}.pt"
+        tg.save([Point(tg.ones(1)), nn.Linear(2, 1)], path, _use_new_zipfile_serialization=form)
+        assert tg.serialization.get_unsafe_globals_in_checkpoint(path) == names
+        with tg.serialization.safe_globals([Point]), open(path, "rb") as file:
+            assert tg.serialization.get_unsafe_globals_in_checkpoint(file) == names[1:]
+    tg.save(nn.Linear(2, 1).state_dict(), path)
+    assert tg.serialization.get_unsafe_globals_in_checkpoint(path) == []
 
 
 def test_numpy_files(tmp_path):
