@@ -12,8 +12,10 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 import programs
 
 PROGRAMS = [  # a program in compat/programs and its arguments
+    "attention_translation.py",
     "burgers.py",
     "char_models.py",
+    "conditional_gan.py",
     "forward_forward.py",
     "gan.py",
     "graph_networks.py",

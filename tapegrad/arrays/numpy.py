@@ -52,6 +52,25 @@ def quiet(function: Function) -> Function:
     return run  # type: ignore[return-value]
 
 
+def ordered(x: Any) -> Any:
+    """The array with its elements in order in memory, as `view` needs them: most of PyTorch's functions leave them so."""
+    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
+
+
+def in_order(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel with its result `ordered`, where NumPy's function keeps the order of what it is given."""
+
+    def run(*args: Any) -> Any:
+        return ordered(kernel(*args))
+
+    return run
+
+
+def copied(x: Array, dtype: Any = None) -> Array:
+    """A copy in the same order in memory; of elements that repeat others in plain order, as in PyTorch."""
+    return x.astype(dtype or x.dtype, order="C" if 0 in x.strides else "K")
+
+
 def finite(x: Array) -> bool:
     """Whether every element is finite: one BLAS product; element by element only if that overflows or is nan."""
     if type(x) is not np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..comparison import make_tensor
 from ..core.gradient import grad
 from ..core.level import level_of
 from ..core.record import wrap
@@ -367,8 +368,7 @@ def undefined_tangents(func: Function, inputs: tuple[Any, ...]) -> None:
 
 def batched_gradients(output: Any, k: int, leaves: list[Any]) -> None:
     """Two passes backward at once give what they give one by one."""
-    rng = np.random.default_rng(0)
-    gs = [wrap(random_like(rng, output)) for _ in range(2)]
+    gs = [create.randn_like(output) for _ in range(2)]
     options: dict[str, Any] = {"retain_graph": True, "allow_unused": True, "materialize_grads": True}
     rows = [grad(output, leaves, g, **options) for g in gs]
     compare_batched(lambda: batched(lambda g: grad(output, leaves, g, **options), shape.stack(gs)), rows, lambda j: (k, j))
@@ -376,7 +376,6 @@ def batched_gradients(output: Any, k: int, leaves: list[Any]) -> None:
 
 def batched_tangents(func: Function, inputs: tuple[Any, ...]) -> None:
     """Two derivatives in forward mode at once are what they are one by one."""
-    rng = np.random.default_rng(0)
     for j, i in enumerate(tracked(inputs)):
         x = inputs[i].detach()
 
@@ -387,15 +386,8 @@ def batched_tangents(func: Function, inputs: tuple[Any, ...]) -> None:
         def column(t: Any, f: Function = f, x: Any = x) -> tuple[Any, ...]:
             return push(f, (x,), (t,))[1]
 
-        ts = [wrap(random_like(rng, x)) for _ in range(2)]
+        ts = [create.randn_like(x) for _ in range(2)]
         compare_batched(lambda f=column, ts=ts: batched(f, shape.stack(ts)), [column(t) for t in ts], lambda k, j=j: (k, j))  # type: ignore[misc]
-
-
-def random_like(rng: np.random.Generator, t: Any) -> Array:
-    values: Any = rng.standard_normal(t.shape)
-    if t.is_complex():
-        values = values + 1j * rng.standard_normal(t.shape)
-    return np.asarray(values, t._d.dtype)
 
 
 def compare_batched(run: Callable[[], Any], rows: list[Any], name: Callable[[int], tuple[int, int]]) -> None:
@@ -573,8 +565,7 @@ def gradgradcheck(
             raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True")
     given = as_tuple(inputs)
     if grad_outputs is None:
-        rng = np.random.default_rng(0)
-        cotangents = tuple([random_cotangent(rng, y, gen_non_contig_grad_outputs) for y in differentiable(func(*given))])
+        cotangents = tuple([random_cotangent(y, gen_non_contig_grad_outputs) for y in differentiable(func(*given))])
     else:
         cotangents = as_tuple(grad_outputs)
     count, moving = len(given), tracked((*given, *cotangents))
@@ -598,11 +589,6 @@ def leaf_again(x: Any) -> Any:
     return x if x.requires_grad and level_of(x) is None else x.clone().requires_grad_()
 
 
-def random_cotangent(rng: np.random.Generator, y: Any, scattered: bool) -> Any:
+def random_cotangent(y: Any, scattered: bool) -> Any:
     """A random leaf of an output's shape and dtype, between -1 and 1; scattered: not contiguous."""
-    size = (*y.shape[:-1], 2 * y.shape[-1]) if scattered and y.shape else y.shape
-    values: Any = rng.uniform(-1, 1, size)
-    if y.is_complex():
-        values = values + 1j * rng.uniform(-1, 1, size)
-    leaf = wrap(np.asarray(values, y._d.dtype))
-    return (leaf[..., ::2] if size != y.shape else leaf).requires_grad_()
+    return make_tensor(y.shape, dtype=y.dtype, low=-1, high=1, requires_grad=True, noncontiguous=scattered)

@@ -517,9 +517,10 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
 def _like(make: Any, name: str) -> Any:
     def function(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
         shape_of(input)
-        return finish(
-            make(form_of(input._d), dtype=None if dtype is None else dtypes.to_numpy(dtype)), requires_grad, device
-        )
+        form = form_of(input._d)
+        order = "C" if 0 in form.strides else "K"
+        values = make(form, dtype=None if dtype is None else dtypes.to_numpy(dtype), order=order)
+        return finish(values, requires_grad, device)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name.split('_')[0]} of input's shape and dtype."

@@ -220,7 +220,7 @@ bitwise_xor = _logical("bitwise_xor", _on_bits("bitwise_xor", np.bitwise_xor))
 
 
 def _cast(x: Any, dtype: Any, source: Any = None) -> Any:
-    return (x.real if x.dtype.kind == "c" and dtype.kind != "c" else x).astype(dtype)
+    return copied(x.real if x.dtype.kind == "c" and dtype.kind != "c" else x, dtype)
 
 
 def _casts() -> Iterator[Sample]:
@@ -248,7 +248,7 @@ def _cast_to(input: Any, dtype: Any, source: Any = None) -> Any:
 
 TABLE["cast"].call = _cast_to
 clone = define(
-    "clone", "linear", lambda x: x.copy(order="K"), (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC
+    "clone", "linear", copied, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC
 )
 define(
     "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone",

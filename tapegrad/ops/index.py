@@ -228,7 +228,7 @@ def _zero_at(g: Any, index: Index) -> Any:
 
 def _written(into: Any) -> Any:
     def forward(x: Any, v: Any, index: Index) -> Any:
-        out = np.array(x, order="K")
+        out = np.array(x, order="C")
         into(out, v, index)
         return out
 
@@ -904,7 +904,7 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     found = np.nonzero(np.atleast_1d(x))
     if as_tuple:
         return tuple([wrap(i) for i in found])
-    result = wrap(np.stack(found, -1)[:, : x.ndim])
+    result = wrap(np.array(found)[: x.ndim].T)  # in PyTorch too the transpose is what lies in order
     return result if out is None else out.resize_as_result_(result)
 
 

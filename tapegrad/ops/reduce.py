@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, kernels
-from ..arrays.numpy import add_reduce, quiet, wide_sum
+from ..arrays.numpy import add_reduce, in_order, ordered, quiet, wide_sum
 from ..core.op import TABLE
 from ..core.record import titled
 from . import batching, casting
@@ -42,10 +42,16 @@ def _count(shape: tuple[int, ...], dims: Dims) -> int:
     return math.prod(shape if dims is None else [shape[d] for d in dims])
 
 
+def _sum(x: Any, dims: Dims, keepdim: bool) -> Any:
+    total = wide_sum(x, dims, keepdim)
+    return total if x.ndim < 3 else ordered(total)
+
+
 def _mean(x: Any, dims: Dims, keepdim: bool) -> Any:
     n = _count(x.shape, dims)
     total = add_reduce(x, axis=dims, keepdims=keepdim)
-    return np.asarray(total / n if n else total * np.nan).astype(x.dtype)
+    mean = np.asarray(total / n if n else total * np.nan).astype(x.dtype)
+    return mean if x.ndim < 3 else ordered(mean)
 
 
 def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
@@ -53,7 +59,7 @@ def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     c = x - add_reduce(x, axis=dims, keepdims=True) / builtins.max(n, 1)
     square = c * c.conj() if c.dtype.kind == "c" else c * c
     total = add_reduce(square.real, axis=dims, keepdims=keepdim)
-    return np.asarray(total / (n - correction) if n > correction else total * np.nan).astype(c.real.dtype)
+    return ordered(np.asarray(total / (n - correction) if n > correction else total * np.nan).astype(c.real.dtype))
 
 
 def _std(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
@@ -86,7 +92,7 @@ def _j_std(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, ke
 
 def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
     square = (x * x.conj()).real if x.dtype.kind == "c" else x * x
-    return np.sqrt(add_reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype)
+    return ordered(np.sqrt(add_reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype))
 
 
 def _norm_scale(top: Any) -> Any:
@@ -151,7 +157,7 @@ define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim:
        ),
 )  # fmt: skip
 _sum = define(
-    "sum", "linear", lambda x, dims, keepdim: wide_sum(x, dims, keepdim),
+    "sum", "linear", _sum,
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),), params=("dims", "keepdim"), batch=along,
     wide=True, display=lambda e: "SumBackward0" if e.params[0] is None else "SumBackward1", samples=REDUCED,
 )  # fmt: skip
@@ -196,7 +202,7 @@ exp_diff, _ = binary(
     samples=pairs((-2.0, 1.0), (0.0, 2.0), (-math.inf, 1.0), (-math.inf, -math.inf), numbers=False, complex_too=True),
 )  # fmt: skip
 _logsumexp_op = define(
-    "logsumexp", "general", _logsumexp,
+    "logsumexp", "general", in_order(_logsumexp),
     (lambda xp, g, ans, x, dims, keepdim:
         xp.reshape(g, _kept_shape(x.shape, dims))
         * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),),
@@ -215,13 +221,13 @@ define(
 )  # fmt: skip
 ROWS = joined(cases(((2, 3), (1,)), ((2, 3, 2), (1,)), ((2, 0), (1,))), of_values(DEAD_ROW, params=(1,)))
 _softmax_op = define(
-    "softmax", "general", lambda x, dim: kernels.softmax(x, dim),
+    "softmax", "general", in_order(kernels.softmax),
     (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),), params=("dim",), batch=along, row=(0, None),
     jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)),
     samples=ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
-    "log_softmax", "general", lambda x, dim: kernels.log_softmax(x, dim),
+    "log_softmax", "general", in_order(kernels.log_softmax),
     (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), batch=along, row=(0, None),
     jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim),
     samples=ROWS,
@@ -271,13 +277,13 @@ def _largest(x: Any, dims: Dims, keepdim: bool) -> Any:
     if dims == (x.ndim - 1,) and x.dtype.kind == "f" and x.flags.c_contiguous and kernels.short(x):
         value = kernels.row_max(x)
         return value if keepdim else value[..., 0]
-    return max_reduce(x, axis=dims, keepdims=keepdim)
+    return ordered(max_reduce(x, axis=dims, keepdims=keepdim))
 
 
 _amax = define("amax", "general", _largest, (d_extreme,),
                params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
                samples=EXTREMES)  # fmt: skip
-_amin = define("amin", "general", lambda x, dims, keepdim: min_reduce(x, axis=dims, keepdims=keepdim), (d_extreme,),
+_amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
                params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
                samples=EXTREMES)  # fmt: skip
 
@@ -496,7 +502,7 @@ _cumprod = define(
 )  # fmt: skip
 _cumsum = define(
     "cumsum", "linear",
-    kernels.cumsum,
+    in_order(kernels.cumsum),
     (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"), batch=along, wide=True,
     samples=cases(((4,), (0, False)), ((2, 3), (1, True)), ((0, 2), (0, False)), complex_too=True),
 )  # fmt: skip
@@ -534,7 +540,7 @@ def _j_logcumsumexp(xp: Any, ts: Any, ans: Any, x: Any, dim: int) -> Any:
 
 
 _logcumsumexp_op = define(
-    "logcumsumexp", "general", _logcumsumexp, (_d_logcumsumexp,), params=("dim",), batch=along, jvp=_j_logcumsumexp,
+    "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,), params=("dim",), batch=along, jvp=_j_logcumsumexp,
     refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
     samples=joined(
         cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
@@ -593,7 +599,7 @@ define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",
     cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
     of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
 ))  # fmt: skip
-_prod = define("prod", "general", lambda x, dim, keepdim: np.multiply.reduce(x, axis=dim, keepdims=keepdim), (_d_prod,),
+_prod = define("prod", "general", lambda x, dim, keepdim: ordered(np.multiply.reduce(x, axis=dim, keepdims=keepdim)), (_d_prod,),
                params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1), samples=PRODUCTS)  # fmt: skip
 
 INDEXED = joined(
@@ -618,7 +624,7 @@ _argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis
 
 def _flag(x: Any, result: Any) -> Any:
     """all and any of uint8 are uint8, as in PyTorch."""
-    return result.astype(np.uint8) if x.dtype == np.uint8 else result
+    return ordered(result.astype(np.uint8) if x.dtype == np.uint8 else result)
 
 
 _all = define("all", "constant", lambda x, dims, keepdim: _flag(x, np.all(x, axis=dims, keepdims=keepdim)),

@@ -236,7 +236,7 @@ _flip = define(
     samples=cases(((2, 3), ((1,),)), ((2, 3), ((0, 1),)), complex_too=True),
 )  # fmt: skip
 _roll = define(
-    "roll", "linear", _rolled,
+    "roll", "linear", in_order(_rolled),
     (lambda xp, g, ans, x, shifts, dims: xp.roll(g, tuple([-s for s in shifts]), dims),), params=("shifts", "dims"),
     batch=batching.dims(1),
     samples=cases(((2, 3), ((1,), (1,))), ((4, 3), ((3, -1), (0, 1))), complex_too=True),
@@ -386,7 +386,7 @@ def _stack_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) 
 
 
 _recorded_cat = define(
-    "cat", "linear", lambda xs, dim, lengths=None: np.concatenate(xs, dim), (_cat_transpose,), arity=-1,
+    "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_cat_transpose,), arity=-1,
     params=("dim", "lengths"), batch=batching.joined,
     samples=cases(((2, 3), (1, 3), (0,)), ((2, 1), (2, 0), (2, 3), (1,)), complex_too=True),
 )  # fmt: skip
