@@ -124,7 +124,6 @@ KNOWN = {
     'L.chain_matmul(x,m)': ('MmBackward0', 'ViewBackward0'),
     'L.trapz(x)': ('DivBackward0', 'MulBackward1'),
     'L.logdet(m@m.T)': ('AddBackward0', 'WhereBackward0'),
-    'L.linalg.solve(m,v)': ('ViewBackward0', 'LinalgSolveExBackward0'),
     'L.linalg.matrix_power(m,2)': ('CloneBackward0', 'MmBackward0'),
     'L.linalg.lstsq(m,m)[0]': ('MmBackward0', 'LinalgLstsqBackward0'),
     'L.cholesky_solve(m,m)': ('LinalgSolveTriangularBackward0', 'CholeskySolveBackward0'),

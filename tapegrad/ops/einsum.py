@@ -117,6 +117,9 @@ def plan_of(inputs: Sequence[Labels], output: Labels, shapes: Sequence[Shape]) -
         live = [k for k in live if k not in (first, second)]
         kept = {label for k in live for label in labels[k]} | set(output)
         step, left = _contract(first, second, labels, sizes, kept)
+        if not live and left != tuple(output):  # the other way round it may come out in order
+            swapped = _contract(second, first, labels, sizes, kept)
+            step, left = swapped if swapped[1] == tuple(output) else (step, left)
         contractions.append(step)
         live.append(len(labels))
         labels.append(left)
@@ -288,9 +291,11 @@ def run(p: Plan, operands: Sequence[Any]) -> Any:
         y = _arranged(xs[step.second], step.orders[1], step.shapes[1])
         xs.append(_reshaped(TABLE[step.op].call(x, y), step.shape))
     result = _arranged(xs[-1], p.order)
-    if not p.contractions and not p.preparations[0].summed:
-        return TABLE["clone"].call(result)  # of its own memory, like every other result
-    return result
+    if p.contractions:
+        return result
+    if p.preparations[0].summed:
+        return result if result._d.flags.c_contiguous else TABLE["contiguous"].call(result)
+    return TABLE["clone"].call(result)  # of its own memory, like every other result
 
 
 def _prepared(x: Any, step: Preparation) -> Any:

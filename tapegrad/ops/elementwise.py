@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import activations, dtypes, kernels
+from ..arrays.numpy import copied
 from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE

@@ -36,7 +36,7 @@ from .decompose import (
 from .decompose import (
     hermitian as mirrored,
 )
-from .define import define
+from .define import define, printed
 from .elementwise import conj
 from .operands import tensor, to_dtype
 from .results import result
@@ -342,6 +342,7 @@ def _check_equation(name: str, a: Any, b: Any, left: bool) -> None:
 
 @with_out
 @casting.in_float32
+@printed("LinalgSolveExBackward0")
 def linalg_solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """X of A X = B (or of X A = B for left=False) for square A; B may be one vector for each matrix. Batches broadcast.
 

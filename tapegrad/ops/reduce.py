@@ -491,7 +491,7 @@ define(
     batch=along, jvp=_j_linear_scan, samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
 )  # fmt: skip
 _cumprod = define(
-    "cumprod", "general", lambda x, dim: np.multiply.accumulate(x, axis=dim),
+    "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim)),
     (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),), params=("dim",),
     batch=along,
     jvp=lambda xp, ts, ans, x, dim: xp.linear_scan(x, ts[0] * xp.shift(ans, dim, 1, 1.0), dim),

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, kernels
-from ..arrays.numpy import overlaps, restrided
+from ..arrays.numpy import in_order, ordered, overlaps, restrided
 from ..core import alias, rules
 from ..core.op import TABLE
 from ..core.record import Box, titled, wrap

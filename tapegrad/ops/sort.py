@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.numpy import ordered
 from ..core.op import TABLE
 from . import batching, casting
 from .batching import along
@@ -107,7 +108,7 @@ def _running(extreme: Any) -> Any:
         if nan.any():
             attained |= nan
         index = np.where(attained, place, 0)  # the last place that attains it, as in PyTorch
-        return values, np.maximum.accumulate(index, axis=dim)
+        return ordered(values), ordered(np.maximum.accumulate(index, axis=dim))
 
     return forward
 
