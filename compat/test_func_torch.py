@@ -10,7 +10,7 @@ from torch import func as theirs
 import tapegrad as tg
 from tapegrad import func as ours
 
-MISSING = {"debug_unwrap", "functionalize", "rearrange", "replace_all_batch_norm_modules_"}
+MISSING = {"debug_unwrap", "functionalize", "rearrange"}
 PRIVATE = {"_preallocate_and_copy"}
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit", "ignore:Attempted to insert")
 

@@ -184,7 +184,9 @@ COUNTERPARTS = {
     "cholesky": lambda a: torch.linalg.cholesky((a + a.mH) / 2),
     "qr": torch.linalg.qr,
     "lu_factor": torch.linalg.lu_factor,
-    "eigh": lambda a: aligned(torch.linalg.eigh((a + a.mH) / 2), np.linalg.eigh(a.detach().numpy())),
+    "eigh": lambda a, upper: aligned(
+        torch.linalg.eigh((a + a.mH) / 2, "LU"[upper]), np.linalg.eigh(a.detach().numpy(), "LU"[upper])
+    ),
     "eigvalsh": lambda a: torch.linalg.eigvalsh((a + a.mH) / 2),
     "eigvals": lambda a, real: torch.linalg.eigvals(a),
     "svd": lambda a, full: aligned(torch.linalg.svd(a, full), np.linalg.svd(a.detach().numpy(), full)),

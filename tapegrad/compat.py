@@ -30,6 +30,7 @@ from .core.record import MARK
 __all__ = ["NAMES", "install", "installed", "remove"]
 
 NAMES = ("torch", "oneflow", "autograd")
+BESIDE = {"torch": ("functorch",)}  # packages that a library brings with it
 PARITY = "docs/parity.md"
 
 _IN_WHEEL = pathlib.Path(__file__).parent / "_dropins"
@@ -288,7 +289,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             def locate_file(self, path: Any) -> Any:
                 return _SOURCES / path
 
-        return (DropIn(root) for root in sorted(self.roots) if context.name in (root, None))
+        return (DropIn(n) for n in sorted(self.roots.intersection(NAMES)) if context.name in (n, None))
 
     def children(self, module: str) -> Iterator[str]:
         root, *rest = module.split(".")
@@ -321,7 +322,7 @@ class _InChild:
 
     def __reduce__(self) -> Any:
         where = str(pathlib.Path(__file__).parent.parent)
-        calls = "; ".join(f"tapegrad.compat.install({name!r}, replace=True)" for name in _FINDER.roots)
+        calls = "; ".join(f"tapegrad.compat.install({name!r}, replace=True)" for name in NAMES if name in _FINDER.roots)
         return exec, (f"import sys; sys.path.append({where!r}); import tapegrad.compat; {calls}",)
 
 
@@ -357,11 +358,12 @@ def install(name: str, *, replace: bool = False) -> None:
             f"{name} is already imported, from {where}: install the drop-in before the first `import {name}`, or say "
             f"install({name!r}, replace=True)"
         )
-    for module in loaded:
-        del sys.modules[module]
-    _replaced[name], _undo[name] = loaded, []
-    _claimed[name], _settled[name] = set(), set()
-    _FINDER.add(name)
+    for root in (name, *BESIDE.get(name, ())):
+        _replaced[root], _undo[root] = _modules(root), []
+        for module in _replaced[root]:
+            del sys.modules[module]
+        _claimed[root], _settled[root] = set(), set()
+        _FINDER.add(root)
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
         spawn.get_preparation_data = _prepared
@@ -371,16 +373,17 @@ def remove(name: str) -> None:
     """Undo ``install(name)``: the drop-in's modules leave sys.modules, and what was there before it comes back."""
     if name not in _FINDER.roots:
         return
-    _FINDER.drop(name)
+    for root in (name, *BESIDE.get(name, ())):
+        _FINDER.drop(root)
+        for module in _modules(root):
+            del sys.modules[module]
+        sys.modules.update(_replaced.pop(root))
+        for action in reversed(_undo.pop(root)):
+            action()
+        del _claimed[root], _settled[root]
     if not _FINDER.roots:
         sys.meta_path.remove(_FINDER)
         spawn.get_preparation_data = _prepare
-    for module in _modules(name):
-        del sys.modules[module]
-    sys.modules.update(_replaced.pop(name))
-    for action in reversed(_undo.pop(name)):
-        action()
-    del _claimed[name], _settled[name]
     for value, module in _first.items():
         value.__module__ = module
     _first.clear()

@@ -94,6 +94,8 @@ ROWS = [
     ("NumPy functions and arrays on the left are recorded",
      "t = L.ones(2, requires_grad=True); (np.ones(2, np.float32) * np.sum(t)).sum().backward(); print(t.grad.tolist())",
      "[2.0, 2.0]", "TypeError: "),
+    ("a module moved to the device meta has parameters that are nan, on the CPU",
+     "print(L.nn.Linear(1, 1).to('meta').weight.tolist())", "[[nan]]", "NotImplementedError: "),
     ("slices may step backwards",
      "print(L.arange(3)[::-1].tolist())", "[2, 1, 0]", "ValueError: step must be greater than zero"),
     ("allow_unused covers an input that does not require grad",

@@ -33,7 +33,7 @@ def torch():
 
 
 def state():
-    loaded = {m: sys.modules[m] for m in sys.modules if m.split(".")[0] in compat.NAMES}
+    loaded = {m: sys.modules[m] for m in sys.modules if m.split(".")[0] in (*compat.NAMES, "functorch")}
     return loaded, list(sys.path), list(sys.meta_path), spawn.get_preparation_data
 
 
@@ -678,3 +678,29 @@ def test_nodes_of_trees(torch):
     assert leaves == [1, 2] and pytree._dict_unflatten(leaves, keys) == {"a": 1, "b": 2}
     assert pytree._dict_flatten_with_keys({"a": 1})[0] == [(pytree.MappingKey("a"), 1)]
     assert pytree._get_node_type((1,)) is tuple
+
+
+def test_torch_brings_functorch(torch):
+    from functorch import combine_state_for_ensemble, grad, make_functional, make_functional_with_buffers, vmap
+
+    nn = torch.nn
+    assert vmap is torch.func.vmap and grad is torch.func.grad
+    x = torch.ones(2, 3)
+    model = nn.Linear(3, 2)
+    f, params = make_functional(model)
+    assert torch.equal(f(params, x), model(x)) and params[0] is model.weight and f.stateless_model is not model
+    assert not any(p.requires_grad for p in make_functional(model, disable_autograd_tracking=True)[1])
+    models = [nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).eval() for _ in range(2)]
+    f, params, buffers = make_functional_with_buffers(models[0])
+    assert torch.equal(f(params, buffers, x), models[0](x)) and len(buffers) == 3
+    with pytest.raises(RuntimeError, match="has buffers"):
+        make_functional(models[0])
+    f, params, buffers = combine_state_for_ensemble(models)
+    both = vmap(f, in_dims=(0, 0, None))(params, buffers, x)
+    assert torch.allclose(both, torch.stack([m(x) for m in models]))
+    import functorch
+
+    with pytest.raises(NotImplementedError, match="functorch.make_fx: tapegrad has no graphs of programs"):
+        functorch.make_fx(f)
+    with pytest.raises(ValueError, match="not for 'functorch'"):
+        compat.install("functorch")

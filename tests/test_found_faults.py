@@ -502,3 +502,57 @@ def test_evenly_spaced_values_are_pytorchs_bit_for_bit():
     assert hexed(tg.arange(0, 1.7, 0.1))[12:15] == ["0x1.333334p+0", "0x1.4cccccp+0", "0x1.666666p+0"]
     assert tg.logspace(0.1, 4.9, 9, dtype=tg.int64).tolist() == [1, 3, 10, 31, 100, 316, 1000, 3162, 10000]
     assert tg.arange(5.5, dtype=tg.int64).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_values_leave_for_numpy_where_nothing_is_recorded():
+    x = tg.ones(2, requires_grad=True)
+    y = x * 2
+    with tg.no_grad():
+        x.numpy()[0] = 5
+        assert type(y.numpy()) is np.ndarray and np.asarray(y).tolist() == [2.0, 2.0] and np.array(x).tolist() == [5.0, 1.0]
+    with tg.inference_mode():
+        assert x.numpy().tolist() == [5.0, 1.0]
+    with pytest.raises(RuntimeError, match="Can't call numpy"):
+        y.numpy()
+    with tg.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), tg.from_numpy):
+        z = (x**2).sum()
+    z.backward()
+    assert x.grad.tolist() == [10.0, 2.0]
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.sum(0), lambda x: x.mean(0, keepdim=True), lambda x: x.prod(0), lambda x: x.std(0), lambda x: x.amax(0),
+    lambda x: x.amin(0), lambda x: (x > 0).any(0), lambda x: x.logsumexp(0), lambda x: x.norm(dim=0), lambda x: x.cumsum(1),
+    lambda x: x.cumprod(1), lambda x: x.cummax(1)[0], lambda x: x.logcumsumexp(1), lambda x: x.softmax(1),
+    lambda x: x.log_softmax(0), lambda x: x.roll(1, 0), lambda x: x.repeat(1, 2, 1), lambda x: tg.cat([x, x], 1),
+    lambda x: x.scatter(0, tg.zeros(1, 1, 1, dtype=tg.int64), 1.0), lambda x: x.index_add(0, tg.tensor([0]), x[:1]),
+    lambda x: (x > 0).nonzero().T, lambda x: x[:1, :1].expand(3, 2, 4).clone(), lambda x: x[:1].expand(3, 3, 4).double(),
+    lambda x: tg.zeros_like(x[:1].expand(3, 3, 4)), lambda x: tg.einsum("abc,bd->dac", x, tg.ones(3, 5)),
+    lambda x: tg.einsum("abc->ca", x), lambda x: x.expand(2, 2, 3, 4).transpose(0, 1) @ tg.ones(2, 2, 4, 5),
+])  # fmt: skip
+def test_results_lie_in_order_where_pytorchs_do(f):
+    """`view` may follow, whatever the order of the argument in memory was."""
+    x = tg.rand(4, 3, 2).permute(2, 1, 0)
+    y = f(x)
+    assert y.is_contiguous() and y.view(-1).shape == (y.numel(),)
+    assert tg.allclose(y, f(x.contiguous()))
+
+
+def test_a_module_on_the_device_meta_keeps_no_values():
+    model = tg.nn.Sequential(tg.nn.Linear(3, 2), tg.nn.BatchNorm1d(2)).eval()
+    base, state, x = copy.deepcopy(model).to("meta"), dict(model.state_dict()), tg.ones(1, 3)
+    assert base[0].weight.shape == (2, 3) and base[0].weight.isnan().all() and base[0].weight.requires_grad
+    assert base[1].num_batches_tracked.dtype is tg.int64
+    assert tg.equal(tg.func.functional_call(base, state, (x,)), model(x))
+    base.to_empty(device="cpu").load_state_dict(state)
+    assert tg.equal(base(x), model(x))
+    base = copy.deepcopy(model).to(device="meta")
+    base.load_state_dict(state, assign=True)
+    assert tg.equal(base(x), model(x))
+
+
+def test_batch_norm_without_running_statistics():
+    model = tg.nn.Sequential(tg.nn.BatchNorm1d(3), tg.nn.InstanceNorm1d(3, track_running_stats=True))
+    assert tg.func.replace_all_batch_norm_modules_(model) is model
+    assert model[0].running_mean is None and not model[0].track_running_stats
+    assert model[1].running_mean is not None and model[1].track_running_stats

@@ -66,3 +66,13 @@ def test_numbers_before_tensors():
         assert tg.addmm(0.5, tg.ones(1, 1), 2, tg.ones(1, 1), tg.ones(1, 1)).item() == 2.5
     with pytest.raises(TypeError, match="positional argument"):
         tg.add(x, x, x)
+
+
+def test_inputs_of_functions_of_several_operations():
+    """The nodes below are those of the function's inputs, not of the operations it is made of."""
+    x, y = tg.rand(4, 3, requires_grad=True), tg.rand(4, 3)
+    for loss in (F.mse_loss, F.smooth_l1_loss, F.huber_loss, F.binary_cross_entropy):
+        node = loss(x.sin().abs(), y).grad_fn
+        assert [f.name() for f, _ in node.next_functions] == ["AbsBackward0"]
+    node = F.mse_loss(x.sin(), x.cos()).grad_fn
+    assert [f.name() for f, _ in node.next_functions] == ["SinBackward0", "CosBackward0"]

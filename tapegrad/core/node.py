@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .. import dialect, errors
@@ -53,7 +53,10 @@ class Node:
         hit = find(self._slot)
         if hit is None or hit[1][0] <= RELEASED:
             return ()
-        return tuple([(node_of(s), output_number(s)) for s in arguments_of(hit[1])])
+        slots, inner = arguments_of(hit[1]), op_of(hit[1]).inner
+        if inner:
+            slots = tuple(dict.fromkeys(outside(slots, self._slot - inner)))
+        return tuple([(node_of(s), output_number(s)) for s in slots])
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -127,6 +130,19 @@ class AccumulateGrad(Node):
 def kind_of(name: str) -> type[Node]:
     """The class of nodes of a name, which programs that draw graphs read: type(fn).__name__ is "MulBackward0"."""
     return type(name.rpartition("::")[2], (Node,), {"__slots__": (), "__module__": "builtins", "__doc__": Node.__doc__})
+
+
+def outside(slots: Iterable[int], floor: int) -> Iterator[int]:
+    """What slots depend on through the entries made after floor: the tracked inputs of a function of several ops."""
+    for s in slots:
+        hit = find(s) if s > floor else None
+        if hit is None or hit[1][0] <= RELEASED:
+            if s:
+                yield s
+        elif hit[1][0] == OUTPUT:
+            yield from outside((hit[1][1],), floor)
+        else:
+            yield from outside(arguments_of(hit[1]), floor)
 
 
 def output_number(slot: int) -> int:

@@ -120,6 +120,7 @@ class Op:
         "general",
         "half",
         "id",
+        "inner",
         "integers",
         "into",
         "joint",
@@ -192,6 +193,7 @@ class Op:
         self.saves_nothing = not any(args or ans for args, ans in self.save_for)
         self.call: Callable[..., Any] = forward
         self.id = self.general = self.half = self.scalar = -1
+        self.inner = 0
         register(self)
 
     def _reads(self, rule: Rule) -> tuple[frozenset[int], bool, frozenset[int]]:
@@ -241,10 +243,10 @@ def number(op: Op) -> None:
 
 
 @functools.cache
-def renamed(entry_number: int, display: str) -> int:
-    """The number of an entry of that op's twin, whose node has another name."""
+def renamed(entry_number: int, display: str, inner: int) -> int:
+    """The number of an entry of that op's twin: its node has another name and stands for the last `inner` slots, too."""
     op = BY_ID[entry_number]
     twin = copy.copy(op)
-    twin.display = display
+    twin.display, twin.inner = display, inner
     number(twin)
     return twin.id + entry_number - op.id

@@ -98,8 +98,14 @@ def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> No
     ndarray, asarray, F32, F64 = array_type, as_array, float32, float64
 
 
-def titled(node: str, t: Any) -> Any:
-    """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole."""
+MOST_INNER = 64  # other threads take slots in between: no twin of an op for each number they take
+
+
+def titled(node: str, t: Any, before: int | None = None) -> Any:
+    """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole.
+
+    With a slot from before the function ran, the node's inputs are the function's.
+    """
     s = t._s
     if s > 0 and recording() is not None:
         tape = current_tape()  # saved-tensor hooks and checkpoints stand before it, and have packed the entry already
@@ -108,7 +114,8 @@ def titled(node: str, t: Any) -> Any:
             s = entry[1]
             entry = tape.get(s)
         if entry is not None and entry[0] >= 0:
-            tape[s] = (renamed(entry[0], node), *entry[1:])
+            inner = 0 if before is None else s - before
+            tape[s] = (renamed(entry[0], node, inner if inner < MOST_INNER else 0), *entry[1:])
     return t
 
 

@@ -48,6 +48,18 @@ def functional_call(
         return module(*positional, **(kwargs or {}))
 
 
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Have the batch normalisations of a module, which is returned, use each batch's statistics and keep none.
+
+    So the module can be used in `vmap`, where a buffer cannot be written.
+    """
+    for module in root.modules():
+        if "_BatchNorm" in [c.__name__ for c in type(module).__mro__]:  # nn lies above this module
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
 def merged(dicts: Any) -> Any:
     """The tensors of one or several dicts."""
     if isinstance(dicts, Mapping):

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from ..arrays import dtypes
 from ..core.modes import no_grad
 from ..core.node import Handle
@@ -495,10 +497,15 @@ class Module:
     ) -> M:
         """Floating-point parameters and buffers in another dtype; to(dtype), to(device, dtype), to(tensor). In place.
 
+        For the device 'meta', as of a module that `functional_call` gives its parameters, they lose their values: what
+        stands in their place takes no memory and is nan (0 for integers).
+
         Raises:
             TypeError: for an integer dtype.
             RuntimeError: for a device other than the CPU.
         """
+        if "meta" in [str(d) for d in (*args, device) if isinstance(d, str | dtypes.device)]:
+            return self._apply(without_values)
         dtype = destination(args, dtype, device)
         if dtype is None:
             return self
@@ -820,6 +827,12 @@ def no_extra_state(act: str) -> RuntimeError:
 def cannot_assign(value: Any, role: str, name: str, wanted: str) -> TypeError:
     """The error for an attribute of the wrong kind."""
     return TypeError(f"cannot assign '{typename(value)}' {role} '{name}' ({wanted})")
+
+
+def without_values(t: Any) -> Any:
+    """A tensor of the same shape and dtype that takes no memory, all nan or 0: what a module has on the device 'meta'."""
+    a = raw(t)
+    return wrap(np.broadcast_to(np.array(np.nan if dtypes.is_inexact(a.dtype) else 0, a.dtype), a.shape))
 
 
 def clear_grad(t: Any, set_to_none: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..arrays import numpy as numpy  # hands the machine its array functions, before any record is made
 from ..core import record
 from ..core.op import Op, Rule
+from ..core.tape import next_slot
 from . import samples
 from .warning import warn
 
@@ -29,7 +30,8 @@ def printed(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return record.titled(node, function(*args, **kwargs))
+            before = next_slot()
+            return record.titled(node, function(*args, **kwargs), before)
 
         return call
 

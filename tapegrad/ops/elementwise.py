@@ -248,9 +248,7 @@ def _cast_to(input: Any, dtype: Any, source: Any = None) -> Any:
 
 
 TABLE["cast"].call = _cast_to
-clone = define(
-    "clone", "linear", copied, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC
-)
+clone = define("clone", "linear", copied, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
 define(
     "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone",
     batch=batching.last, samples=ANALYTIC,

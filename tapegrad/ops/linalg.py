@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..arrays.numpy import ordered
 from ..core.kinds import is_floating, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, titled, wrap

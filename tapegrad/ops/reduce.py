@@ -540,8 +540,8 @@ def _j_logcumsumexp(xp: Any, ts: Any, ans: Any, x: Any, dim: int) -> Any:
 
 
 _logcumsumexp_op = define(
-    "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,), params=("dim",), batch=along, jvp=_j_logcumsumexp,
-    refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
+    "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,), params=("dim",), batch=along,
+    jvp=_j_logcumsumexp, refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
     samples=joined(
         cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
         of_values([[900.0, -900.0, 1.0], [-math.inf, -math.inf, 2.0]], params=(1,)),
@@ -599,8 +599,8 @@ define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",
     cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
     of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
 ))  # fmt: skip
-_prod = define("prod", "general", lambda x, dim, keepdim: ordered(np.multiply.reduce(x, axis=dim, keepdims=keepdim)), (_d_prod,),
-               params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1), samples=PRODUCTS)  # fmt: skip
+_prod = define("prod", "general", lambda x, dim, keepdim: ordered(np.multiply.reduce(x, axis=dim, keepdims=keepdim)),
+               (_d_prod,), params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1), samples=PRODUCTS)  # fmt: skip
 
 INDEXED = joined(
     *[of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=p) for p in ((1, False), (0, True), (None, False), (None, True))]

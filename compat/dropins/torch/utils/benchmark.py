@@ -55,10 +55,10 @@ class Measurement:
         spread = f"\n  IQR:    {self.iqr / scale:.2f} {unit}" if runs > 3 else ""
         what = "Median" if runs > 1 else ""
         value = f"{what + ': ' if what else ''}{self.median / scale:.2f} {unit}"
-        plural = "s" if runs != 1 else ""
+        plural, each = ("s", "per measurement") if runs != 1 else ("", "")
         return (
             f"<{__name__}.utils.common.Measurement object at {hex(id(self))}>\n{self.title}\n  {value}{spread}\n"
-            f"  {runs} measurement{plural}, {self.number_per_run} runs per measurement, {self.num_threads} thread"
+            f"  {runs} measurement{plural}, {self.number_per_run} runs {each}, {self.num_threads} thread"
             f"{'s' if self.num_threads != 1 else ''}"
         )
 
