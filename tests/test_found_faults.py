@@ -556,3 +556,12 @@ def test_batch_norm_without_running_statistics():
     assert tg.func.replace_all_batch_norm_modules_(model) is model
     assert model[0].running_mean is None and not model[0].track_running_stats
     assert model[1].running_mean is not None and model[1].track_running_stats
+
+
+def test_blank_lines_of_a_nested_extra_repr_are_empty():
+    class Described(tg.nn.Module):
+        def extra_repr(self):
+            return "a\n\n  b\n"
+
+    assert repr(Described()) == "Described(\n  a\n  \n    b\n  \n)"
+    assert repr(tg.nn.Sequential(Described())) == "Sequential(\n  (0): Described(\n    a\n\n      b\n\n  )\n)"

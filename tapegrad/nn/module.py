@@ -55,8 +55,9 @@ def typename(obj: Any, /) -> str:
 
 
 def indented(text: str, by: int = 2) -> str:
-    """The text with all lines but the first indented."""
-    return text.replace("\n", "\n" + " " * by)
+    """The text with all lines but the first indented; blank ones become empty."""
+    first, *rest = text.split("\n")
+    return "\n".join([first, *[" " * by + line if line.strip() else "" for line in rest]])
 
 
 def shown(module: Any, *names: str) -> str:
