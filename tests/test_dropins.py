@@ -704,3 +704,13 @@ def test_torch_brings_functorch(torch):
         functorch.make_fx(f)
     with pytest.raises(ValueError, match="not for 'functorch'"):
         compat.install("functorch")
+
+
+def test_compilers_take_functions_by_name(torch):
+    def double(x):
+        return 2 * x
+
+    assert torch.jit.trace(func=double, example_inputs=(torch.ones(2),)) is double
+    assert torch.jit.script(obj=double) is double and torch.jit.freeze(mod=double) is double
+    assert torch.compile(model=double, backend=print) is double and torch.compiler.disable(fn=double) is double
+    assert torch.jit.script(double) is double and torch.compile(mode="default")(double) is double

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from typing import Final, Generic, TypeVar
 
 import torch as _torch
+from torch.compiler import _as_it_is
 
 _T = TypeVar("_T")
 
@@ -16,11 +17,6 @@ class ScriptModule(_torch.nn.Module):
 
 
 RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
-
-
-def _as_it_is(obj: object = None, *args: object, **kwargs: object) -> object:
-    """The function, class or module as it is; without one (or with settings alone), a decorator."""
-    return obj if callable(obj) else lambda fn: fn
 
 
 export = freeze = ignore = interface = optimize_for_inference = script = unused = _as_it_is
