@@ -10,21 +10,20 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import inspect
 import pathlib
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import spawn
 from opcode import opmap
-from typing import Any, NamedTuple
+from typing import Any
 
+from . import _places
 from .core.record import MARK
 
 __all__ = ["NAMES", "install", "installed", "remove"]
@@ -111,89 +110,27 @@ def mirror(module: str, origin: str, patterns: Sequence[str] = ()) -> None:
     for name in dir(theirs):
         value = theirs.__dict__.get(name)
         shown = name in theirs.__dict__ and not name.startswith("__") and not isinstance(value, types.ModuleType)
-        if shown and (not patterns or _fits(name, patterns)):
+        if shown and (not patterns or _places.fits(name, patterns)):
             ours.__dict__.setdefault(name, value)
     if not patterns:
         ours.__dict__.setdefault("_origin", theirs)
         ours.__dict__.setdefault("__file__", theirs.__file__)  # where inspect looks for a class's source
         ours.__doc__ = ours.__doc__ or theirs.__doc__
-    _settle(module.partition(".")[0])
+    root = module.partition(".")[0]
+    _places.settle(root, _FINDER.rows.get(root, ()))
 
 
-def _fits(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, p) for p in patterns)
-
-
-def _settle(root: str) -> None:
-    """Have the classes and functions that the drop-in shows say that they are of its modules, as the library's do.
-
-    A class is of the first module whose row in modules.tsv names it, else of the module that shows the one it was written
-    in, else of the first that shows it.
-    """
-    rows = [row for row in _FINDER.rows.get(root, ()) if row.origin in sys.modules and row not in _settled[root]]
-    _settled[root].update(rows)
-    owned = [(row, _written_here(row.origin)) for row in rows]
-    for row, items in owned:
-        if row.patterns:
-            _claim(root, row.module, [v for name, v in items if _fits(name, row.patterns)])
-    for row, items in owned:
-        if not row.patterns:
-            _claim(root, row.module, [v for n, v in items if n == v.__name__ and _first_module(v) == row.origin])
-    for row, items in owned:
-        if not row.patterns:
-            _claim(root, row.module, [v for n, v in items if n == v.__name__ and not n.startswith("_")])
-
-
-def _written_here(origin: str) -> list[tuple[str, Any]]:
-    """The classes and functions of tapegrad that a module shows."""
-    items = [(n, v) for n, v in sys.modules[origin].__dict__.items() if not n.startswith("__")]
-    return [(n, v) for n, v in items if isinstance(v, type | types.FunctionType) and _first_module(v).startswith("tapegrad")]
-
-
-def _first_module(value: Any) -> str:
-    """The module that a class or function says it is of when no drop-in is there."""
-    return _first[value] if value in _first else getattr(value, "__module__", None) or ""
-
-
-def _claim(root: str, module: str, values: Iterable[Any]) -> None:
-    for value in values:
-        if value not in _claimed[root]:
-            _claimed[root].add(value)
-            if isinstance(value, type) and value not in _first:
-                _evaluate_annotations(value)
-            _first.setdefault(value, value.__module__)
-            value.__module__ = module
-
-
-def _evaluate_annotations(cls: type) -> None:
-    """Turn a class's annotations from texts to types, as long as it is of the module that has their names."""
-    annotations = inspect.get_annotations(cls)
-    for name, text in annotations.items():
-        with suppress(NameError):  # imported for type checkers alone
-            annotations[name] = eval(text, vars(sys.modules[cls.__module__])) if isinstance(text, str) else text
-    if annotations:
-        cls.__annotations__ = annotations
-
-
-class _Row(NamedTuple):
-    """A row of a modules.tsv: a module of the drop-in shows one of tapegrad, or only names that fit the patterns."""
-
-    module: str
-    origin: str
-    patterns: tuple[str, ...] = ()
-
-
-def _rows(root: str) -> Iterator[_Row]:
+def _rows(root: str) -> Iterator[_places.Row]:
     """The rows of a drop-in; one for `a.*` stands for all modules of that package."""
     for module, origin, *patterns in _table(root, "modules.tsv"):
         full = root if module == "." else f"{root}.{module}"
         if not module.endswith(".*"):
-            yield _Row(full, origin, tuple(patterns[0].split()) if patterns else ())
+            yield _places.Row(full, origin, tuple(patterns[0].split()) if patterns else ())
             continue
         package = pathlib.Path(__file__).parent.joinpath(*origin.split(".")[1:-1])
         for name in sorted(f.stem for f in package.glob("*") if f.suffix == ".py" or (f / "__init__.py").exists()):
             if name != "__init__":
-                yield _Row(full[:-1] + name, origin[:-1] + name)
+                yield _places.Row(full[:-1] + name, origin[:-1] + name)
 
 
 def _table(root: str, name: str) -> list[list[str]]:
@@ -216,7 +153,7 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
 
 
 class _MirrorLoader(importlib.abc.Loader):
-    def __init__(self, rows: Sequence[_Row]):
+    def __init__(self, rows: Sequence[_places.Row]):
         self.rows = rows
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
@@ -237,8 +174,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def __init__(self) -> None:
         self.roots: set[str] = set()
-        self.rows: dict[str, list[_Row]] = {}  # by drop-in
-        self.mirrors: dict[str, list[_Row]] = {}  # by module of a drop-in
+        self.rows: dict[str, list[_places.Row]] = {}  # by drop-in
+        self.mirrors: dict[str, list[_places.Row]] = {}  # by module of a drop-in
         self.absent: dict[str, dict[str, str]] = {}  # module of a drop-in: the reason why a name of it is not there
 
     def add(self, root: str) -> None:
@@ -303,9 +240,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 _FINDER = _Finder()
 _replaced: dict[str, dict[str, types.ModuleType]] = {}  # drop-in: modules under its names that were loaded before it
 _undo: dict[str, list[Callable[[], object]]] = {}
-_first: dict[Any, str] = {}  # a class or function whose __module__ a drop-in set: what it was
-_claimed: dict[str, set[Any]] = {}
-_settled: dict[str, set[_Row]] = {}
 
 
 def at_removal(name: str, action: Callable[[], object]) -> None:
@@ -362,7 +296,7 @@ def install(name: str, *, replace: bool = False) -> None:
         _replaced[root], _undo[root] = _modules(root), []
         for module in _replaced[root]:
             del sys.modules[module]
-        _claimed[root], _settled[root] = set(), set()
+        _places.begin(root)
         _FINDER.add(root)
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
@@ -380,17 +314,12 @@ def remove(name: str) -> None:
         sys.modules.update(_replaced.pop(root))
         for action in reversed(_undo.pop(root)):
             action()
-        del _claimed[root], _settled[root]
+        _places.end(root)
     if not _FINDER.roots:
         sys.meta_path.remove(_FINDER)
         spawn.get_preparation_data = _prepare
-    for value, module in _first.items():
-        value.__module__ = module
-    _first.clear()
-    for other in _FINDER.roots:
-        _claimed[other], _settled[other] = set(), set()
-        if other in sys.modules:
-            _settle(other)
+    for other in _FINDER.roots.intersection(sys.modules):
+        _places.settle(other, _FINDER.rows[other])
 
 
 @contextmanager

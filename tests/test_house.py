@@ -30,6 +30,7 @@ LAYERS = [
     {"serialization"},
     {"testing"},
     {"custom"},
+    {"_places"},
     {"compat", "_einops"},
     {"__main__"},
 ]
