@@ -170,9 +170,14 @@ def difference(name: str) -> str:
     return "; ".join(title for title, *_ in differences.ROWS if re.search(rf"\b{re.escape(name)}\b", title))
 
 
+def own_ops() -> list[tuple[str, Op]]:
+    """The table without the operations that others have added through `tapegrad.custom`."""
+    return [(name, op) for name, op in TABLE.items() if not name.startswith("custom.")]
+
+
 def records() -> str:
     rows = ["| record | kind | derivative | saves | convention | difference from PyTorch |", "|---|---|---|---|---|---|"]
-    for name, op in sorted(TABLE.items()):
+    for name, op in sorted(own_ops()):
         parameters = f"({', '.join([*argument_names(op), *op.params])})"
         cells = (rules_text(op), saves(op), conventions(op).replace("|", "\\|"), difference(name).replace("|", "\\|"))
         rows.append(f"| `{name}{parameters}` | {op.kind} | " + " | ".join(cells) + " |")
