@@ -76,6 +76,14 @@ def forward_failed(op: str, shapes: Sequence[Sequence[int]], cause: Exception) -
     return RuntimeError(f"{op}(): {cause}. Got shapes {', '.join(str(tuple(s)) for s in shapes)}.")
 
 
+def dynamic_shape(op: str) -> RuntimeError:
+    return RuntimeError(f"{op}(): the shape of its result depends on values, which a compiled program does not have.")
+
+
+def no_result_shape(op: str) -> RuntimeError:
+    return RuntimeError(f"{op}() runs on the host: a compiled program must be told the shape and dtype of its result.")
+
+
 def matmul_mismatch(op: str, a: Sequence[int], b: Sequence[int]) -> RuntimeError:
     if len(a) == 2 and len(b) == 2:
         return RuntimeError(

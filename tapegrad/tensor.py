@@ -25,6 +25,7 @@ from .core.op import TABLE
 from .core.record import Box
 from .core.state import is_recording
 from .core.tape import next_slot
+from .core.trace import reads, touches
 from .ops import (
     activation,
     create,
@@ -357,6 +358,7 @@ class Tensor(Box, TableMethods):
     @property
     def grad(self) -> Any:
         """The accumulated gradient of a leaf, or of a tensor with retain_grad(); None before any backward."""
+        touches(self, True)
         try:
             g = self._g
         except AttributeError:
@@ -376,10 +378,12 @@ class Tensor(Box, TableMethods):
                 raise errors.grad_size(value.shape, self.shape)
             if value._d.dtype != self._d.dtype:
                 raise errors.grad_dtype(str(value.dtype), str(self.dtype))
+        touches(self, False)
         self._g = value
 
     @grad.deleter
     def grad(self) -> None:
+        touches(self, False)
         self._g = None
 
     def backward(
@@ -460,6 +464,7 @@ class Tensor(Box, TableMethods):
 
     def item(self) -> Any:
         """The value of a one-element tensor as a Python number."""
+        reads(self, "item()")
         a = raw(self)
         if a.size != 1:
             raise errors.not_scalar_item(a.size)
@@ -467,6 +472,7 @@ class Tensor(Box, TableMethods):
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers; a bare number for a 0-dim tensor."""
+        reads(self, "tolist()")
         return raw(self).tolist()
 
     def numpy(self, *, force: bool = False) -> Any:
@@ -475,6 +481,7 @@ class Tensor(Box, TableMethods):
         Raises:
             RuntimeError: for a tensor that requires grad, where operations are recorded (not inside `no_grad`).
         """
+        reads(self, "numpy()")
         if not force:
             _refuse_recorded(self)
         if self.dtype is dtypes.bfloat16:
@@ -488,6 +495,7 @@ class Tensor(Box, TableMethods):
         return self.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        reads(self, "conversion to a NumPy array")
         _refuse_recorded(self)
         a = raw(self)
         if self.dtype is dtypes.bfloat16:
@@ -497,6 +505,7 @@ class Tensor(Box, TableMethods):
         return a.copy() if copy else self.numpy(force=True)
 
     def __bool__(self) -> bool:
+        reads(self, "bool()")
         a = raw(self)
         if a.size != 1:
             raise errors.ambiguous_bool(a.size)
@@ -514,6 +523,7 @@ class Tensor(Box, TableMethods):
         return complex(_only_element(self))
 
     def __index__(self) -> int:
+        reads(self, "use as an index")
         a = raw(self)
         if a.dtype.kind not in "iub" or a.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
@@ -540,6 +550,7 @@ class Tensor(Box, TableMethods):
         return bool((self == value).any())
 
     def __repr__(self) -> str:
+        reads(self, "printing")
         return tensor_text(self)
 
     def __format__(self, spec: str) -> str:

@@ -28,8 +28,9 @@ from typing import Any
 from .. import errors
 from .kinds import HALF
 from .op import TABLE, Op
-from .record import Box, Extra, box, getframe, services, user_place, wrap
-from .state import TRANSFORMING, current_tape, is_recording
+from . import record
+from .record import Box, Extra, box, functional, getframe, known, on_arrays, services, user_place, wrap
+from .state import TRACE, TRANSFORMING, current_tape, is_recording
 from .tape import HEAVY, getrefcount, next_slot
 
 Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
@@ -89,6 +90,15 @@ class Store:
     def exported(self) -> bool:
         return self.foreign or self.exports.alive()
 
+    def replace(self, chain: Chain, value: Any) -> None:
+        """Write by making a new block: its part that the chain shows gets the value."""
+        if chain:
+            value = on_arrays(TABLE["overwrite"], [self.root, value], (tuple([(op.name, p) for op, p in chain]),))
+        self.root = value
+        self.ver += 1
+        self.saved = NOBODY
+        self.save(KEPT)
+
     def unshare(self) -> None:
         """Leave the old block to the tape; the tensors move to a copy, each when it is next used."""
         self.root = self.root.copy(order="K")
@@ -130,13 +140,13 @@ def union(cells: Any, more: Any) -> Any:
 
 def apply(chain: Chain, x: Any) -> Any:
     for op, params in chain:
-        x = op.forward(x, *params)
+        x = on_arrays(op, [x], params)
     return x
 
 
 def exclusive(t: Any) -> bool:
     """Whether a private tensor's array is referred to by nothing but the tensor."""
-    return getrefcount(t._d) <= ALONE and t._d.flags.owndata
+    return getrefcount(t._d) <= ALONE and not functional(t._d) and t._d.flags.owndata
 
 
 def sync(t: Any) -> None:
@@ -151,6 +161,8 @@ def sync(t: Any) -> None:
         services.raise_alias(t)
         return
     if a.mver != store.ver:
+        if record.traces and (trace := TRACE.get()) is not None:
+            trace.block(store)
         t._d = apply(a.chain, store.root)
         a.mver = store.ver
     if a.hver != hist.ver:
@@ -158,14 +170,15 @@ def sync(t: Any) -> None:
         if s:
             x = apply(a.chain[: len(a.chain) - len(a.hchain)], store.root)
             for op, params in a.hchain:
-                y = op.forward(x, *params)
+                y = on_arrays(op, [x], params)
                 s = link(op, s, x, y, params)
                 x = y
         t._s = s
         a.hver = hist.ver
         a.cells = union(a.cells, hist.cells)
     if getrefcount(store) <= LONE and getrefcount(hist) <= LONE and not store.exported():
-        t._st = None if a.cells is None else Extra(a.cells)  # what the tape saved shows in the array's reference count
+        # what the tape saved shows in the array's reference count
+        t._st = None if a.cells is None and type(t._d) is record.ndarray else Extra(a.cells)
 
 
 def alias_of(t: Any) -> Alias:
@@ -175,8 +188,9 @@ def alias_of(t: Any) -> Alias:
         sync(t)
         t._st = a
         return a
+    known(t)
     store = Store(t._d)
-    if getrefcount(t._d) > SHARED_ROOT or not t._d.flags.owndata:
+    if getrefcount(t._d) > SHARED_ROOT or type(t._d) is not record.ndarray or not t._d.flags.owndata:
         store.save(KEPT)
     t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.cells)
     return a
@@ -207,7 +221,8 @@ def view(t: Any, op: Op, *params: Any) -> Any:
     if lifted(t):
         return services.lifted_view(t, op, params)
     a = alias_of(t)
-    return view_of(t, a, op, params, op.forward(t._d, *params))
+    known(t)
+    return view_of(t, a, op, params, on_arrays(op, [t._d], params))
 
 
 def layers(t: Any) -> tuple[Any, Any, Any]:
@@ -230,7 +245,7 @@ def view_of_base(t: Any, op: Op, *params: Any) -> Any:
     a = alias_of(t)
     base = wrap(layers(t)[1], a.hist.slot)
     return view_of(base, Alias(a.store, a.chain[: len(a.chain) - len(a.hchain)], a.hist, (), a.cells), op, params,
-                   op.forward(base._d, *params))  # fmt: skip
+                   on_arrays(op, [base._d], params))  # fmt: skip
 
 
 def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
@@ -250,7 +265,9 @@ def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
 def result_on_shared(t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     """A linear op's result as a view, if it lies in memory that its argument shares; else None."""
     a = t._st
-    if type(a) is Alias and (r is t._d or (not r.flags.owndata and services.may_share(r, t._d))):
+    if type(a) is Alias and type(r) is record.ndarray and (
+        r is t._d or (not r.flags.owndata and services.may_share(r, t._d))
+    ):
         return view_of(t, a, op, params, r)
     return None
 
@@ -260,7 +277,8 @@ def untracked_view(t: Any, op: Any, *params: Any) -> Any:
     if lifted(t):
         return op.call(detached(t), *params)
     a = alias_of(t)
-    v = wrap(op.forward(t._d, *params))
+    known(t)
+    v = wrap(on_arrays(op, [t._d], params))
     v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0), ())
     return v
 
@@ -270,6 +288,7 @@ def detached(t: Any) -> Any:
     if lifted(t):
         return services.lifted_detached(t)
     a = alias_of(t)
+    known(t)
     v = wrap(t._d)
     v._st = Alias(a.store, a.chain, Hist(0), ())
     return v
@@ -294,13 +313,17 @@ def save(t: Any) -> Any:
     recurrence through a buffer quadratic.
     """
     a = t._st
-    if type(a) is not Alias:
+    known(t)
+    if type(a) is not Alias or type(t._d) is not record.ndarray:
         return t._d
     if a.store.exported() or t._d.nbytes * SMALL_PART <= a.store.root.nbytes:
         count_copy(t._d)
-        return t._d.copy(order="K")
-    kept, anchor = services.over_memory(t._d)
-    a.store.save(weakref.ref(anchor))
+        kept = t._d.copy(order="K")
+    else:
+        kept, anchor = services.over_memory(t._d)
+        a.store.save(weakref.ref(anchor))
+    if record.traces and (trace := TRACE.get()) is not None:
+        trace.same(kept, t._d)
     return kept
 
 
@@ -364,7 +387,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
                 raise errors.inplace_leaf_view(name)
             if a.hist.why and tracked_operand:
                 raise errors.inplace_no_grad_view(name)
-    if t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
+    if type(t._d) is record.ndarray and t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
         if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
             raise errors.inplace_expanded(name)
         if type(a) is Alias and not t._d.flags.writeable:
@@ -400,6 +423,8 @@ def target(t: Any) -> Any:
     if type(a) is not Alias:
         return t._d if exclusive(t) else None
     store = a.store
+    if record.traces and (trace := TRACE.get()) is not None:
+        trace.stop("a write into memory that is shared")
     if store.saved.alive() and not store.exported():
         store.unshare()
         count_copy(store.root)
@@ -477,12 +502,13 @@ def inplace(
     slots = [slot_of(o) for o in (t, *operands, *kwargs.values()) if isinstance(o, Box)]
     recorded = is_recording() and any(slots)
     check_writable(t, name, recorded)
-    if not recorded and not kwargs and op is not None and type(op.forward) is services.ufunc and plain_operands(t, operands):
+    direct = not recorded and not kwargs and op is not None and type(op.forward) is services.ufunc
+    if direct and not functional(t._d) and plain_operands(t, operands):
         dst = target(t)
         if dst is not None:
             raw = [o._d if isinstance(o, Box) else o for o in operands]
             try:
-                services.quiet(op.forward)(dst, *raw, out=dst, casting="same_kind")
+                services.quiet(op.forward)(dst, *raw, out=dst, casting="same_kind")  # type: ignore[union-attr]
             except (ValueError, TypeError, OverflowError):
                 pass  # the general way below names the error
             else:
@@ -526,9 +552,17 @@ def assign(t: Any, result: Any, name: str) -> Any:
     if lifted(t) or lifted(result):
         return services.lifted_assign(t, result)
     recorded = is_recording() and (t._s != 0 or result._s != 0)
-    if type(t._st) is Alias:
+    a = t._st
+    if type(a) is Alias and functional(d) and not (a.store.exported() and type(d) is record.ndarray):
+        known(t)
+        known(result)
+        a.store.replace(a.chain, r)
+        t._d, a.mver = r, a.store.ver
+    elif type(a) is Alias:
         target(t)[...] = r
     else:
+        known(t)
+        known(result)
         t._d = r
     if recorded:
         write_history(t, result._s, None if result._st is None else result._st.cells)
@@ -542,6 +576,8 @@ def put(t: Any, index: Any, value: Any, op: Op) -> Any:
     check_writable(t, op.name, recorded)
     if lifted(t) or lifted(value):
         return services.lifted_assign(t, op.call(t, value, index))
+    if functional(t._d):
+        return assign(t, op.call(t, value, index), op.name)
     v = value._d
     dst = target(t)
     if dst is None:

@@ -14,7 +14,7 @@ from . import alias, record, scalar
 from .leaves import WATCHED_LEAVES, leaf_of, run_leaf_hooks
 from .level import Level, Lift, boxed, layer_of, level_of, raised, relabelled
 from .op import TABLE
-from .record import wrap
+from .record import fixed, functional
 from .replay import Pass, reach
 from .rules import arrays
 from .state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
@@ -135,7 +135,7 @@ class Fresh:
         # A pass over a recorded one comes through the same entries: hooks on them run once more.
         walk.retain = retain or (walk.record and bool(current_tape().cells))
         on_tensors = walk.record or any(
-            level_of(y) is not None or (g is not None and level_of(g) is not None) for y, g in pairs
+            functional(y._d) or level_of(y) is not None or (g is not None and level_of(g) is not None) for y, g in pairs
         )
         walk.roots = [(y._s, seed_of(y, g, on_tensors)) for y, g in pairs]
         hooks = [y._st.cells for y, _ in pairs if y._st is not None]
@@ -170,7 +170,7 @@ def seed_of(y: Any, g: Any, as_tensor: bool) -> Any:
         if type(y) is record.Scalar and not as_tensor:
             return 1.0
         array = arrays.ones_like(y._d)
-        return wrap(array) if as_tensor else array
+        return fixed(array) if as_tensor else array
     if g._d.dtype != y._d.dtype:
         g = TABLE["cast"].call(g, y._d.dtype)
     return g if as_tensor else alias.save(g)

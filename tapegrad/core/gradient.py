@@ -11,7 +11,7 @@ from .batch import Batch, NeedLoop
 from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
 from .level import level_of
 from .node import GradientEdge, tensor_at
-from .record import Box, wrap
+from .record import Box, fixed, functional, wrap
 from .replay import Pass
 from .rules import arrays
 from .state import TRANSFORMING, is_recording
@@ -48,13 +48,13 @@ def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tu
         if y.dtype.kind == "c":
             raise errors.not_real(y.dtype)
         g = arrays.ones_like(y)
-        return output._s, wrap(g) if record or level_of(output) is not None else g
+        return output._s, fixed(g) if record or functional(y) or level_of(output) is not None else g
     sync_only(cotangent) if cotangent._st is not None else None
     if cotangent._d.shape != y.shape:
         raise errors.cotangent_shape(i, cotangent._d.shape, y.shape)
     if (cotangent._d.dtype.kind == "c") != (y.dtype.kind == "c"):
         raise errors.cotangent_complex(i, cotangent._d.dtype, y.dtype)
-    if record or level_of(output) is not None or level_of(cotangent) is not None:
+    if record or functional(y) or level_of(output) is not None or level_of(cotangent) is not None:
         return output._s, cotangent if cotangent._d.dtype == y.dtype else cotangent.to(y.dtype)
     return output._s, save(cotangent).astype(y.dtype, copy=False)
 

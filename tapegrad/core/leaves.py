@@ -19,6 +19,7 @@ from .record import Box, Extra, services, wrap
 from .rules import TENSOR_XP, arrays
 from .state import TRANSFORMING, restore_recording, set_recording
 from .tape import RELEASED, Tape, find, getrefcount, next_slot
+from .trace import touches
 
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
 WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
@@ -110,6 +111,7 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
 
     In place into a gradient that is not itself tracked, else a recorded sum. Whatever can fail has been done then.
     """
+    touches(t, True)
     old = getattr(t, "_g", None)
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):

@@ -2,7 +2,8 @@
 
 Each op's recording function is a closure made once by one of five factories, by number of arrays and presence of
 parameters. The closures take private float32/float64 tensors and Python scalars; whatever else arrives (other dtypes,
-promotion, NumPy arrays, tensors that share memory or carry hooks) goes to `slow`, which does everything.
+promotion, NumPy arrays, tensors that share memory or carry hooks, arrays of other devices) goes to `slow`, which does
+everything. While a function is traced, in whatever thread, every call does: see `watch`.
 
 The closures repeat each other's last lines on purpose: a shared function would cost a tenth of the whole call.
 """
@@ -16,7 +17,7 @@ from typing import Any
 from .. import errors
 from .kinds import HALF, is_inexact
 from .op import Op, renamed
-from .state import RECORDING, current_tape
+from .state import RECORDING, TRACE, current_tape
 from .tape import HEAVY, OUTPUT, next_slot
 
 getframe = sys._getframe
@@ -56,8 +57,11 @@ Scalar: type[Box] = Box
 new = Box.__new__
 ndarray: Any = type(None)
 asarray: Any = None
-F32: Any = None
+F32: Any = None  # dtypes of the fast path; something else while a function is traced
 F64: Any = None
+FLOATS: tuple[Any, Any]  # float32 and float64, always
+foreign: set[type] = set()  # types of arrays of other devices
+traces = 0  # traces that run now, in all threads
 
 
 class Services:
@@ -80,6 +84,7 @@ class Services:
     may_share: Callable[[Any, Any], bool]
     overlaps: Callable[[Any], bool]  # whether two elements of an array lie in one place
     can_store: Callable[[Any, Any], bool]  # whether a result of one dtype may be written into another
+    on_device: Callable[[Op, list[Any], tuple[Any, ...]], Any]  # an op's forward on arrays of which some are foreign
     ufunc: Any
 
 
@@ -94,8 +99,21 @@ def adopt(tensor: type[Box], parameter: type[Box], scalar: type[Box]) -> None:
 
 def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> None:
     """Name the default array type and its two fast dtypes."""
-    global ndarray, asarray, F32, F64
+    global ndarray, asarray, F32, F64, FLOATS
     ndarray, asarray, F32, F64 = array_type, as_array, float32, float64
+    FLOATS = float32, float64
+
+
+def watch(change: int) -> None:
+    """Count a trace that begins (1) or ends (-1): while there is one, all calls take the slow path."""
+    global traces, F32, F64
+    traces += change
+    F32, F64 = (None, None) if traces else FLOATS
+
+
+def running_trace() -> Any:
+    """The trace of this context, or None."""
+    return TRACE.get() if traces else None
 
 
 MOST_INNER = 64  # other threads take slots in between: no twin of an op for each number they take
@@ -121,7 +139,12 @@ def titled(node: str, t: Any, before: int | None = None) -> Any:
 
 def wrap(array: Any, slot: int = 0) -> Any:
     """A private tensor around an array."""
-    return box(array if type(array) is ndarray else asarray(array), slot)
+    return box(settled(array), slot)
+
+
+def settled(array: Any) -> Any:
+    """The array itself, of whatever device; a scalar of NumPy as an array."""
+    return array if type(array) is ndarray or type(array) in foreign else asarray(array)
 
 
 def box(array: Any, slot: int) -> Any:
@@ -129,8 +152,40 @@ def box(array: Any, slot: int) -> Any:
     out = new(Tensor)
     out._d = array
     out._s = slot
-    out._st = None
+    out._st = None if type(array) is ndarray else Extra(None)
+    if traces and (trace := TRACE.get()) is not None:
+        trace.met(array)
     return out
+
+
+def fixed(array: Any) -> Any:
+    """wrap() for values that follow from shapes and parameters alone: constants of a traced program."""
+    t = wrap(array)
+    if traces and (trace := TRACE.get()) is not None:
+        trace.constant(t._d)
+    return t
+
+
+def on_arrays(op: Op, xs: list[Any], params: tuple[Any, ...]) -> Any:
+    """An op's forward on bare arrays, of any device and known to a running trace."""
+    if foreign and any([type(x) in foreign for x in xs]):
+        y = services.on_device(op, xs, params)
+    else:
+        y = op.forward(*xs, *params)
+    if traces and (trace := TRACE.get()) is not None:
+        trace.note(op, (None,) * len(xs), xs, params, (y,))
+    return y
+
+
+def functional(array: Any) -> bool:
+    """Whether memory is not written: that of other devices, and any while a trace notes what is done."""
+    return type(array) is not ndarray or running_trace() is not None
+
+
+def known(t: Any) -> None:
+    """Let a running trace know a tensor whose array is to be used under another name."""
+    if traces and (trace := TRACE.get()) is not None:
+        trace.number_of(t, t._d)
 
 
 def user_place(frame: Any, tape: Any) -> tuple[Any, int]:
@@ -363,7 +418,7 @@ def one_array(op: Op) -> Callable[..., Any]:
             return st.run(op, (input,), params)
         x = input._d
         dt = x.dtype
-        if dt is not F32 and dt is not F64 and (checked or (wide and dt in HALF)):
+        if dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF)):
             return slow(op, (input,), params)
         r = forward(x, *params)
         if type(r) is not ndarray:
@@ -415,7 +470,7 @@ def two_arrays(op: Op) -> Callable[..., Any]:
         except AttributeError:
             return slow(op, (input, other), params)
         dt = x.dtype
-        if not st or dt is not y.dtype or (dt is not F32 and dt is not F64 and (checked or (wide and dt in HALF))):
+        if not st or dt is not y.dtype or (dt is not F32 and dt is not F64 and (traces or checked or (wide and dt in HALF))):
             return slow(op, (input, other), params)
         try:
             r = forward(x, y, *params)
@@ -477,7 +532,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
             return slow(op, (a, b, c), params)
         dt = y.dtype
         same = dt is z.dtype and (chooses or dt is x.dtype)
-        if not private or not same or (wide and dt is not F32 and dt in HALF):
+        if not private or not same or (dt is not F32 and (traces or (wide and dt in HALF))):
             return slow(op, (a, b, c), params)
         try:
             r = forward(x, y, z, *params)
@@ -585,28 +640,28 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     arrays = [t._d if isinstance(t, Box) else t for t in tensors]
     slots = tuple([t._s if isinstance(t, Box) else 0 for t in tensors])
     tape = recording() if op.kind != "constant" and any(slots) else None
-    run = services.quiet(op.forward)
     half = half_of(arrays) if op.wide else None  # also the dtype of the entry: of its arguments' cotangents
-    used = arrays if half is None else [widened(a) for a in arrays]
-    try:
-        r = run(used, *params) if op.arity < 0 else run(*used, *params)
-    except ValueError as e:
-        raise errors.forward_failed(op.name, [getattr(a, "shape", ()) for a in arrays], e) from None
-    if half is not None:
-        r = tuple([narrowed(a, half) for a in r]) if op.outputs > 1 else narrowed(r, half)
+    r = forward_of(op, arrays, params, half)
+    trace = running_trace()
     if op.outputs > 1:
-        return _record_outputs(op, half, tensors, arrays, slots, r, params, tape, cells)
+        out = _record_outputs(op, half, tensors, arrays, slots, r, params, tape, cells)
+        if trace is not None:
+            trace.note(op, tensors, arrays, params, [t._d for t in out])
+        return out
+    r = settled(r)
+    if trace is not None:
+        trace.note(op, tensors, arrays, params, (r,))
     if op.kind == "linear" and op.arity == 1 and tensors[0]._st is not None:
         res = services.result_on_shared(tensors[0], op, params, r)
         if res is not None:
             return res
-    res = wrap(r)
+    res = box(r, 0)
     if tape is not None:
         kept, keep_ans = saved(op, tensors, arrays, slots)
         code, at = user_place(getframe(1), tape)
         r = res._d
         res._s = s = next_slot()
-        shapes = tuple([a.shape if type(a) is ndarray else () for a in arrays])
+        shapes = tuple([getattr(a, "shape", ()) for a in arrays])
         number, dtype = (op.general, r.dtype) if half is None else (op.half, half)
         tape[s] = (number, slots, code, at, kept, r if keep_ans else None, dtype, shapes, params, r.shape)
         _count(tape, s, r.nbytes)
@@ -618,18 +673,33 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
 Extra.run = staticmethod(slow)
 
 
+def forward_of(op: Op, arrays: list[Any], params: tuple[Any, ...], half: Any) -> Any:
+    """The forward, on whichever device the arrays are; 16-bit ones are computed in float32."""
+    if foreign and any([type(a) in foreign for a in arrays]):
+        return services.on_device(op, arrays, params)
+    run = services.quiet(op.forward)
+    used = arrays if half is None else [widened(a) for a in arrays]
+    try:
+        r = run(used, *params) if op.arity < 0 else run(*used, *params)
+    except ValueError as e:
+        raise errors.forward_failed(op.name, [getattr(a, "shape", ()) for a in arrays], e) from None
+    if half is None:
+        return r
+    return tuple([narrowed(a, half) for a in r]) if op.outputs > 1 else narrowed(r, half)
+
+
 def half_of(arrays: list[Any]) -> Any:
     """The 16-bit dtype among those of the operands, or None."""
     return next((a.dtype for a in arrays if getattr(a, "dtype", None) in HALF), None)
 
 
 def widened(a: Any) -> Any:
-    return a.astype(F32) if getattr(a, "dtype", None) in HALF else a
+    return a.astype(FLOATS[0]) if getattr(a, "dtype", None) in HALF else a
 
 
 def narrowed(r: Any, half: Any) -> Any:
     """What was computed in float32, as the 16-bit result."""
-    return r.astype(half) if getattr(r, "dtype", None) == F32 else r
+    return r.astype(half) if getattr(r, "dtype", None) == FLOATS[0] else r
 
 
 def _count(tape: Any, slot: int, nbytes: int) -> None:
@@ -682,7 +752,7 @@ def _record_outputs(
     code, at = user_place(getframe(2), tape)
     kept = tuple([t._d for t in out])
     s = next_slot()
-    shapes = tuple([a.shape if type(a) is ndarray else () for a in arrays])
+    shapes = tuple([getattr(a, "shape", ()) for a in arrays])
     metas = tuple([(r.shape, r.dtype) for r in kept])
     number, dtype = (op.general, kept[0].dtype) if half is None else (op.half, half)
     answers = tuple([r if i in op.keeps else None for i, r in enumerate(kept)]) if keep_ans else None

@@ -22,7 +22,7 @@ from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .level import LEVEL, layer_of
 from .op import BY_ID
-from .record import Box, Extra
+from .record import Box, Extra, running_trace
 from .rules import (
     GUARDED,
     GUARDED_LIFTED,
@@ -31,6 +31,8 @@ from .rules import (
     LIFTED,
     PLAIN,
     PLAIN_RECORDED,
+    TRACED,
+    TRACED_RECORDED,
     Mode,
     arrays,
     bottom,
@@ -125,7 +127,10 @@ class Pass:
 
     def _modes(self) -> tuple[Mode, Mode]:
         """How the rules run, and how they do where strong zero is at stake."""
-        if self.record and not self.alone:
+        recorded = self.record and not self.alone
+        if self.traced:
+            return (TRACED_RECORDED,) * 2 if recorded else (TRACED,) * 2
+        if recorded:
             return PLAIN_RECORDED, GUARDED_RECORDED
         if self.lifted:
             return LIFTED, GUARDED_LIFTED
@@ -140,6 +145,7 @@ class Pass:
         """
         watched = self._watched()
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
+        self.traced = running_trace() is not None
         plain, guarded = self._modes()
         lower = self.lifted and (self.spare or layer_of(LEVEL.get()) is not None)
         switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass
@@ -156,7 +162,7 @@ class Pass:
                     own(result.values(), cells)
                 return result
             result = self._plain(plain)
-            if not arrays.all_finite([bottom(v) for v in result.values()] if plain.record else result.values()):
+            if not self.traced and not arrays.all_finite([bottom(v) for v in result.values()] if plain.record else result.values()):
                 result = self._plain(guarded)
         finally:
             arrays.unsilence(warnings)

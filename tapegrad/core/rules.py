@@ -16,7 +16,8 @@ from typing import Any
 
 from .kinds import HALF, is_inexact
 from .op import BY_ID, PACKED, TABLE, Op
-from .record import Box, box, wrap
+from . import record as recorder
+from .record import Box, box, fixed
 from .saved import unpacked
 from .state import current_tape
 from .tape import OUTPUT, getrefcount, next_slot
@@ -84,15 +85,17 @@ Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
 class Mode:
     """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward.
 
-    `record`: rules run on tensors; `lifted`: without slots. `multiply` forms products of cotangent and local derivative;
-    None where that is nothing but `g * d`.
+    `record`: rules run on tensors; `lifted`: without slots; `traced`: guarded whatever the values are, since a program is
+    for others, too. `multiply` forms products of cotangent and local derivative; None where that is nothing but `g * d`.
     """
 
-    def __init__(self, record: bool, guarded: bool, large: bool = False, lifted: bool = False) -> None:
-        self.record, self.guarded, self.lifted = record, guarded, lifted
+    def __init__(
+        self, record: bool, guarded: bool, large: bool = False, lifted: bool = False, traced: bool = False
+    ) -> None:
+        self.record, self.guarded, self.lifted, self.traced = record, guarded, lifted, traced
         self.multiply: Callable[[Any, Any], Any] | None = product_in_place if large else None
         if guarded:
-            self.multiply = product_recorded if record else product
+            self.multiply = product_traced if traced else product_recorded if record else product
         self.xp: Any = TENSOR_XP if record else RAW_XP
         self.table: dict[int, Backward] = {}
 
@@ -105,7 +108,7 @@ def dead(g: Any) -> Any:
     """The cotangent behind a step: zeros, whatever comes to it."""
     raw = bottom(g) if isinstance(g, Box) else g
     zeros = arrays.zeros(g.shape, raw.dtype)
-    return wrap(zeros) if isinstance(g, Box) else zeros
+    return fixed(zeros) if isinstance(g, Box) else zeros
 
 
 def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
@@ -156,6 +159,14 @@ def product_recorded(g: Any, d: Any) -> Any:
     return g * TENSOR_XP.where(unfelt(d, g), 0.0, d)
 
 
+def product_traced(g: Any, d: Any) -> Any:
+    if not isinstance(d, Box):
+        return g * d
+    if d._d.dtype.kind == "b":
+        return TENSOR_XP.where(d, g, 0.0)
+    return TENSOR_XP.strong_mul(g, d)
+
+
 def unfelt(d: Any, g: Any) -> Any:
     """Mask of the elements where the cotangent g is exactly 0 and d is not finite."""
     return TENSOR_XP.logical_and(TENSOR_XP.eq(g, 0), TENSOR_XP.logical_not(TENSOR_XP.isfinite(d)))
@@ -170,14 +181,14 @@ def bottom(t: Any) -> Any:
 
 def attach(value: Any, slot: int) -> Any:
     """A saved value as an operand of a recorded rule."""
-    if type(value) is arrays.type:
+    if type(value) is arrays.type or type(value) in recorder.foreign:
         return box(value, slot)
     return arrays.relabelled(value, slot) if slot and isinstance(value, Box) else value
 
 
 def lift(value: Any, slot: int) -> Any:
     """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
-    if type(value) is arrays.type:
+    if type(value) is arrays.type or type(value) in recorder.foreign:
         return box(value, 0)
     return arrays.relabelled(value, 0) if slot and isinstance(value, Box) else value
 
@@ -414,7 +425,7 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
 
     def zeros(shape: tuple[int, ...], dtype: Any) -> Any:
         array = arrays.zeros(shape, dtype)
-        return wrap(array) if record else array
+        return fixed(array) if record else array
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         _, slots, code, at, saved, ans, dt, shapes, params, metas = e
@@ -518,7 +529,7 @@ def guarded_rows(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
 
     def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
         t = rule(mode.xp, g, ans, *args, *params)
-        if arrays.finite(bottom(t) if mode.record else t):
+        if not mode.traced and arrays.finite(bottom(t) if mode.record else t):
             return t
         reduced = keepdim_at is not None and not params[keepdim_at]
         return mode.xp.where(mode.xp.guard_rows(t, g, params[dims_at], reduced), t, 0.0)
@@ -530,7 +541,7 @@ def guarded_matrices(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
     """Matrices whose cotangents are wholly 0 get cotangent 0 (a singular one of a batch that the loss does not use)."""
 
     def guarded(t: Any, gs: list[Any]) -> Any:
-        if t is None or arrays.finite(bottom(t) if mode.record else t):
+        if t is None or (not mode.traced and arrays.finite(bottom(t) if mode.record else t)):
             return t
         return mode.xp.where(mode.xp.guard_matrices([t, *gs]), t, 0.0)
 
@@ -585,3 +596,4 @@ TEMPORARY = _temporary(object())
 PLAIN, LARGE, GUARDED = Mode(False, False), Mode(False, False, large=True), Mode(False, True)
 PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)
 LIFTED, GUARDED_LIFTED = Mode(True, False, lifted=True), Mode(True, True, lifted=True)
+TRACED, TRACED_RECORDED = Mode(True, True, lifted=True, traced=True), Mode(True, True, traced=True)

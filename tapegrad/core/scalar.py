@@ -81,7 +81,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, 0, code, at, v if reads else None, None, r if keep_ans else None,
-                    record.F64, (), None, params, (),
+                    record.FLOATS[1], (), None, params, (),
                 )  # fmt: skip
                 if s > tape.limit:
                     tape.due(s)
@@ -124,7 +124,7 @@ def binary(op: Op, function: Values, depth: int) -> Values:
                 f = getframe(depth)
                 code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_place(f, tape)
                 res._s = s = next_slot()
-                tape[s] = (number, sa, sb, code, at, x, y, r, record.F64, (), None, (), ())
+                tape[s] = (number, sa, sb, code, at, x, y, r, record.FLOATS[1], (), None, (), ())
                 if s > tape.limit:
                     tape.due(s)
                 return res

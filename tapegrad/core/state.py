@@ -39,6 +39,7 @@ FIRST_USE: Any = _FirstUse()
 TAPE: ContextVar[Tape | None] = ContextVar("tapegrad_tape", default=None)
 RECORDING: ContextVar[Any] = ContextVar("tapegrad_recording", default=FIRST_USE)
 PACKING: ContextVar[Any] = ContextVar("tapegrad_packing", default=None)  # stands for the tape where saved arrays are packed
+TRACE: ContextVar[Any] = ContextVar("tapegrad_trace", default=None)  # the trace that notes this context's operations
 TASK: ContextVar[Any] = ContextVar("tapegrad_task", default=None)  # the reverse pass that runs hooks
 INFERENCE: ContextVar[bool] = ContextVar("tapegrad_inference", default=False)
 

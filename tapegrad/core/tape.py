@@ -66,7 +66,11 @@ def place_of(entry: Entry) -> tuple[Any, int]:
 
 def line_of(entry: Entry) -> tuple[str, int]:
     """File and line of the user's call that recorded the entry."""
-    code, instruction = place_of(entry)
+    return line_at(*place_of(entry))
+
+
+def line_at(code: Any, instruction: int) -> tuple[str, int]:
+    """File and line of an instruction of a code object."""
     if code is None:
         return "?", 0
     for start, stop, line in code.co_lines():

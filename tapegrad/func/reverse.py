@@ -17,7 +17,7 @@ from ..core import alias
 from ..core.fresh import Fresh, synced
 from ..core.kinds import is_inexact
 from ..core.level import LEVEL, layer_of, level_of, relabelled
-from ..core.record import Box, wrap
+from ..core.record import Box, fixed, running_trace, wrap
 from ..core.rules import arrays
 from ..core.scalar import Payload, scalar
 from ..core.state import is_recording
@@ -35,7 +35,7 @@ VJP = "vjp(f, *primals)"
 
 def source_of(x: Any) -> Any:
     """The tensor that stands for a leaf: itself, or a copy of an array or a number (a Python number in float64)."""
-    if LEVEL.get() is None and (type(x) is float or (isinstance(x, np.ndarray) and not x.ndim and x.dtype == np.float64)):
+    if LEVEL.get() is None and running_trace() is None and (type(x) is float or (isinstance(x, np.ndarray) and not x.ndim and x.dtype == np.float64)):
         return scalar(float(x), 0)
     t = operand_of(x)
     if not is_inexact(t._d.dtype):
@@ -50,7 +50,7 @@ def operand_of(x: Any) -> Any:
     if isinstance(x, np.ndarray | np.generic):
         return wrap(create.from_data(x))
     if isinstance(x, int | float | complex) and not isinstance(x, bool):
-        return wrap(np.array(x, np.complex128 if isinstance(x, complex) else np.float64))
+        return fixed(np.array(x, np.complex128 if isinstance(x, complex) else np.float64))
     raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}. An array or a number will do too.")
 
 
@@ -97,7 +97,7 @@ class Inputs(Fresh):
                 return g
             g = wrap(np.array(g))
         elif g is None:
-            g = wrap(np.zeros(t._d.shape, t._d.dtype))
+            g = fixed(np.zeros(t._d.shape, t._d.dtype))
         elif not isinstance(g, Box):
             array = arrays.own(g)
             g = wrap(array.copy() if id(array) in seen else array)
@@ -183,7 +183,7 @@ def differentiate(
 ) -> tuple[Any, Any, Any]:
     """(gradient, value, aux) of a scalar function; the value is None unless asked for."""
     simple = argnums == 0 and len(args) == 1 and type(args[0]) is float and not (has_aux or with_value or kwargs)
-    if simple and LEVEL.get() is None:
+    if simple and LEVEL.get() is None and running_trace() is None:
         return of_float(f, args[0]), None, None
     parts, positions = parts_of(argnums, args)
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])

@@ -16,7 +16,8 @@ from .. import errors
 from ..arrays import dtypes, random
 from ..core import alias, draws
 from ..core.level import bottom
-from ..core.record import Box, wrap
+from ..core.record import Box, fixed, running_trace, wrap
+from ..core.trace import reads, stops
 from ..core.state import TRANSFORMING
 from .operands import SCALARS, as_constant, filling
 from .shape import form_of, given, shape_of
@@ -83,7 +84,7 @@ def factory(function: Callable[..., Any]) -> Any:
 def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
     """A fresh leaf."""
     check_device(device)
-    t: Any = array if isinstance(array, Box) else wrap(array)
+    t: Any = array if isinstance(array, Box) else fixed(array)
     if requires_grad:
         t.requires_grad_(True)
     return t
@@ -108,6 +109,7 @@ def number_of(v: Any) -> Any:
 def _nested_tensors(data: Any) -> Any:
     """Nested sequences with tensors among their items, as sequences of numbers."""
     if isinstance(data, Box):
+        reads(data, "tensor() of tensors")
         warn_of_lost_gradient(data)
         shape_of(data)  # brings a tensor that shares memory up to date
         return data._d.item() if data._d.size == 1 else data._d.tolist()  # a number, as PyTorch takes it
@@ -228,7 +230,7 @@ def tensor(
     Python floats give the default dtype, ints int64, bools bool; arrays keep their dtype.
     Raises TypeError for arrays of unsupported dtypes and ValueError for ragged sequences.
     """
-    return finish(from_data(data, dtype), requires_grad, device)
+    return finish(copied(data, dtype), requires_grad, device)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -238,7 +240,20 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
         return data if dtype is None else data.to(dtype)  # type: ignore[attr-defined]
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.to_numpy(dtype) == data.dtype):
         return from_numpy(data)
-    return wrap(from_data(data, dtype))
+    return copied(data, dtype)
+
+
+def copied(data: Any, dtype: Any) -> Any:
+    """The data as a new tensor: a constant of a traced program, if it does not come from NumPy, which a trace cannot see."""
+    array = from_data(data, dtype)
+    trace = running_trace()
+    if trace is None or isinstance(data, Box):
+        return wrap(array)
+    if not isinstance(data, np.ndarray | np.generic):
+        return fixed(array)
+    if (read := trace.arrays_outside.get(id(data))) is not None:
+        trace.source(array, lambda: from_data(read(), dtype), "a NumPy array")
+    return wrap(array)
 
 
 def asarray(
@@ -584,10 +599,12 @@ def random_seed(generator: Any = None) -> int:
 def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None) -> Any:
     """Random numbers make(generator, shape), as a tensor; inside vmap its `randomness` says which samples share them."""
     g = generator_of(generator)
-    if not draws.inside():
-        return wrap(make(g, shape))
-    levels = draws.noted(g)
-    return lifted(make(g, (*[level.size for level in levels], *shape)), levels)
+    levels = draws.noted(g) if draws.inside() else []
+    full = (*[level.size for level in levels], *shape)
+    array = make(g, full)
+    if (trace := running_trace()) is not None:
+        trace.drawn(array, lambda: make(g, full))
+    return lifted(array, levels)
 
 
 def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
@@ -596,6 +613,7 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     shape = shape_of(x)
     own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
     levels = sorted({*own, *different}, key=lambda level: level.id)
+    stops("random numbers that depend on values")
     if not levels:
         return wrap(make(g, x._d))
     sizes = [level.size for level in levels]

@@ -11,11 +11,11 @@ import numpy as np
 
 from .. import errors
 from ..arrays import activations, dtypes, kernels
-from ..arrays.numpy import copied
+from ..arrays.numpy import copied, without_dead
 from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
-from ..core.record import Box, titled, wrap
+from ..core.record import Box, fixed, titled, wrap
 from . import batching, lookup
 from .define import binary, define, numbers_first, unary
 from .operands import (
@@ -216,6 +216,35 @@ logical_xor = _logical("logical_xor", np.logical_xor)
 bitwise_and = _logical("bitwise_and", _on_bits("bitwise_and", np.bitwise_and))
 bitwise_or = _logical("bitwise_or", _on_bits("bitwise_or", np.bitwise_or))
 bitwise_xor = _logical("bitwise_xor", _on_bits("bitwise_xor", np.bitwise_xor))
+
+# -------------------------------------------------------------------------------------------------------- strong zero
+# Products of cotangents g and local derivatives d in traced passes, which cannot look at values: 0 where g is exactly 0.
+
+
+def _felt(xp: Any, d: Any, g: Any) -> Any:
+    return xp.logical_or(xp.ne(g, 0.0), xp.isfinite(d))
+
+
+def _strong(g: Any, d: Any) -> Any:
+    return without_dead(np.multiply(g, d), g)
+
+
+def _at_zero() -> Iterator[Sample]:
+    g = np.array([[0.0, -1.5, 0.0], [2.0, 0.0, 0.5]])
+    yield Sample((g, uniform((2, 3), seed=3)))
+    yield Sample((g, np.array([np.inf, 2.0, np.nan])), smooth=False)
+
+
+binary(
+    "strong_mul", _strong, (lambda xp, ans, g, d: xp.felt_or_zero(d, g), lambda xp, ans, g, d: g),
+    "g * d, and 0 where g is exactly 0.", display="Mul", samples=_at_zero,
+)  # fmt: skip
+binary(
+    "felt_or_zero", lambda d, g: np.where(np.logical_or(np.not_equal(g, 0), np.isfinite(d)), d, 0),
+    (lambda xp, ans, d, g: _felt(xp, d, g), None),
+    "d, and 0 where it is not finite and g is exactly 0.", display="Where",
+    samples=lambda: (Sample((s.arrays[1] + np.zeros((2, 3)), s.arrays[0]), smooth=s.smooth) for s in _at_zero()),
+)  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------- dtype moves
 
@@ -530,7 +559,7 @@ def rpow(exponent: Any, base: Any) -> Any:
     y = tensor(exponent)
     if type(base) not in SCALARS:
         return pow_tensor(base, y)
-    return pow_tensor(tensor(np.asarray(base, common_dtype([y, base]))), y)
+    return pow_tensor(fixed(np.asarray(base, common_dtype([y, base]))), y)
 
 
 square = unary(

@@ -19,7 +19,7 @@ from ..core.kinds import HALF
 from ..core.level import LEVEL, bottom
 from ..core.modes import no_grad
 from ..core.op import TABLE, Op
-from ..core.record import Box, wrap
+from ..core.record import functional, Box, wrap
 from ..core.state import TRANSFORMING
 from . import batching, casting, create, elementwise, reduce, shape
 from .define import define, printed
@@ -465,7 +465,8 @@ def move(t: Any, factor: float, amount: Any, share: float) -> None:
     """t * factor + amount * share, written into t, a buffer of a layer: straight into its array where no transform looks."""
     t = tensor(t)
     array, more = t._d, amount._d if isinstance(amount, Box) else amount
-    if LEVEL.get() is None and TRANSFORMING.get() is None and (more is amount or more.dtype is array.dtype):
+    plain = LEVEL.get() is None and TRANSFORMING.get() is None and not functional(array)
+    if plain and (more is amount or more.dtype is array.dtype):
         array = alias.target(t)
         if array is None:
             array = t._d = t._d.copy(order="K")

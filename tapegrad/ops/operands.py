@@ -12,7 +12,7 @@ from .. import errors
 from ..arrays import dtypes
 from ..core import alias
 from ..core.op import TABLE, Op
-from ..core.record import Box, Extra, services, wrap
+from ..core.record import Box, Extra, fixed, running_trace, services, wrap
 from ..core.state import is_recording
 
 SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
@@ -21,12 +21,13 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 def constant(a: Any, copy: bool = True) -> Any:
     """A tensor around a NumPy array; a copy where the tape may keep it, since NumPy code can write to the array."""
-    a = dtypes.settled(a)
-    if not copy:
-        return wrap(a)
-    a = np.array(a, order="K", subok=False)
-    alias.count_copy(a)
-    return wrap(a)
+    kept = dtypes.settled(a)
+    if copy:
+        kept = np.array(kept, order="K", subok=False)
+        alias.count_copy(kept)
+    if (trace := running_trace()) is not None and (read := trace.arrays_outside.get(id(a))) is not None:
+        trace.source(kept, lambda: dtypes.settled(read()), "a NumPy array")
+    return wrap(kept)
 
 
 def operand(a: Any, copy: bool) -> Any:
@@ -65,9 +66,9 @@ def to_dtype(a: Any, dtype: np.dtype[Any]) -> Any:
         return a if a._d.dtype is dtype else TABLE["cast"].call(a, dtype)
     if dtype.kind in "iu" and type(a) is not bool:
         info = np.iinfo(dtype)
-        return a if info.min <= a <= info.max else wrap(np.array(a).astype(dtype))
+        return a if info.min <= a <= info.max else fixed(np.array(a).astype(dtype))
     if dtype.kind == "b" or (type(a) is complex and dtype.kind == "c") or isinstance(a, bool):
-        return wrap(np.asarray(a, dtype))
+        return fixed(np.asarray(a, dtype))
     return a
 
 
@@ -99,7 +100,7 @@ def filling(value: Any, dtype: np.dtype[Any]) -> Any:
         return to_dtype(tensor(value), dtype)
     if array.dtype.kind == "c" and dtype.kind != "c":
         array = array.real if dtype.kind != "b" else array.astype(bool)
-    return wrap(array.astype(dtype))
+    return fixed(array.astype(dtype))
 
 
 def promoted(xs: list[Any], *, integers_to_float: bool = False) -> list[Any]:
@@ -185,14 +186,14 @@ def operands(op: Op, args: tuple[Any, ...]) -> Any:
         if x is NotImplemented:
             return refused(op.name, i, args[i])
     if not any(isinstance(x, Box) for x in xs):
-        xs[0] = wrap(np.asarray(xs[0], dtypes.get_default_dtype().numpy if type(xs[0]) is float else None))
+        xs[0] = fixed(np.asarray(xs[0], dtypes.get_default_dtype().numpy if type(xs[0]) is float else None))
     given = [rank_of(x)[0] for x in xs]
     if op.kind == "elementwise" or (op.kind == "constant" and op.arity == 2):
         xs = promoted(xs, integers_to_float=op.integers == "float")
     elif op.integers == "float":
         xs = promoted(xs[:1], integers_to_float=True) + xs[1:]
     elif op.kind == "bilinear":
-        xs = [x if isinstance(x, Box) else wrap(np.asarray(x)) for x in xs]
+        xs = [x if isinstance(x, Box) else fixed(np.asarray(x)) for x in xs]
         if xs[0]._d.dtype is not xs[1]._d.dtype:
             raise errors.dtype_mismatch(op.name, xs[0]._d.dtype, xs[1]._d.dtype)
     if op.refuses is not None:
@@ -219,7 +220,7 @@ def as_constant(a: Any) -> Any:
         array = array.astype(dtypes.get_default_dtype().numpy)
     elif array.dtype == np.complex128 and not isinstance(a, np.ndarray | np.generic):
         array = array.astype(dtypes.get_default_dtype().to_complex().numpy)
-    return constant(array, False)
+    return constant(array, False) if isinstance(a, np.ndarray | np.generic) else fixed(dtypes.settled(array))
 
 
 services.operands = operands

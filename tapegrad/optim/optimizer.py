@@ -23,8 +23,9 @@ from ..arrays import dtypes
 from ..core import alias
 from ..core.modes import enable_grad, set_grad_enabled
 from ..core.node import Handle, hook_into
-from ..core.record import wrap
+from ..core.record import fixed, running_trace, wrap
 from ..core.state import is_recording
+from ..core.trace import suspended, touches
 from ..core.warning import warn
 from ..nn.module import typename
 from ..ops.create import full_like
@@ -104,6 +105,12 @@ def overwrite(t: Any, value: Any) -> None:
     alias.assign(t, value, "step")
 
 
+def gradient_of(p: Any, read: bool = True) -> Any:
+    """The parameter's gradient, or None; a running trace is told of it."""
+    touches(p, read)
+    return getattr(p, "_g", None)
+
+
 def special(t: Any) -> bool:
     """Whether a tensor's array cannot be used as it is: complex numbers, or inside a transform."""
     return raw(t).dtype.kind == "c" or (t._st is not None and alias.lifted(t))
@@ -123,9 +130,20 @@ def scalar_setting(value: Any) -> Any:
     return _to_scalar(value)
 
 
+def settings_of(group: Group) -> Group:
+    """The group's settings for formulas on tensors. A traced program reads the learning rate anew at each run."""
+    h = {k: scalar_setting(v) for k, v in group.items() if k not in ("params", "param_names")}
+    trace = running_trace()
+    if trace is not None:
+        if type(h.get("lr")) is float:
+            h["lr"] = trace.setting(group, "lr")
+        trace.settings.extend([(group, k, v) for k, v in group.items() if k in h and not isinstance(h[k], Tensor)])
+    return h
+
+
 def exact(t: Any) -> Any:
     """A 0-dim state tensor as a NumPy scalar; inside a transform, or where it has a history, as a float64 tensor."""
-    if alias.slot_of(t) or alias.lifted(t):
+    if alias.slot_of(t) or alias.lifted(t) or running_trace() is not None:
         return t.to(dtypes.float64)
     return raw(t)[()]
 
@@ -233,12 +251,12 @@ class Optimizer:
                 loss = closure()
         recorded = bool(self.defaults.get("differentiable"))
         with set_grad_enabled(recorded), np.errstate(all="ignore"):
-            groups = [[p for p in group["params"] if getattr(p, "_g", None) is not None] for group in self.param_groups]
+            groups = [[p for p in group["params"] if gradient_of(p) is not None] for group in self.param_groups]
             if recorded:
                 for p in [p for ready in groups for p in ready]:
                     alias.check_writable(p, "step", True)
             for number, (group, ready) in enumerate(zip(self.param_groups, groups, strict=True)):
-                if recorded or not self.elementwise:
+                if recorded or not self.elementwise or running_trace() is not None:
                     for p in ready:
                         self._step_on_tensors(p, group)
                 elif ready:
@@ -265,7 +283,8 @@ class Optimizer:
         state = self.state.get(p, {})
         first = self.start(group)
         if len(state) < len(first):
-            state.update({k: self.begun(p, k, v) for k, v in first.items() if k not in state})
+            with suspended():
+                state.update({k: self.begun(p, k, v) for k, v in first.items() if k not in state})
             self.state[p] = state
         return state
 
@@ -323,7 +342,7 @@ class Optimizer:
 
     def evolved(self, p: Any, g: Any, state: dict[str, Any], group: Group) -> tuple[Any, dict[str, Any]]:
         """New parameter and state as new tensors."""
-        h = {k: scalar_setting(v) for k, v in group.items() if k not in ("params", "param_names")}
+        h = settings_of(group)
         s = {k: exact(t) if k in self.scalars else t for k, t in state.items()}
         parts = p.is_complex() and self.elementwise
         if parts:
@@ -335,7 +354,7 @@ class Optimizer:
         for k, value in s.items():
             dtype = state[k].dtype if k in state else p.dtype
             if k in self.scalars:
-                value = value if isinstance(value, Tensor) else wrap(np.full((), value, dtype.numpy))
+                value = value if isinstance(value, Tensor) else fixed(np.full((), value, dtype.numpy))
             elif parts:
                 value = view_as_complex_copy(value)
             result[k] = value.to(dtype)
@@ -356,7 +375,7 @@ class Optimizer:
         """Drop the gradients of all parameters, or set them to zeros."""
         for group in self.param_groups:
             for p in group["params"]:
-                g = getattr(p, "_g", None)
+                g = gradient_of(p, not set_to_none)
                 if g is None:
                     continue
                 if set_to_none:

@@ -1,0 +1,136 @@
+"""A NumPy function of this package read as a function on JAX arrays: the same code, with `np` standing for `jax.numpy`.
+
+The copy of a function has globals and closure cells of its own: NumPy's functions there are JAX's of the same name, functions of
+the package are copies too, and what only concerns NumPy (warnings, order in memory) is gone. Text that writes into arrays is
+read with `draft.Draft` in place of arrays; text that asks for values or calls LAPACK cannot be read: its records have kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import numpy
+
+PACKAGE = __name__.partition(".")[0]
+
+
+def identity(x: Any) -> Any:
+    return x
+
+
+def copied(x: Any, dtype: Any = None) -> Any:
+    return x if dtype is None else x.astype(dtype)
+
+
+def stable_order(x: Any, axis: int = -1, kind: str | None = None) -> Any:
+    return jnp.argsort(x, axis, stable=True)
+
+
+def wholly_sorted(x: Any, places: Any, axis: int = -1) -> Any:
+    """In place of np.partition."""
+    return jnp.sort(x, axis)
+
+
+def unknown(x: Any) -> bool:
+    """In place of a test whether all is finite, which only saves work: nobody knows while a program is traced."""
+    return False
+
+
+STANDS_FOR: dict[Any, Any] = {
+    np.ndarray: jax.Array,
+    np.argsort: stable_order,
+    np.ascontiguousarray: identity,
+    np.partition: wholly_sorted,
+    numpy.all_finite: unknown,
+    numpy.copied: copied,
+    numpy.finite: unknown,
+    numpy.in_order: identity,
+    numpy.ordered: identity,
+    numpy.quiet: identity,
+}
+"""What takes the place of objects that are not simply JAX's of the same name."""
+
+WRAPPERS = {numpy.quiet(identity).__code__, numpy.in_order(identity).__code__}
+"""Codes of wrappers that only concern NumPy; their one free variable holds what they wrap."""
+
+
+class Reading:
+    """One way to read NumPy functions: what stands for each object, and the copies made so far."""
+
+    def __init__(self, stands_for: dict[Any, Any]) -> None:
+        self.stands_for = stands_for
+        self.copies: dict[types.FunctionType, types.FunctionType] = {}
+
+    def of_numpy(self, function: Any) -> Any:
+        """JAX's function of the same name as one of NumPy's; a function that JAX lacks stays as it is."""
+        module = getattr(function, "__module__", None) or "numpy"  # a ufunc has none
+        if module.partition(".")[0] != "numpy":
+            return function
+        place: Any = getattr(jnp, module.rpartition(".")[2], jnp)
+        return getattr(place, getattr(function, "__name__", ""), function)
+
+    def __call__(self, value: Any) -> Any:
+        """What a global or a closure cell of a NumPy function holds, for its copy."""
+        try:
+            if value in self.stands_for:
+                return self.stands_for[value]
+        except TypeError:  # unhashable: a table
+            return value
+        if isinstance(value, types.ModuleType):
+            return Namespace(value, self) if value.__name__.partition(".")[0] in (PACKAGE, "numpy") else value
+        if isinstance(value, types.FunctionType) and value.__module__.partition(".")[0] == PACKAGE:
+            return self(value.__closure__[0].cell_contents) if value.__code__ in WRAPPERS else self.copy_of(value)
+        if isinstance(value, functools.partial):
+            return functools.partial(self(value.func), *value.args, **value.keywords)
+        owner = getattr(value, "__self__", None)
+        if isinstance(owner, np.ufunc):  # its method, such as np.add.reduce
+            return getattr(self.of_numpy(owner), value.__name__)
+        return self.of_numpy(value) if callable(value) and not isinstance(value, type) else value
+
+    def copy_of(self, function: types.FunctionType) -> types.FunctionType:
+        """The function's code with globals, defaults and closure cells that are read this way."""
+        made = self.copies.get(function)
+        if made is not None:
+            return made
+        cells = [types.CellType() for _ in function.__closure__ or ()]
+        space: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__name__}
+        made = types.FunctionType(function.__code__, space, function.__name__, None, tuple(cells))
+        self.copies[function] = made  # before its globals are read: functions may call each other in a circle
+        made.__defaults__ = function.__defaults__ and tuple(map(self, function.__defaults__))
+        made.__kwdefaults__ = function.__kwdefaults__ and {k: self(v) for k, v in function.__kwdefaults__.items()}
+        for name in names(function.__code__):
+            if name in function.__globals__:
+                space[name] = self(function.__globals__[name])
+        for cell, original in zip(cells, function.__closure__ or (), strict=True):
+            cell.cell_contents = self(original.cell_contents)
+        return made
+
+
+class Namespace:
+    """A module whose names are read when they are asked for."""
+
+    def __init__(self, module: types.ModuleType, reading: Reading) -> None:
+        self._module, self._reading = module, reading
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._reading(getattr(self._module, name))
+        setattr(self, name, value)
+        return value
+
+
+def names(code: types.CodeType) -> Iterator[str]:
+    """Global names and attributes that a function's code and the functions inside it use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names(constant)
+
+
+derive: Callable[[Callable[..., Any]], Callable[..., Any]] = Reading(STANDS_FOR)

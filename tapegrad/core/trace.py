@@ -1,0 +1,314 @@
+"""Tracing: a function runs as it always does, and each operation is noted in a program.
+
+The call that traces is an ordinary call on ordinary arrays. A value is known by the array that holds it: the trace keeps the
+arrays alive, so that an array's id names one value, and while a trace runs nothing is written in place (see `alias`). So there
+is nothing to take back: when the function does what no program can do, as looking at a value to decide what to do next, the
+trace ends (`stop`) and the call goes on.
+
+Where an array comes from decides what it is to the program. An array that
+
+- an operation made is the result of an instruction;
+- `record.fixed` made is a constant: it follows from shapes and parameters;
+- a generator drew is drawn again before each run;
+- was there before the trace is state: it is read again at each run;
+- came about in any other way inside may depend on values by ways that no trace can see: the trace stops when it is used.
+"""
+
+from __future__ import annotations
+
+import linecache
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import errors
+from . import alias, record
+from .op import Op
+from .program import Instruction, Program, Ref, Source
+from .record import Box, getframe, user_place
+from .state import TRACE, current_tape
+from .tape import line_at
+
+RAW = Box.__dict__["_d"].__get__
+
+
+class Captured:
+    """State that the function reads: a tensor's array, or the memory block that tensors share.
+
+    Attributes:
+        owner: weak reference to the tensor or the `Store`.
+        array: what it held when the trace met it.
+        copy: its values then; written behind the trace's back it differs from them.
+        source: its entry in the program.
+        tracked: whether the tensor required grad.
+    """
+
+    __slots__ = ("array", "copy", "owner", "source", "tracked")
+
+    def __init__(self, owner: Any, array: Any, source: Source, tracked: bool) -> None:
+        self.owner, self.array, self.source, self.tracked = weakref.ref(owner), array, source, tracked
+        self.copy = array.copy() if type(array) is record.ndarray else None
+
+    def now(self) -> Any:
+        """The array that the state is now; None if it is gone."""
+        owner = self.owner()
+        if owner is None:
+            return None
+        return owner.root if type(owner) is alias.Store else owner._d
+
+
+class Trace:
+    """A running trace; a context manager.
+
+    Attributes:
+        program: what has been noted.
+        stopped: why it ended early, with file and line; None.
+        numbers: number of each known array, by id.
+        met_arrays: arrays of unknown origin that came about inside, by id.
+        captured: state that was read, by id of its owner.
+        gradients: tensors whose `.grad` was touched: (tensor, `.grad` before, whether it was read first), by id.
+        settings: (dict, key, value) read from settings: the program holds while they are the same.
+        shapes: tensors of which something but values was read.
+        made: weak references to the tensors made inside.
+        outer: the trace around it, whose values it may use: they become arguments, see `frees`.
+        strict: raise instead of stopping.
+    """
+
+    def __init__(self, outer: Trace | None = None, strict: bool = False) -> None:
+        self.program = Program()
+        self.stopped: tuple[str, tuple[str, int]] | None = None
+        self.numbers: dict[int, int] = {}
+        self.kept: list[Any] = []
+        self.met_arrays: dict[int, Any] = {}
+        self.captured: dict[int, Captured] = {}
+        self.gradients: dict[int, tuple[Any, Any, bool]] = {}
+        self.settings: list[tuple[Any, Any, Any]] = []
+        self.made: list[weakref.ref[Any]] = []
+        self.outer, self.strict = outer, strict
+        self.frees: list[Any] = []  # arrays of the outer trace that became arguments
+        self.arrays_outside: dict[int, Callable[[], Any]] = {}  # NumPy arrays that the function can reach, by id
+
+    def __enter__(self) -> Trace:
+        self._previous = TRACE.get()
+        self._owner = True
+        TRACE.set(self)
+        record.watch(1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._owner:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._owner = False
+        record.watch(-1)
+        TRACE.set(self._previous)
+
+    # ------------------------------------------------------------------------------------------------ what values are
+
+    def know(self, array: Any, number: int) -> int:
+        """From now on the array stands for that value."""
+        self.numbers[id(array)] = number
+        self.kept.append(array)
+        return number
+
+    def new(self, array: Any) -> int:
+        return self.know(array, self.program.value(array.shape, array.dtype))
+
+    def met(self, array: Any) -> None:
+        """A tensor was made around an array."""
+        if id(array) not in self.numbers and not (self.outer is not None and self.outer.knows(array)):
+            self.met_arrays[id(array)] = array
+
+    def knows(self, array: Any) -> bool:
+        return id(array) in self.numbers or (self.outer is not None and self.outer.knows(array))
+
+    def argument(self, array: Any) -> None:
+        """The next argument of the program is this array."""
+        self.program.arguments.append(self.new(array))
+
+    def constant(self, array: Any) -> int:
+        number = self.new(array)
+        self.program.constants[number] = array
+        return number
+
+    def source(self, array: Any, read: Callable[[], Any], what: str) -> Source:
+        """An array that is read anew, by `read`, before each run."""
+        found = Source(self.new(array), read, what, (array.shape, array.dtype))
+        self.program.sources.append(found)
+        return found
+
+    def drawn(self, array: Any, draw: Callable[[], Any]) -> None:
+        """A generator drew an array."""
+        if self.outer is not None:
+            self.stop("random numbers inside the body of a control-flow function")
+            return
+        self.source(array, draw, "random numbers")
+
+    def number_of(self, t: Any, array: Any) -> int:
+        """The number of an operand's array, whose tensor is t (None: a bare array); -1 if the trace had to stop."""
+        number = self.numbers.get(id(array))
+        if number is not None:
+            return number
+        read = self.arrays_outside.get(id(array))
+        if read is not None:
+            return self.source(array, read, "a NumPy array").number
+        if id(array) in self.met_arrays or (t is None and self.outer is None):
+            self.stop("an array that NumPy made inside the function")
+            return -1
+        if self.outer is None:
+            return self.capture(t, array)
+        if self.outer.number_of(t, array) < 0:
+            return -1
+        number = self.new(array)
+        self.program.arguments.append(number)
+        self.frees.append(array)
+        return number
+
+    def capture(self, t: Any, array: Any) -> int:
+        """The number of a tensor's state, met for the first time."""
+        st = t._st
+        if type(st) is not alias.Alias:
+            ref = weakref.ref(t)
+            source = self.source(array, lambda: _held(ref), "a tensor")
+            self.captured[id(t)] = Captured(t, array, source, t._s != 0)
+            return source.number
+        self.block(st.store)
+        x = st.store.root
+        for op, params in st.chain:
+            x = record.on_arrays(op, [x], params)
+        return self.know(array, self.numbers[id(x)])
+
+    def block(self, store: Any) -> None:
+        """A memory block that tensors share is about to be used."""
+        if not self.knows(store.root):
+            if self.outer is not None:
+                self.outer.block(store)
+                return
+            ref = weakref.ref(store)
+            source = self.source(store.root, lambda: _root(ref), "memory that tensors share")
+            self.captured[id(store)] = Captured(store, store.root, source, False)
+
+    # ------------------------------------------------------------------------------------------------------- the notes
+
+    def note(self, op: Op, tensors: Sequence[Any], arrays: Sequence[Any], params: tuple[Any, ...], results: Any) -> None:
+        """An operation has run."""
+        operands: list[Any] = []
+        for t, a in zip(tensors, arrays, strict=True):
+            if type(a) is record.ndarray or type(a) in record.foreign:
+                n = self.number_of(t, a)
+                if n < 0:
+                    return
+                operands.append(Ref(n))
+            else:
+                operands.append(a)
+        if op.name in DATA_DEPENDENT:
+            self.stop(f"{op.name}(), whose result's shape depends on values")
+            return
+        kept = self._params(params)
+        if self.stopped is not None:
+            return
+        numbers = tuple([self.new(r) for r in results])
+        place = user_place(getframe(2), current_tape())
+        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place))
+
+    def _params(self, params: Any) -> Any:
+        """Parameters with references for arrays."""
+        kind = type(params)
+        if kind is tuple:
+            return tuple([self._params(p) for p in params])
+        if kind is list:
+            return [self._params(p) for p in params]
+        if kind is record.ndarray or kind in record.foreign:
+            return Ref(self.number_of(None, params))
+        return params
+
+    def made_tensor(self, t: Any) -> None:
+        self.made.append(weakref.ref(t))
+
+    def same(self, array: Any, other: Any) -> None:
+        """An array holds the value of another one."""
+        number = self.numbers.get(id(other))
+        if number is not None:
+            self.know(array, number)
+
+    # ----------------------------------------------------------------------------------------------- what ends a trace
+
+    def reads(self, t: Any, what: str) -> None:
+        """Python or NumPy code looks at values."""
+        number = self.numbers.get(id(RAW(t)))
+        if number is None or number not in self.program.constants:
+            self.stop(what)
+
+    def stop(self, what: str) -> None:
+        """End the trace: no program can do this."""
+        if self.stopped is not None:
+            return
+        file, line = place_of_user()
+        self.stopped = what, (file, line)
+        trace: Trace | None = self
+        while trace is not None:
+            trace.stopped = self.stopped
+            strict = trace.strict
+            if trace._owner:
+                trace._leave()
+            trace = trace.outer
+        if strict:
+            raise errors.trace_stopped(what, (file, line), linecache.getline(file, line).strip())
+
+    def touches(self, t: Any, read: bool) -> None:
+        """A tensor's `.grad` is read or set."""
+        self.gradients.setdefault(id(t), (t, getattr(t, "_g", None), read))
+
+    def setting(self, group: dict[Any, Any], key: Any) -> Any:
+        """A number in a dict that may change from call to call without a new trace, as a 0-dim float64 tensor."""
+        array = record.asarray(float(group[key]))
+        self.source(array, lambda: group[key], f"the setting {key!r}")
+        return record.wrap(array)
+
+
+DATA_DEPENDENT: frozenset[str] = frozenset()
+
+
+class suspended:
+    """What runs inside is not noted: tensors made here are state, as if they had been there before."""
+
+    def __enter__(self) -> None:
+        self._previous = TRACE.get()
+        TRACE.set(None)
+
+    def __exit__(self, *_: object) -> None:
+        trace = self._previous
+        TRACE.set(None if trace is None or trace.stopped is not None else trace)
+
+
+def _held(ref: weakref.ref[Any]) -> Any:
+    t = ref()
+    return None if t is None else RAW(t)
+
+
+def _root(ref: weakref.ref[Any]) -> Any:
+    store = ref()
+    return None if store is None else store.root
+
+
+def place_of_user() -> tuple[str, int]:
+    return line_at(*user_place(getframe(2), current_tape()))
+
+
+def reads(t: Any, what: str) -> None:
+    """To be called before values leave the library."""
+    if record.traces and (trace := TRACE.get()) is not None:
+        trace.reads(t, what)
+
+
+def touches(t: Any, read: bool) -> None:
+    """To be called before `.grad` is read or set."""
+    if record.traces and (trace := TRACE.get()) is not None:
+        trace.touches(t, read)
+
+
+def stops(what: str) -> None:
+    """To be called before something that no program can do."""
+    if record.traces and (trace := TRACE.get()) is not None:
+        trace.stop(what)
