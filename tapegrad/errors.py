@@ -247,6 +247,22 @@ def captured_input(transform: str) -> RuntimeError:
     )
 
 
+def trace_stopped(what: str, place: tuple[str, int], line: str) -> RuntimeError:
+    file, number = place
+    return RuntimeError(
+        f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled. Use tapegrad.where, cond, while_loop or "
+        "scan for what depends on values, or a static argument."
+    )
+
+
+def not_traceable(reason: str) -> RuntimeError:
+    return RuntimeError(f"tapegrad.compile: {reason}.")
+
+
+def unhashable_static(name: str, kind: str) -> TypeError:
+    return TypeError(f"the static argument {name!r} has to be hashable, and a {kind} is not; give it as a tuple, or not static")
+
+
 def second_backward(node: str | None, place: Place | None = None, failed: bool = False) -> RuntimeError:
     text = sentence(
         "second_backward",
@@ -633,7 +649,24 @@ def inplace_dtype(op: str, result: Any, target: Any) -> RuntimeError:
 
 def no_device(kind: str) -> RuntimeError:
     return RuntimeError(
-        f"no {kind} device is available: tapegrad runs on 'cpu' (NumPy). Torch not compiled with CUDA enabled"
+        f"no {kind} device is available: tapegrad runs on 'cpu' (NumPy) and on what JAX finds. Torch not compiled with CUDA "
+        "enabled"
+    )
+
+
+def no_such_device(kind: str, index: Any, count: int) -> RuntimeError:
+    return RuntimeError(f"invalid device ordinal: there is no {kind}:{index}, JAX finds {count} of them here")
+
+
+def two_devices(one: object, other: object) -> RuntimeError:
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}! Move one with .to()"
+    )
+
+
+def numpy_of_device(device: object) -> TypeError:
+    return TypeError(
+        f"can't convert {device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
     )
 
 

@@ -23,7 +23,7 @@ from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
 from .core.op import TABLE
 from .core.record import Box
-from .core.state import is_recording
+from .core.state import TRACE, is_recording
 from .core.tape import next_slot
 from .core.trace import reads, touches
 from .ops import (
@@ -61,6 +61,8 @@ def raw(t: Any) -> Any:
     """The tensor's array, up to date."""
     if t._st is not None:
         alias.sync_only(t)
+    if record.traces and (trace := TRACE.get()) is not None:
+        trace.looks(t)
     return t._d
 
 

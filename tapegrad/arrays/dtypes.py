@@ -7,8 +7,9 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Iterable
-from typing import Any, Final, Never, Self, SupportsIndex, overload
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import Any, Final, Self, SupportsIndex, overload
 
 import numpy as np
 
@@ -482,13 +483,16 @@ _DEVICE_TYPES: Final = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla",
     "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
+_JAX_TYPES: Final = "jax", "tpu"
+_JAX_PLATFORM: Final = re.compile(r"jax:(cpu|cuda|tpu)(?=:|$)")
 _DEVICE_STRING: Final = re.compile(r"([a-zA-Z_]+)(?::(0|[1-9][0-9]*))?")
 
 
 class device:
     """Where a tensor lives: a type and perhaps an index, as in ``device("cpu")`` or ``device("cuda", 1)``.
 
-    Every device that PyTorch names can be written; tensors exist on the CPU only.
+    Every device that PyTorch names can be written, and JAX's as ``"jax"``, ``"jax:cpu:0"``, ``"jax:cuda:0"`` or ``"tpu"``.
+    Tensors are on the CPU, or on the devices that JAX finds; see `arrays.devices`.
     """
 
     __slots__ = ("_index", "_type")
@@ -502,7 +506,10 @@ class device:
         elif isinstance(type, str):
             self._type, self._index = _parse_device(type, index)
         elif isinstance(type, builtins.int):
-            _refuse_accelerator(type)
+            _require_index(type)
+            if type >= count_accelerators():
+                raise RuntimeError("Cannot access accelerator device when none is available.")
+            self._type, self._index = "cuda", type
         else:
             raise TypeError(_device_error(type))
 
@@ -517,13 +524,12 @@ class device:
         return self._index
 
     def __enter__(self) -> Self:
-        """Within a with block new tensors are on it: it must be the CPU."""
-        if self._type != "cpu":
-            raise errors.no_device(self._type)
+        """Within a with block new tensors are on it."""
+        DEFAULT.set((*DEFAULT.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        return None
+        DEFAULT.set(DEFAULT.get()[:-1])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, device):
@@ -548,11 +554,14 @@ class device:
 def _parse_device(text: str, index: builtins.int | None) -> tuple[str, builtins.int | None]:
     if not text:
         raise RuntimeError("Device string must not be empty")
+    platform = _JAX_PLATFORM.match(text)
+    if platform is not None:  # "jax:cuda:1" is "cuda:1", and "jax:cpu:0" is "jax:0"
+        text = text.removeprefix("jax:") if platform[1] != "cpu" else "jax" + (text[platform.end() :] or ":0")
     match = _DEVICE_STRING.fullmatch(text)
     if match is None:
         raise RuntimeError(f"Invalid device string: '{text}'")
     kind, own_index = match.groups()
-    if kind not in _DEVICE_TYPES:
+    if kind not in _DEVICE_TYPES and kind not in _JAX_TYPES:
         raise RuntimeError(f"Expected one of {', '.join(_DEVICE_TYPES)} device type at start of device string: {kind}")
     if index is None:
         return kind, None if own_index is None else builtins.int(own_index)
@@ -560,11 +569,6 @@ def _parse_device(text: str, index: builtins.int | None) -> tuple[str, builtins.
     if own_index is not None:
         raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {text}")
     return kind, index
-
-
-def _refuse_accelerator(index: builtins.int) -> Never:
-    _require_index(index)
-    raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
 def _require_index(index: builtins.int) -> None:
@@ -577,3 +581,10 @@ def _device_error(found: object) -> str:
         f"device() received an invalid combination of arguments - got ({type(found).__name__}), "
         f"but expected one of: ({dialect.current.prefix}.device device), (str type, int index = -1)"
     )
+
+
+count_accelerators: Callable[[], builtins.int]  # `arrays.devices` says how many CUDA devices there are
+
+DEFAULT: ContextVar[tuple[device, ...]] = ContextVar("tapegrad_device", default=(device("cpu"),))
+"""Where new tensors are: the last counts; the first is that of `set_default_device`."""
+

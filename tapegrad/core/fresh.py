@@ -170,7 +170,7 @@ def seed_of(y: Any, g: Any, as_tensor: bool) -> Any:
         if type(y) is record.Scalar and not as_tensor:
             return 1.0
         array = arrays.ones_like(y._d)
-        return fixed(array) if as_tensor else array
+        return fixed_like(array, y) if as_tensor else array
     if g._d.dtype != y._d.dtype:
         g = TABLE["cast"].call(g, y._d.dtype)
     return g if as_tensor else alias.save(g)

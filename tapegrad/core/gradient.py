@@ -11,9 +11,9 @@ from .batch import Batch, NeedLoop
 from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
 from .level import level_of
 from .node import GradientEdge, tensor_at
-from .record import Box, fixed, functional, wrap
+from .record import Box, functional, wrap
 from .replay import Pass
-from .rules import arrays
+from .rules import arrays, fixed_like, zeros_like
 from .state import TRANSFORMING, is_recording
 from .warning import warn
 
@@ -48,7 +48,7 @@ def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tu
         if y.dtype.kind == "c":
             raise errors.not_real(y.dtype)
         g = arrays.ones_like(y)
-        return output._s, fixed(g) if record or functional(y) or level_of(output) is not None else g
+        return output._s, fixed_like(g, output) if record or functional(y) or level_of(output) is not None else g
     sync_only(cotangent) if cotangent._st is not None else None
     if cotangent._d.shape != y.shape:
         raise errors.cotangent_shape(i, cotangent._d.shape, y.shape)
@@ -178,7 +178,7 @@ def _grad(
         if g is not None:
             result.append(twin(g) if isinstance(g, Box) else wrap(arrays.own(g)))
         elif materialize:
-            result.append(wrap(arrays.zeros(t._d.shape, t._d.dtype)))
+            result.append(zeros_like(t))
         else:
             result.append(None)
     return tuple(result)
@@ -196,7 +196,7 @@ def _batched(
             raise errors.batched_cotangent_shape(i, g.shape, y.shape)  # type: ignore[attr-defined]
         n = g.shape[0]  # type: ignore[attr-defined]
     if not n:
-        return tuple([wrap(arrays.zeros((0, *t._d.shape), t._d.dtype)) for t in wanted])
+        return tuple([zeros_like(t, (0, *t._d.shape)) for t in wanted])
     level = Batch(n)
     try:
         with level:

@@ -32,6 +32,23 @@ from ..dialect import Recorded
 Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
 META = {"shape", "ndim"}
+
+
+class Places:
+    """A parameter of ops: an index of single elements, their places in the flattened array, in the result's shape.
+
+    They count from 0 on.
+    """
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
+
+    def __repr__(self) -> str:
+        return f"Places({self.at!r})"
+
+
 COMPLETE = re.compile(r"Backward\d|::")  # names of nodes to which nothing is to be added
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .op import Op
+from .op import Op, Places
 
 Meta = tuple[tuple[int, ...], Any]  # shape and dtype
 
@@ -118,6 +118,8 @@ def references(value: Any) -> Iterator[int]:
     elif type(value) in (tuple, list):
         for v in value:
             yield from references(v)
+    elif type(value) is Places:
+        yield from references(value.at)
 
 
 def filled(params: Any, environment: dict[int, Any]) -> Any:
@@ -128,4 +130,6 @@ def filled(params: Any, environment: dict[int, Any]) -> Any:
         return tuple([filled(p, environment) for p in params])
     if type(params) is list:
         return [filled(p, environment) for p in params]
+    if type(params) is Places:
+        return Places(filled(params.at, environment))
     return params

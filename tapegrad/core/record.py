@@ -154,7 +154,7 @@ def box(array: Any, slot: int) -> Any:
     out._s = slot
     out._st = None if type(array) is ndarray else Extra(None)
     if traces and (trace := TRACE.get()) is not None:
-        trace.met(array)
+        trace.met(out, array)
     return out
 
 

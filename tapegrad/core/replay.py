@@ -22,7 +22,8 @@ from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .level import LEVEL, layer_of
 from .op import BY_ID
-from .record import Box, Extra, running_trace
+from . import record as recorder
+from .record import Box, Extra, running_trace, wrap
 from .rules import (
     GUARDED,
     GUARDED_LIFTED,
@@ -144,6 +145,8 @@ class Pass:
         values are below its layer, where nothing of it can be recorded.
         """
         watched = self._watched()
+        if recorder.foreign and any([e[0] >= 0 and BY_ID[e[0]].name == "transfer" for e in self.found.values()]):
+            self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]  # rules run on other devices
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
         self.traced = running_trace() is not None
         plain, guarded = self._modes()

@@ -40,6 +40,7 @@ class Like:
 class Arrays:
     """Array functions that `arrays` hands in: see `arrays.numpy`."""
 
+    beside: Callable[[Any, Any], Any]  # an array on the device of another one
     finite: Callable[[Any], bool]
     all_finite: Callable[[Iterable[Any]], bool]
     backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `scalar`
@@ -106,9 +107,9 @@ class Mode:
 
 def dead(g: Any) -> Any:
     """The cotangent behind a step: zeros, whatever comes to it."""
-    raw = bottom(g) if isinstance(g, Box) else g
-    zeros = arrays.zeros(g.shape, raw.dtype)
-    return fixed(zeros) if isinstance(g, Box) else zeros
+    if isinstance(g, Box):
+        return zeros_like(g)
+    return arrays.zeros(g.shape, g.dtype)
 
 
 def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
@@ -177,6 +178,16 @@ def bottom(t: Any) -> Any:
     while t._st is not None and t._st.level is not None:
         t = t._st.lower
     return t._d
+
+
+def fixed_like(array: Any, t: Any) -> Any:
+    """`fixed` on the device of a tensor."""
+    return fixed(arrays.beside(array, bottom(t)))
+
+
+def zeros_like(t: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """Constant zeros of a tensor's dtype, on its device; of its shape if none is given."""
+    return fixed_like(arrays.zeros(t._d.shape if shape is None else shape, t._d.dtype), t)
 
 
 def attach(value: Any, slot: int) -> Any:

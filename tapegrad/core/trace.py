@@ -23,7 +23,7 @@ from typing import Any
 
 from .. import errors
 from . import alias, record
-from .op import Op
+from .op import Op, Places
 from .program import Instruction, Program, Ref, Source
 from .record import Box, getframe, user_place
 from .state import TRACE, current_tape
@@ -41,13 +41,15 @@ class Captured:
         copy: its values then; written behind the trace's back it differs from them.
         source: its entry in the program.
         tracked: whether the tensor required grad.
+        of: the tensor (a reference, or a position among the arguments) whose `.grad` it is; None.
     """
 
-    __slots__ = ("array", "copy", "owner", "source", "tracked")
+    __slots__ = ("array", "copy", "of", "owner", "source", "tracked")
 
     def __init__(self, owner: Any, array: Any, source: Source, tracked: bool) -> None:
         self.owner, self.array, self.source, self.tracked = weakref.ref(owner), array, source, tracked
         self.copy = array.copy() if type(array) is record.ndarray else None
+        self.of: Any = None
 
     def now(self) -> Any:
         """The array that the state is now; None if it is gone."""
@@ -66,9 +68,9 @@ class Trace:
         numbers: number of each known array, by id.
         met_arrays: arrays of unknown origin that came about inside, by id.
         captured: state that was read, by id of its owner.
-        gradients: tensors whose `.grad` was touched: (tensor, `.grad` before, whether it was read first), by id.
-        settings: (dict, key, value) read from settings: the program holds while they are the same.
-        shapes: tensors of which something but values was read.
+        gradients: tensors whose `.grad` was touched: (reference, `.grad` before, whether it was read first), by id.
+        settings: (dict, key, value) that were read from settings: the program holds while they are the same.
+        looked_at: tensors of outside whose shape or dtype was read, with these.
         made: weak references to the tensors made inside.
         outer: the trace around it, whose values it may use: they become arguments, see `frees`.
         strict: raise instead of stopping.
@@ -83,6 +85,8 @@ class Trace:
         self.captured: dict[int, Captured] = {}
         self.gradients: dict[int, tuple[Any, Any, bool]] = {}
         self.settings: list[tuple[Any, Any, Any]] = []
+        self.looked_at: list[tuple[weakref.ref[Any], tuple[int, ...], Any]] = []
+        self._settings: dict[tuple[int, Any], Any] = {}
         self.made: list[weakref.ref[Any]] = []
         self.outer, self.strict = outer, strict
         self.frees: list[Any] = []  # arrays of the outer trace that became arguments
@@ -115,8 +119,9 @@ class Trace:
     def new(self, array: Any) -> int:
         return self.know(array, self.program.value(array.shape, array.dtype))
 
-    def met(self, array: Any) -> None:
+    def met(self, t: Any, array: Any) -> None:
         """A tensor was made around an array."""
+        self.made.append(weakref.ref(t))
         if id(array) not in self.numbers and not (self.outer is not None and self.outer.knows(array)):
             self.met_arrays[id(array)] = array
 
@@ -219,12 +224,11 @@ class Trace:
             return tuple([self._params(p) for p in params])
         if kind is list:
             return [self._params(p) for p in params]
+        if kind is Places:
+            return Places(self._params(params.at))
         if kind is record.ndarray or kind in record.foreign:
             return Ref(self.number_of(None, params))
         return params
-
-    def made_tensor(self, t: Any) -> None:
-        self.made.append(weakref.ref(t))
 
     def same(self, array: Any, other: Any) -> None:
         """An array holds the value of another one."""
@@ -236,9 +240,17 @@ class Trace:
 
     def reads(self, t: Any, what: str) -> None:
         """Python or NumPy code looks at values."""
-        number = self.numbers.get(id(RAW(t)))
-        if number is None or number not in self.program.constants:
+        if not self.is_constant(t):
             self.stop(what)
+
+    def is_constant(self, t: Any) -> bool:
+        """Whether a tensor's values are the same at each run."""
+        return self.numbers.get(id(RAW(t))) in self.program.constants
+
+    def looks(self, t: Any) -> None:
+        """Shape or dtype of a tensor is read."""
+        if t._st is None and not self.knows(RAW(t)) and id(RAW(t)) not in self.met_arrays:
+            self.looked_at.append((weakref.ref(t), t._d.shape, t._d.dtype))
 
     def stop(self, what: str) -> None:
         """End the trace: no program can do this."""
@@ -258,12 +270,16 @@ class Trace:
 
     def touches(self, t: Any, read: bool) -> None:
         """A tensor's `.grad` is read or set."""
-        self.gradients.setdefault(id(t), (t, getattr(t, "_g", None), read))
+        found = self.gradients.get(id(t))
+        if found is None or found[0]() is not t:
+            self.gradients[id(t)] = weakref.ref(t), getattr(t, "_g", None), read
 
     def setting(self, group: dict[Any, Any], key: Any) -> Any:
         """A number in a dict that may change from call to call without a new trace, as a 0-dim float64 tensor."""
-        array = record.asarray(float(group[key]))
-        self.source(array, lambda: group[key], f"the setting {key!r}")
+        array = self._settings.get((id(group), key))
+        if array is None:
+            array = self._settings[id(group), key] = record.asarray(float(group[key]))
+            self.source(array, lambda: group[key], f"the setting {key!r}")
         return record.wrap(array)
 
 
@@ -300,6 +316,13 @@ def reads(t: Any, what: str) -> None:
     """To be called before values leave the library."""
     if record.traces and (trace := TRACE.get()) is not None:
         trace.reads(t, what)
+
+
+def same(array: Any, t: Any) -> None:
+    """Let a running trace know that an array holds a tensor's values."""
+    if record.traces and (trace := TRACE.get()) is not None:
+        record.known(t)
+        trace.same(array, t._d)
 
 
 def touches(t: Any, read: bool) -> None:

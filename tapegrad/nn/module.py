@@ -88,6 +88,7 @@ class Module:
     """
 
     training: bool
+    changes = 0  # of attributes of modules, in this process: what a compiled function has seen of them holds while it is equal
     call_super_init = False
     dump_patches = False
     T_destination = T_destination
@@ -196,6 +197,7 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        Module.changes += 1
         own = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in own:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..arrays import dtypes, random
-from ..core import alias, draws
-from ..core.level import bottom
+from ..arrays import devices, dtypes, random
+from ..core import alias, draws, record
+from ..core.op import TABLE
 from ..core.record import Box, fixed, running_trace, wrap
+from ..core.rules import arrays, bottom, fixed_like
 from ..core.trace import reads, stops
 from ..core.state import TRANSFORMING
 from .operands import SCALARS, as_constant, filling
@@ -32,25 +33,28 @@ def _dtype(dtype: Any, default: Any = None) -> np.dtype[Any]:
     return dtypes.to_numpy(dtype)
 
 
-def check_device(device: Any) -> None:
-    """Only 'cpu' so far."""
-    if device is None or device == "cpu":
-        return
-    d = device if isinstance(device, dtypes.device) else dtypes.device(device)
-    if type(device) is int:
-        raise RuntimeError("Cannot access accelerator device when none is available.")
-    if d.type != "cpu":
-        raise errors.no_device(d.type)
+def check_device(device: Any) -> dtypes.device:
+    """The device that an argument names, or else that of new tensors; an error if it is not there."""
+    if device is None:
+        return devices.resolved(dtypes.DEFAULT.get()[-1])
+    return devices.resolved(device if isinstance(device, dtypes.device) else dtypes.device(device))
+
+
+def home(data: Any, device: Any) -> Any:
+    """The argument `device` of what is made of data: without one, the device of the data."""
+    if device is None and isinstance(data, Box):
+        return data.device  # type: ignore[attr-defined]
+    return devices.of(data) if device is None and type(data) in record.foreign else device
 
 
 def get_default_device() -> dtypes.device:
-    """Where new tensors are: device(type='cpu')."""
-    return dtypes.device("cpu")
+    """Where new tensors are: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
+    return check_device(None)
 
 
 def set_default_device(device: Any) -> None:
-    """Choose where new tensors are: on the CPU; another device raises, since there is none here."""
-    check_device(device)
+    """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
+    dtypes.DEFAULT.set((devices.CPU if device is None else check_device(device), *dtypes.DEFAULT.get()[1:]))
 
 
 def factory(function: Callable[..., Any]) -> Any:
@@ -82,9 +86,12 @@ def factory(function: Callable[..., Any]) -> Any:
 
 
 def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
-    """A fresh leaf."""
-    check_device(device)
-    t: Any = array if isinstance(array, Box) else fixed(array)
+    """A fresh leaf on a device, of an array or of random numbers."""
+    to = check_device(device)
+    if isinstance(array, Box):
+        t: Any = array.to(to)  # type: ignore[attr-defined]
+    else:
+        t = fixed(array if to is devices.CPU else devices.put(array, to))
     if requires_grad:
         t.requires_grad_(True)
     return t
@@ -150,7 +157,7 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if isinstance(data, Box):
         warn_of_lost_gradient(data)
         shape_of(data)
-        return np.array(data._d, None if dtype is None else dtypes.to_numpy(dtype), order="K")
+        return np.array(devices.host(data._d), None if dtype is None else dtypes.to_numpy(dtype), order="K")
     if isinstance(data, np.ndarray | np.generic):
         return dtypes.settled(np.array(data, None if dtype is None else dtypes.to_numpy(dtype), subok=False))
     if isinstance(data, list | tuple):
@@ -230,17 +237,20 @@ def tensor(
     Python floats give the default dtype, ints int64, bools bool; arrays keep their dtype.
     Raises TypeError for arrays of unsupported dtypes and ValueError for ragged sequences.
     """
-    return finish(copied(data, dtype), requires_grad, device)
+    return finish(copied(data, dtype), requires_grad, home(data, device))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
-    check_device(device)
+    to = check_device(home(data, device))
     if isinstance(data, Box):
-        return data if dtype is None else data.to(dtype)  # type: ignore[attr-defined]
-    if isinstance(data, np.ndarray) and (dtype is None or dtypes.to_numpy(dtype) == data.dtype):
-        return from_numpy(data)
-    return copied(data, dtype)
+        return data.to(to, dtype)  # type: ignore[attr-defined]
+    if dtype is None or not hasattr(data, "dtype") or dtypes.to_numpy(dtype) == data.dtype:
+        if isinstance(data, np.ndarray) and to.type == "cpu":
+            return from_numpy(data)
+        if type(data) in record.foreign and to.type != "cpu":
+            return wrap(devices.put(data, to))
+    return finish(copied(data, dtype), False, to)
 
 
 def copied(data: Any, dtype: Any) -> Any:
@@ -264,11 +274,12 @@ def asarray(
     Raises:
         ValueError: for copy=False where the data must be copied.
     """
-    check_device(device)
-    if not isinstance(obj, Box) and hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray | np.generic):
+    own = isinstance(obj, Box | np.ndarray | np.generic) or type(obj) in record.foreign
+    if not own and hasattr(obj, "__dlpack__"):
         obj = from_dlpack(obj)
-    t = as_tensor(obj, dtype)
-    shares = isinstance(obj, Box | np.ndarray) and (t is obj or np.may_share_memory(t._d, obj))
+    t = as_tensor(obj, dtype, device)
+    shares = t is obj or (isinstance(obj, np.ndarray) and isinstance(t._d, np.ndarray) and np.may_share_memory(t._d, obj))
+    shares = shares or t._d is obj
     if copy is False and not shares:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     if copy and shares:
@@ -295,6 +306,8 @@ def from_dlpack(ext_tensor: Any) -> Any:
         return ext_tensor.detach()  # type: ignore[attr-defined]
     if type(ext_tensor).__name__ == "PyCapsule":
         ext_tensor = _Owner(ext_tensor)
+    if ext_tensor.__dlpack_device__()[0] != 1:  # not on the CPU
+        return wrap(devices.received(ext_tensor))
     return from_numpy(np.from_dlpack(ext_tensor))
 
 
@@ -535,7 +548,7 @@ def _like(make: Any, name: str) -> Any:
         form = form_of(input._d)
         order = "C" if 0 in form.strides else "K"
         values = make(form, dtype=None if dtype is None else dtypes.to_numpy(dtype), order=order)
-        return finish(values, requires_grad, device)
+        return finish(values, requires_grad, home(input, device))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name.split('_')[0]} of input's shape and dtype."
@@ -551,7 +564,7 @@ empty_like = _like(np.empty_like, "empty_like")
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to input's shape, in input's dtype."""
     dt = input._d.dtype if dtype is None else dtypes.to_numpy(dtype)
-    return finish(np.full(shape_of(input), filling(fill_value, dt)._d), requires_grad, device)
+    return finish(np.full(shape_of(input), devices.host(filling(fill_value, dt)._d)), requires_grad, home(input, device))
 
 
 # ------------------------------------------------------------------------------------------------------------- random
@@ -575,7 +588,7 @@ class Generator(random.Generator):
 
     def set_state(self, new_state: Any) -> Any:
         """Continue from a state of get_state(); returns the generator."""
-        super().set_state(new_state._d if isinstance(new_state, Box) else new_state)
+        super().set_state(devices.host(new_state._d) if isinstance(new_state, Box) else new_state)
         return self
 
 
@@ -614,10 +627,11 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
     levels = sorted({*own, *different}, key=lambda level: level.id)
     stops("random numbers that depend on values")
+    values = devices.host(bottom(x))
     if not levels:
-        return wrap(make(g, x._d))
+        return fixed_like(make(g, values), x)
     sizes = [level.size for level in levels]
-    array = bottom(x).reshape(*[level.size if level in own else 1 for level in levels], *shape)
+    array = values.reshape(*[level.size if level in own else 1 for level in levels], *shape)
     array = np.broadcast_to(array, (*sizes, *shape))
     order = sorted(builtins.range(len(levels)), key=lambda k: levels[k] in different)
     shared = len(levels) - len(different)
@@ -628,7 +642,8 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
             g.set_state(state)
         rows.append(make(g, np.array(array[place], order="C")))
     result = np.stack(rows).reshape(*[sizes[k] for k in order], *rows[0].shape[len(different) :])
-    return lifted(result.transpose(*np.argsort(order), *builtins.range(len(levels), result.ndim)), levels)
+    result = result.transpose(*np.argsort(order), *builtins.range(len(levels), result.ndim))
+    return lifted(arrays.beside(result, bottom(x)), levels)
 
 
 def lifted(array: Any, levels: list[Any]) -> Any:
@@ -730,7 +745,7 @@ def randint_like(
     device: Any = None, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Integers of input's shape and dtype, below `high` and from `low` (0) on."""
-    settings = {"generator": generator, "dtype": dtype or dtypes.of(input._d.dtype), "device": device}
+    settings = {"generator": generator, "dtype": dtype or dtypes.of(input._d.dtype), "device": home(input, device)}
     return randint(*args, low=low, high=high, size=shape_of(input), requires_grad=requires_grad, **settings)
 
 
@@ -748,10 +763,10 @@ def normal(
         return finish(made, requires_grad, device)
     tensors = [v for v in (mean, std) if isinstance(v, Box)]
     shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])
-    if isinstance(std, Box) and (bottom(std) < 0).any():
+    if isinstance(std, Box) and (devices.host(bottom(std)) < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator)
-    return noise * std + mean
+    return finish(noise, False, home(tensors[0], device)) * std + mean
 
 
 @factory
@@ -762,7 +777,7 @@ def bernoulli(input: Any, *, generator: Any = None) -> Any:
 
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers of the rates given by each element."""
-    if not (bottom(input) >= 0).all():
+    if not (devices.host(bottom(input)) >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return drawn_from(lambda g, rates: g.poisson(rates), input, generator)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..arrays import activations, dtypes, kernels
+from ..arrays import activations, devices, dtypes, kernels
 from ..arrays.numpy import copied, without_dead
 from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.kinds import HALF, is_inexact
@@ -263,6 +263,17 @@ def _casts() -> Iterator[Sample]:
 _recorded_cast = define(
     "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
     display="ToCopy", batch=batching.last, samples=_casts,
+)  # fmt: skip
+
+
+def _moves() -> Iterator[Sample]:
+    yield Sample((uniform((2, 3)),), (devices.CPU, devices.CPU))
+
+
+_recorded_transfer = define(
+    "transfer", "linear", lambda x, device, source: devices.put(x, device),
+    (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),), params=("device", "source"),
+    display="ToCopy", batch=batching.last, samples=_moves,
 )  # fmt: skip
 
 

@@ -14,8 +14,9 @@ from ..arrays import dtypes, kernels
 from ..arrays.numpy import finite
 from ..core import alias, rules
 from ..core.kinds import HALF, is_inexact
-from ..core.op import TABLE
-from ..core.record import Box, titled, wrap
+from ..core.op import TABLE, Places
+from ..core.record import Box, fixed, running_trace, titled, wrap
+from ..core.trace import reads
 from ..dialect import Recorded
 from . import batching, lookup
 from .define import define
@@ -37,7 +38,7 @@ SPARSE = 8  # more elements than this for each that is touched: the others are l
 def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
     """The index as a tuple of ints, slices, None, Ellipsis and int64 arrays; whether it is basic (gives a view).
 
-    What has other values for each sample of a running vmap stays a tensor.
+    What has other values for each sample of a running vmap stays a tensor, and all arrays while a function is traced.
     """
     if type(index) is list and len(index) < 32 and any(isinstance(i, LISTED) or i is None or i is Ellipsis for i in index):
         index = tuple(index)  # as PyTorch takes a list that holds more than numbers
@@ -47,7 +48,10 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
         return (items if Ellipsis in items else (*items, Ellipsis)), True
     result: list[Any] = []
     basic = True
+    traced = running_trace() is not None
     for i in items:
+        if traced and isinstance(i, list | tuple | range | np.ndarray):
+            i = tensor(i if isinstance(i, np.ndarray) or len(i) else np.zeros(0, np.int64))
         if isinstance(i, Box):
             alias.sync_only(i) if i._st is not None else None
             if lookup.is_batched(i) and not is_inexact(i._d.dtype):
@@ -57,16 +61,22 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                     _check_mask(i._d, result, shape)
                 basic = False
                 continue
-            i = i._d.astype(bool) if i._d.dtype == np.uint8 else i._d  # as in PyTorch, bytes are a mask
+            t, i = i, i._d.astype(bool) if i._d.dtype == np.uint8 else i._d  # as in PyTorch, bytes are a mask
             if is_inexact(i.dtype):
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+            if traced and i.dtype.kind in "iu" and (i.ndim or lookup.is_traced(t)):
+                result.append(to_dtype(t, np.dtype(np.int64)))
+                basic = basic and not i.ndim
+                continue
+            reads(t, lookup.SHAPE)
         elif isinstance(i, list | tuple | range):
             i = np.asarray(i) if len(i) else np.zeros(0, np.int64)
         if isinstance(i, bool | np.bool_):
             i = np.asarray(i)
         if isinstance(i, np.ndarray):
             if i.dtype.kind == "b":
-                result.extend(np.nonzero(i) if i.ndim else [i])  # NumPy takes a 0-d mask as a new dimension of size 1 or 0
+                found = np.nonzero(i) if i.ndim else [i]  # NumPy takes a 0-d mask as a new dimension of size 1 or 0
+                result.extend([fixed(a) for a in found] if traced else found)
                 basic = False
                 _check_mask(i, result, shape)
             elif i.ndim == 0 and i.dtype.kind in "iu":
@@ -88,7 +98,7 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
                     f"{type(i).__name__})"
                 ) from None
-    if basic and Ellipsis not in result:
+    if basic and not any(i is Ellipsis for i in result):
         result.append(Ellipsis)
     return tuple(result), basic
 
@@ -116,23 +126,13 @@ def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
 # ------------------------------------------------------------------------------------------------------------- records
 
 
-class Places:
-    """An index of single elements: their places in the flattened tensor, from 0 on, in the result's shape."""
-
-    __slots__ = ("at",)
-
-    def __init__(self, at: Any) -> None:
-        self.at = at
-
-    def __repr__(self) -> str:
-        return f"Places({self.at!r})"
-
-
 def _index(x: Any, index: Any) -> Any:
     if type(index) is Places:
         return x.reshape(-1).take(index.at)
     if np.ndarray not in map(type, index):
         return x[index]
+    if not any([type(i) is np.ndarray and (i.ndim or i.dtype == bool) for i in index]):
+        return x[tuple([int(i) if type(i) is np.ndarray else i for i in index])]  # NumPy would copy
     last = index[-1]
     if type(last) is np.ndarray and last.dtype == np.int64 and all([type(i) is slice and i == ALL for i in index[:-1]]):
         return x.take(last, len(index) - 1)
@@ -371,15 +371,15 @@ def getitem(x: Any, index: Any) -> Any:
     key, basic = canonical(index, x._d.shape)
     try:
         if basic:
-            return alias.view(x, TABLE["index"], key)
-        return lookup.picked(x, key) if lookup.varies(key) else TABLE["index"].call(x, key)
+            return alias.view(x, TABLE["index"], lookup.settled(key))
+        return lookup.picked(x, key) if lookup.varies(key) else TABLE["index"].call(x, lookup.settled(key))
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
 
 
 def shown(name: str, x: Any, key: Any) -> Any:
     """What an index shows, by the record of that name."""
-    return lookup.read(x, key) if lookup.varies(key) else TABLE[name].call(x, key)
+    return lookup.read(x, key) if lookup.varies(key) else TABLE[name].call(x, lookup.settled(key))
 
 
 def index_error(shape: tuple[int, ...], key: Index, cause: Exception) -> Exception:
@@ -403,6 +403,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if lookup.varies(key):
         write_into(x, Write("index_put", key, v))
         return
+    key = lookup.settled(key)
     try:
         shape = form_of(x._d)[key].shape
     except (IndexError, ValueError) as e:
@@ -414,9 +415,10 @@ def setitem(x: Any, index: Any, value: Any) -> None:
 
 
 def _mask_of(x: Any, index: Any, v: Any) -> Any:
-    """The mask, in x's rank, of a write of one value (or row) to all its places, where it differs between samples."""
+    """The mask, in x's rank, of a write of one value (or row) to all its places, where its values are not known."""
     mask = index[0] if type(index) is tuple and len(index) == 1 else index
-    if not lookup.is_batched(mask) or mask._d.dtype.kind != "b":
+    varies = lookup.is_batched(mask) or (isinstance(mask, Box) and lookup.is_traced(mask))
+    if not varies or mask._d.dtype.kind != "b" or not mask._d.ndim:
         return None
     shape, full = mask._d.shape, x._d.shape
     if shape != full[: len(shape)] or len(v._d.shape) > len(full) - len(shape):
@@ -425,8 +427,12 @@ def _mask_of(x: Any, index: Any, v: Any) -> Any:
 
 
 def _index_of(name: str, index: Any, copy: bool = True) -> Any:
-    """An index of integers: an int64 array; a tensor where it has other values for each sample of a running vmap."""
-    if not lookup.is_batched(index) or index._d.dtype.kind not in "iu":
+    """An index of integers: an int64 array; inside a vmap where its samples have different ones, and a trace, a tensor."""
+    if running_trace() is not None:
+        index = tensor(index)
+    elif not lookup.is_batched(index):
+        return _int_index(name, index, copy)
+    if index._d.dtype.kind not in "iu" or (index._d.dtype.itemsize < 4 and index._d.size):
         return _int_index(name, index, copy)
     return to_dtype(index, np.dtype(np.int64))
 
@@ -497,7 +503,8 @@ def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
     at = lookup.from_zero(i, shape[d]) * steps[d]
     for k, n in enumerate(i.shape):
         if k != d and n > 1:
-            at += (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
+            offset = (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
+            at += fixed(offset) if isinstance(at, Box) else offset
     return Places(at)
 
 
@@ -583,7 +590,7 @@ def written(x: Any, write: Write) -> Any:
     try:
         if lookup.varies(write.key):
             return lookup.write(x, write.value, write.key, "add" if write.op.endswith("add") else "put")
-        return TABLE[write.op].call(x, write.value, write.key)
+        return TABLE[write.op].call(x, write.value, lookup.settled(write.key))
     except (IndexError, ValueError, RuntimeError) as e:
         raise errors.index_failed(write.op, shape_of(x), e) from None
 
@@ -594,7 +601,7 @@ def write_into(x: Any, write: Write) -> Any:
     if lookup.varies(write.key):
         alias.inplace(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
     else:
-        alias.put(line, write.key, write.value, TABLE[write.op])
+        alias.put(line, lookup.settled(write.key), write.value, TABLE[write.op])
     return x
 
 
@@ -643,7 +650,7 @@ def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
             )
         v = TABLE["index"].call(v, tuple([slice(0, n) for n in i.shape]))
     elif isinstance(src, Box) and not math.prod(i.shape):
-        v = wrap(np.zeros((), x._d.dtype))
+        v = fixed(np.zeros((), x._d.dtype))
     return Write(op, key, v)
 
 
@@ -724,6 +731,16 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Write:
     return Write("index_add" if accumulate else "put", places, TABLE["reshape"].call(v, (v._d.size,)))
 
 
+def _masked_everywhere(x: Any, mask: Any, source: Any) -> Write:
+    """masked_scatter as a write of all elements, where the values of the mask are not known."""
+    full = TABLE["expand"].call(mask, shape_of(x))
+    order = TABLE["cumsum"].call(TABLE["cast"].call(TABLE["reshape"].call(full, (x._d.size,)), np.dtype(np.int64)), 0)
+    places = TABLE["minimum"].call(TABLE["maximum"].call(order - 1, 0), source._d.size - 1)
+    line = TABLE["reshape"].call(source, (source._d.size,))
+    taken = TABLE["reshape"].call(shown("index", line, (places,)), shape_of(x))
+    return Write("index_put", (Ellipsis,), TABLE["where"].call(full, taken, x))
+
+
 def _masked_scatter(x: Any, mask: Any, source: Any) -> Write:
     v = tensor(source)
     if v._d.dtype != x._d.dtype:
@@ -731,6 +748,8 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Write:
             f"masked_scatter: expected self and source to have same dtypes but got{errors.dtype_name(x._d.dtype)} and "
             f"{errors.dtype_name(v._d.dtype)}"
         )
+    if lookup.is_traced(mask := tensor(mask)) and not lookup.is_batched(mask) and mask._d.dtype.kind == "b" and v._d.size:
+        return _masked_everywhere(x, mask, v)
     key = _mask_index(line_of(x), mask, "masked_scatter")
     n = math.prod(key.at.shape)
     if v._d.size < n:
@@ -787,6 +806,9 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     return written(x, _masked_scatter(x, mask, source))
 
 
+COUNTS = "repeat_interleave() by a tensor of counts: the shape of the result depends on its values"
+
+
 @numpy_names
 def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Any:
     """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts.
@@ -795,11 +817,13 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     """
     x = tensor(input)
     if repeats is None:
+        reads(x, COUNTS)
         counts = _int_index("repeat_interleave", x)
         if counts.ndim != 1:
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-        x, d = wrap(np.arange(counts.size)), 0
+        x, d = fixed(np.arange(counts.size)), 0
     else:
+        reads(tensor(repeats), COUNTS)
         counts = _int_index("repeat_interleave", repeats)
         x = TABLE["reshape"].call(x, (x._d.size,)) if dim is None or not shape_of(x) else x
         d = dim_of(dim or 0, len(shape_of(x)))
@@ -814,7 +838,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     counts = np.broadcast_to(counts.reshape(-1), (n,))
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative" if isinstance(repeats, Box) else "Repeats must be non-negative")
-    return TABLE["index_select"].call(x, (slice(None),) * d + (np.repeat(np.arange(n), counts),))
+    return TABLE["index_select"].call(x, (slice(None),) * d + (fixed(np.repeat(np.arange(n), counts))._d,))
 
 
 def _mask_index(x: Any, mask: Any, name: str) -> Places:
@@ -824,8 +848,9 @@ def _mask_index(x: Any, mask: Any, name: str) -> Places:
         raise errors.mask_dtype(name, m._d.dtype)
     if lookup.is_batched(m):
         return Places(lookup.true_places(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
+    reads(m, lookup.SHAPE)
     try:
-        return Places(np.flatnonzero(np.broadcast_to(m._d, shape_of(x))))
+        return Places(fixed(np.flatnonzero(np.broadcast_to(m._d, shape_of(x))))._d)
     except ValueError:
         raise errors.broadcast_mismatch(name, shape_of(x), m._d.shape) from None
 
@@ -888,10 +913,11 @@ def zero_(input: Any) -> Any:
 # ----------------------------------------------------------------------------------------------------- results of integers
 
 
-def _raw(a: Any) -> Any:
-    """The array of an operand, up to date."""
+def _raw(a: Any, name: str) -> Any:
+    """The array of an operand of a function whose result's shape depends on values, up to date."""
     x = tensor(a)
     shape_of(x)
+    reads(x, f"{name}(): the shape of the result depends on values")
     return x._d
 
 
@@ -900,11 +926,11 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     if lookup.is_batched(input) and input._d.ndim:
         indices = lookup.true_indices(input)
         return tuple(indices) if as_tuple else TABLE["stack"].call(indices, 1)
-    x = _raw(input)
+    x = _raw(input, "nonzero")
     found = np.nonzero(np.atleast_1d(x))
     if as_tuple:
-        return tuple([wrap(i) for i in found])
-    result = wrap(np.array(found)[: x.ndim].T)  # in PyTorch too the transpose is what lies in order
+        return tuple([fixed(i) for i in found])
+    result = fixed(np.array(found)[: x.ndim].T)  # in PyTorch too the transpose is what lies in order
     return result if out is None else out.resize_as_result_(result)
 
 
@@ -915,7 +941,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     found = nonzero(input)._d[:size]
     rows = np.full((size, found.shape[1]), fill_value, np.int64)
     rows[: len(found)] = found
-    return wrap(rows)
+    return fixed(rows)
 
 
 def argwhere(input: Any) -> Any:
@@ -1031,7 +1057,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
-    x = _raw(input)
+    x = _raw(input, "bincount")
     if x.dtype.kind not in "iu":
         raise errors.not_implemented_for("bincount_cpu", x.dtype)
     if x.ndim != 1 or (x.size and x.min() < 0):
@@ -1039,12 +1065,12 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is None:
-        return wrap(np.bincount(x.astype(np.int64), minlength=minlength))
-    w = _raw(weights)
+        return fixed(np.bincount(x.astype(np.int64), minlength=minlength))
+    w = _raw(weights, "bincount")
     if w.shape != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     total = np.bincount(x.astype(np.int64), w.astype(np.float64), minlength)
-    return wrap(total.astype(w.dtype if w.dtype == np.float32 else np.float64))
+    return fixed(total.astype(w.dtype if w.dtype == np.float32 else np.float64))
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:

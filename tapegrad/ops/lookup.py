@@ -14,13 +14,15 @@ import numpy as np
 
 from ..core.batch import Shadow
 from ..core.level import Lift, bottom
-from ..core.op import TABLE, Op
-from ..core.record import Box, wrap
+from ..core.op import TABLE, Op, Places
+from ..core.record import Box, fixed, running_trace
+from ..core.trace import reads, same
 from . import batching
 from .define import define
 from .samples import Sample, uniform
 
 ALL = slice(None)
+SHAPE = "a mask as an index: the shape of the result depends on its values"
 Shape = tuple[int, ...]
 
 # ------------------------------------------------------------------------------------------------------------- records
@@ -54,7 +56,7 @@ def _d_put(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
 def numbered(index: Any, n: int, batched: bool, rows: int) -> Any:
     """Row numbers in the tables of a batch."""
     starts = np.arange(n) * rows
-    return TABLE["add"].call(index, wrap(starts.reshape(n, *(1,) * (index._d.ndim - batched))))
+    return TABLE["add"].call(index, fixed(starts.reshape(n, *(1,) * (index._d.ndim - batched))))
 
 
 def several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
@@ -115,8 +117,15 @@ def is_batched(t: Any) -> bool:
     return isinstance(t, Box) and type(t._d) is Shadow
 
 
+def is_traced(t: Any) -> bool:
+    """Whether a running trace takes a tensor's values for others at each run of its program."""
+    trace = running_trace()
+    return trace is not None and not trace.is_constant(t)
+
+
 def true_places(mask: Any) -> Any:
     """Places of the true elements of a flattened mask; the samples run in a loop unless all have the same number."""
+    reads(mask, SHAPE)
     values = bottom(mask)
     counts = values.sum(tuple(range(values.ndim - mask._d.ndim, values.ndim)))
     if counts.min() != counts.max():
@@ -143,7 +152,7 @@ def values(index: Any) -> Any:
 def from_zero(index: Any, n: int) -> Any:
     """An index into a dimension of n without negative numbers."""
     known = values(index)
-    if not known.size or known.min() >= 0:
+    if running_trace() is None and (not known.size or known.min() >= 0):
         return index
     where = TABLE["where"].call if isinstance(index, Box) else np.where
     return where(index < 0, index + n, index)
@@ -217,6 +226,21 @@ def flat_table(x: Any, rows: Any) -> tuple[Any, Table]:
     """Single elements, by their places in the flattened tensor."""
     n = x._d.size
     return TABLE["reshape"].call(x, (n,)), Table((), (0,), ((n,), ()), rows, 0)
+
+
+def settled(key: Any) -> Any:
+    """An index with the arrays of the tensors in it, which a running trace knows."""
+    if type(key) is Places:
+        return Places(_array_of(key.at))
+    return tuple([_array_of(i) for i in key])
+
+
+def _array_of(i: Any) -> Any:
+    if not isinstance(i, Box):
+        return i
+    array = i._d if i._st is None else i._d.copy()  # no write into memory that is shared shall change an index
+    same(array, i)
+    return array
 
 
 def look(x: Any, key: Any) -> tuple[Any, Table]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import Box, titled, wrap
+from ..core.record import Box, fixed, running_trace, titled
 from . import batching, lookup
 from .define import define
-from .index import WRITES, Index, Places, Write, grid_write, line_of, sliced_source, written
+from .index import WRITES, Index, Places, Write, grid_write, line_of, shown, sliced_source, written
 from .operands import tensor
 from .samples import cases, joined, of_values
 from .shape import numpy_names, shape_of, with_out
@@ -102,25 +102,23 @@ for _name, _ufunc in (("amax_rows", np.maximum), ("amin_rows", np.minimum)):
 
 
 def _products(x: Any, v: Any, places: Any, include_self: bool) -> Any:
-    """The flat x with the product of what goes to each place: by pairs, so that zeros need no care at any order."""
-    touched, group = np.unique(places, return_inverse=True)
-    if include_self:
-        v = TABLE["cat"].call([TABLE["index_select"].call(x, (touched,)), v], 0)
-        group = np.concatenate((np.arange(len(touched)), group))
-    order = np.argsort(group, kind="stable")
-    v, group = TABLE["index_select"].call(v, (order,)), group[order]
-    one = wrap(np.ones(1, x._d.dtype))
-    while len(group) > len(touched):
-        number = np.arange(len(group))
-        first = np.flatnonzero(np.diff(group, prepend=-1))
-        rank = number - np.repeat(first, np.diff(first, append=len(group)))
-        left = number[rank % 2 == 0]
-        right = left + 1
-        alone = (right == len(group)) | (group[right % len(group)] != group[left])
-        v = TABLE["cat"].call([v, one], 0)
-        v = TABLE["index_select"].call(v, (left,)) * TABLE["index_select"].call(v, (np.where(alone, len(group), right),))
-        group = group[left]
-    return TABLE["index_put"].call(x, v, (touched,))
+    """The flat x with the product of what goes to each place: by pairs, so that zeros need no care at any order.
+
+    Of the values, in the order of their places, running products double their reach in each round.
+    """
+    order = TABLE["argsort"].call(places, 0, False, True)
+    places, v = shown("index", places, (order,)), shown("index", v, (order,))
+    n, reach = len(places), 1
+    longest = n if running_trace() is not None or lookup.is_batched(places) else np.bincount(places._d).max(initial=0)
+    while reach < longest:
+        same = TABLE["eq"].call(places[reach:], places[:-reach])
+        v = TABLE["cat"].call([v[:reach], TABLE["where"].call(same, v[reach:] * v[:-reach], v[reach:])], 0)
+        reach *= 2
+    last = TABLE["cat"].call([TABLE["ne"].call(places[1:], places[:-1]), fixed(np.ones(min(n, 1), bool))], 0)
+    nothing = fixed(np.zeros(x._d.shape, x._d.dtype))
+    product = written(nothing, Write("index_add", (places,), TABLE["where"].call(last, v, nothing[:1])))
+    touched = written(fixed(np.zeros(x._d.shape, bool)), Write("index_put", (places,), fixed(np.ones((), bool))))
+    return TABLE["where"].call(touched, x * product if include_self else product, x)
 
 
 def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
@@ -130,26 +128,26 @@ def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
         raise errors.not_implemented_for(f"scatter_gather_tensor_cpu_reduce_{how}", dtype)
     varies = lookup.varies(key)
     if not include_self and (varies or how in ("sum", "mean")):
-        x = written(x, Write("index_put", key, wrap(np.full((), _lowest(dtype, how) if extreme else how == "prod", dtype))))
+        x = written(x, Write("index_put", key, fixed(np.full((), _lowest(dtype, how) if extreme else how == "prod", dtype))))
     if how in ("sum", "mean"):
         total = written(x, Write("scatter_add", key, v))
         if how == "sum":
             return total
-        count = wrap(np.full(shape, int(include_self)))
-        count = written(count, Write("scatter_add", key, wrap(np.ones(v._d.shape, np.int64))))
+        count = fixed(np.full(shape, int(include_self)))
+        count = written(count, Write("scatter_add", key, fixed(np.ones(v._d.shape, np.int64))))
         count = TABLE["cast"].call(TABLE["maximum"].call(count, 1), dtype)
         return total // count if dtype.kind in "iu" else total / count
     if varies and extreme:
         return lookup.write(x, v, key, how)
-    places = key.at if isinstance(key, Places) else np.arange(x._d.size).reshape(shape)[key]
-    x, v = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v))
-    places = places.reshape(-1)
+    places = tensor(key.at) if isinstance(key, Places) else shown("index", fixed(np.arange(x._d.size).reshape(shape)), key)
+    x, v, places = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, places))
     if how == "prod":
         result = _products(x, v, places, include_self)
     else:
+        key = lookup.settled((places,))
         if not include_self:
-            x = TABLE["index_put"].call(x, wrap(np.full((), _lowest(dtype, how), dtype)), (places,))
-        result = TABLE[f"scatter_{how}"].call(x, v, (places,))
+            x = TABLE["index_put"].call(x, fixed(np.full((), _lowest(dtype, how), dtype)), key)
+        result = TABLE[f"scatter_{how}"].call(x, v, key)
     return TABLE["reshape"].call(result, shape)
 
 

@@ -21,30 +21,20 @@ from ...core.op import TABLE, Op
 from ...core.record import half_of, narrowed, services, widened
 from ...core.rules import RAW_XP
 from .derive import STANDS_FOR, derive
-from . import kernels_elementwise  # noqa: F401  (registers its kernels)
+from .draft import derive_writing
+from . import kernels_elementwise, kernels_linalg, kernels_reduce, kernels_structure  # noqa: F401  (they register kernels)
 from .registry import KERNELS
 
-HOST = frozenset(
+HOST = frozenset({"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "eig", "eigvals", "zeta"})
+"""Records without a form for JAX: they need SciPy, LAPACK's eigenvectors of general matrices, or a loop over the orders given."""
+
+WRITING = frozenset(
     """
-    add_rows airy amax amax_rows amin_rows argsort as_strided as_strided_scatter attention bessel_j bessel_k
-    bessel_ke bessel_mean bessel_ratio bessel_y beta_ratio cdist cholesky cofactor col2im complex constant_pad
-    contiguous conv conv_bias conv_input conv_transpose_bias conv_weight cross_entropy cross_entropy_back
-    cummax cummin diagonal diagonal_embed diagonal_scatter digamma eig eigh eigvals eigvalsh elu elu_slope erf
-    erfc erfcx erfinv exp_diff expand fft_c2c fft_c2r fft_r2c frames gamma_path gamma_ratio gelu gelu_slope
-    gelu_tanh gelu_tanh_slope gru_layer hardswish hardswish_slope hypot i0 i0e i1 i1e igamma igamma_shape
-    igammac im2col index_add index_copy index_fill index_put index_zeros inverse_gaps kthvalue laplace_chain
-    laplace_sigmoid laplace_sin laplace_tanh largest lgamma linear linear_scan log_ndtr log_ndtr_derivative
-    logaddexp logaddexp2 logcumsumexp logsigmoid logsumexp lstm_layer lu_factor lu_permutation masked_scatter
-    matmul matrix_exp matrix_exp_derivative max_pool median median_dim mode nanmedian_dim ndtr ndtri
-    overlap_add overwrite pinv polygamma pool_pick pool_places pool_route prod_others put put_rows resample
-    rnn_layer safe_div safe_reciprocal scatter scatter_add scatter_amax scatter_amin scatter_sum scatter_zeros
-    searchsorted select_scatter share shift sigmoid sigmoid_slope silu silu_slope simplex_path sin_ratio
-    slice_scatter softmax softplus softplus_slope solve_triangular sort spread standardize standardize_back
-    stays strided_sum sum_to svdvals tie_share topk tril triu true_places view_as_complex weigh_inner
-    window_best windows windows_sum winner without_part write_zeros written_part zero_at zero_rows zeta
+    bessel_mean bessel_ratio beta_ratio digamma erfcx exp_diff gamma_ratio i0 i0e i1 i1e igamma igamma_shape igammac
+    log_ndtr log_ndtr_derivative ndtri polygamma sin_ratio
     """.split()
 )
-"""Records without a form for JAX: what they compute needs LAPACK, or SciPy."""
+"""Records whose text writes into arrays, or looks at parts of them."""
 
 DYNAMIC = frozenset([])
 """Records whose result has a shape that depends on values: no compiled program holds them."""
@@ -64,6 +54,8 @@ def forward(op: Op) -> Callable[..., Any]:
         raise errors.dynamic_shape(op.name)
     if op.name in KERNELS:
         return KERNELS[op.name]
+    if op.name in WRITING:
+        return derive_writing(op.forward, op.arity)
     return on_host(op) if op.name in HOST else derive(op.forward)
 
 

@@ -16,9 +16,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from .. import kernels, special
 from .derive import STANDS_FOR, Reading
+from .kernels_elementwise import ndtr
 
 
 class Chosen:
@@ -68,3 +70,113 @@ class Draft:
 
     def all(self, *args: Any, **kwargs: Any) -> Any:
         return Draft(self.value.all(*args, **kwargs)) if args or kwargs else False
+
+
+def is_mask(index: Any) -> bool:
+    return getattr(index, "dtype", None) == bool
+
+
+def plain(value: Any) -> Any:
+    """The JAX array of a draft, also in tuples and lists; anything else as it is."""
+    if isinstance(value, Draft):
+        return value.value
+    return type(value)(map(plain, value)) if type(value) in (tuple, list) else value
+
+
+def drafted(value: Any) -> Any:
+    if isinstance(value, jax.Array):
+        return Draft(value)
+    return type(value)(map(drafted, value)) if type(value) in (tuple, list) else value
+
+
+def on_drafts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """One of JAX's functions with NumPy's `out` and `where`, on drafts and to drafts."""
+
+    def run(*args: Any, out: Draft | None = None, where: Any = True, **kwargs: Any) -> Any:
+        result = function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+        if out is None:
+            return drafted(result)
+        chosen = result if where is True else jnp.where(plain(where), result, out.value)
+        out.value = jnp.broadcast_to(chosen, out.value.shape).astype(out.value.dtype)
+        return out
+
+    return run
+
+
+def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(draft: Draft, other: Any) -> Draft:
+        draft.value = function(draft.value, plain(other)).astype(draft.value.dtype)
+        return draft
+
+    return run
+
+
+def reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda draft, other: Draft(function(plain(other), draft.value))
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
+    _function = getattr(operator, f"__{_name}__")
+    setattr(Draft, f"__{_name}__", on_drafts(_function))
+    setattr(Draft, f"__r{_name}__", reflected(_function))
+    setattr(Draft, f"__i{_name}__", in_place(_function))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert"):
+    setattr(Draft, f"__{_name}__", on_drafts(getattr(operator, f"__{_name}__")))
+
+
+def as_array(x: Any, dtype: Any = None) -> Any:
+    return x if isinstance(x, Draft) and dtype in (None, x.dtype) else drafted(jnp.asarray(plain(x), dtype))
+
+
+def elementwise(kernel: Callable[[Draft, Draft], None], x: Draft) -> Draft:
+    """In place of what runs `kernel(chunk, out)` over an array."""
+    out = Draft(jnp.zeros_like(x.value))
+    kernel(x, out)
+    return out
+
+
+def by_part(x: Any, near: Draft, inside: Callable[[Any], Draft], outside: Callable[[Any], Draft]) -> Draft:
+    """Of both functions on all elements, by a mask: in place of each on its own part."""
+    return Draft(jnp.where(near.value, inside(x).value, outside(x).value))
+
+
+def in_columns(function: Callable[..., Draft], arguments: Sequence[Any], *params: int) -> Draft:
+    """function(columns, *params) in float64 of arrays that broadcast, at once: in place of one part after the other."""
+    arrays = [jnp.asarray(plain(v)) for v in arguments]
+    wide = jnp.broadcast_arrays(*[a.astype(jnp.float64) for a in arrays])
+    columns = function(*[Draft(a.reshape(-1, 1)) for a in wide], *params).value
+    return Draft(columns[:, 0].reshape(wide[0].shape).astype(jnp.result_type(*arrays)))
+
+
+class Drafting(Reading):
+    """The reading in which arrays are drafts."""
+
+    def of_numpy(self, function: Any) -> Any:
+        found = super().of_numpy(function)
+        return found if found is function else on_drafts(found)
+
+
+DRAFTING = Drafting(
+    {
+        **STANDS_FOR,
+        np.asarray: as_array,
+        np.ndarray: Draft,
+        kernels._elementwise: elementwise,
+        special._by_part: by_part,
+        kernels.erfinv: on_drafts(lax.erf_inv),
+        kernels.ndtr: on_drafts(ndtr),
+        special._in_parts: in_columns,
+        special.lgamma: on_drafts(lax.lgamma),
+    }
+)
+
+
+def derive_writing(forward: Callable[..., Any], arity: int) -> Callable[..., Any]:
+    """The JAX forward that is a NumPy forward's text, which writes into arrays; compiled, since it has many steps."""
+    text = DRAFTING(forward)
+
+    @functools.partial(jax.jit, inline=True, static_argnums=0)
+    def compiled(params: tuple[Any, ...], *arrays: Any) -> Any:
+        return plain(text(*map(Draft, arrays), *params))
+
+    return lambda *operands: compiled(operands[arity:], *operands[:arity])

@@ -211,8 +211,9 @@ def cofactor(xs: Sequence[Any]) -> Any:
 @kernel("matrix_exp")
 def matrix_exp(x: Any) -> Any:
     """The Pade approximant of the matrix halved until it is small, squared as often."""
-    norm = jnp.abs(x).sum(-2).max(-1, initial=0).astype(float)
-    halvings = jnp.ceil(jnp.log2(jnp.maximum(jnp.where(jnp.isfinite(norm), norm, 0) / lapack.PADE_RADIUS, 1)))[..., None, None]
+    norm = jnp.abs(x).sum(-2, keepdims=True).max(-1, keepdims=True, initial=0).astype(float)
+    norm = jnp.where(jnp.isfinite(norm), norm, 0)
+    halvings = jnp.ceil(jnp.log2(jnp.maximum(norm / lapack.PADE_RADIUS, 1)))
     a = x.astype(jnp.result_type(x, float)) * jnp.exp2(-halvings)
     a2 = a @ a
     a4 = a2 @ a2

@@ -1,0 +1,1 @@
+"""Whole functions, gradients included, as programs of XLA."""

@@ -1,0 +1,245 @@
+"""The call that traces: what the function returned, wrote and left behind, as the program's results."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import alias, record
+from ..core.pending import RAW
+from ..core.program import Program, Ref
+from ..core.record import Box, box
+from ..core.replay import Pass
+from ..core.tape import next_slot
+from ..core.trace import Captured, Trace
+from ..func import tree
+from .guards import Walk, changed
+
+getrefcount = sys.getrefcount
+
+
+class Unusable(Exception):
+    """A trace went through, but what it noted is not all that the function does."""
+
+
+class Result:
+    """One leaf of what the function returns.
+
+    Attributes:
+        value: what the program computes, or the Python object itself.
+        same: the position of an argument, or the state, that is returned as it is.
+        slot: of the tensor, if it requires grad.
+        foreign: whether it stays on its device.
+    """
+
+    __slots__ = ("foreign", "same", "slot", "value")
+
+    def __init__(self, value: Any, same: Any = None, slot: int = 0, foreign: bool = False) -> None:
+        self.value, self.same, self.slot, self.foreign = value, same, slot, foreign
+
+
+class Capture:
+    """One traced call.
+
+    Attributes:
+        result: what the call returned.
+        trace: what it noted.
+        reason: why the program cannot be used, None if it can.
+        results, spec: the leaves of the result, and its structure.
+        writes: (state or position of an argument, Ref) for tensors that were written.
+        gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
+        present: (tensor or position, whether its `.grad` was there) for those read before they were set.
+        backward: the reverse pass from the results; see `Backward`.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, tensors: list[Any], strict: bool) -> None:
+        self.walk = Walk(function)
+        self.trace = trace = Trace(strict=strict)
+        trace.arrays_outside = self.walk.arrays
+        self.tensors = tensors
+        self.positions = {id(t): i for i, t in enumerate(tensors)}
+        self.reason: str | None = None
+        self.results: list[Result] = []
+        self.writes: list[tuple[Any, Ref]] = []
+        self.gradients: list[tuple[Any, Any]] = []
+        self.present: list[tuple[Any, bool]] = []
+        self.backward: Backward | None = None
+        before = [(array_of(t), alias.slot_of(t) if isinstance(t, Box) else 0) for t in tensors]
+        floor = next_slot()
+        with trace:
+            for array, _ in before:
+                trace.argument(array)
+            self.result = function(*args, **kwargs)
+            if trace.stopped is None:
+                try:
+                    self._survey(before, floor)
+                except Unusable as e:
+                    self.reason = str(e)
+        if trace.stopped is not None:
+            self.reason = trace.stopped[0]
+        self.program: Program = trace.program
+
+    # ---------------------------------------------------------------------------------------------- what it has done
+
+    def _survey(self, before: list[Any], floor: int) -> None:
+        leaves, self.spec = tree.flatten(self.result)
+        self._written(before)
+        self._gradients()
+        self._escaped(leaves)
+        self.results = [self._result(leaf) for leaf in leaves]
+        if any(r.slot for r in self.results):
+            self.backward = Backward(self, leaves, before, floor)
+        if (what := changed(self.walk.places) or changed(self.walk.of_modules)) is not None:
+            raise Unusable(f"the function changes Python state: {what}")
+
+    def _number(self, array: Any) -> Ref:
+        number = self.trace.numbers.get(id(array))
+        if number is None:
+            raise Unusable("a tensor was written by NumPy code")
+        return Ref(number)
+
+    def _written(self, before: list[Any]) -> None:
+        for captured in self.trace.captured.values():
+            self._check(captured)
+            now = captured.now()
+            if now is not None and now is not captured.array:
+                self.writes.append((captured, self._number(now)))
+        for i, (t, (array, slot)) in enumerate(zip(self.tensors, before, strict=True)):
+            if array_of(t) is not array:
+                if (alias.slot_of(t) != 0) != (slot != 0):
+                    raise Unusable("an argument was written in place with its history")
+                self.writes.append((i, self._number(t._d)))
+
+    def _check(self, captured: Captured) -> None:
+        owner = captured.owner()
+        if owner is None:
+            return
+        if isinstance(owner, Box) and (owner._s != 0) != captured.tracked:
+            raise Unusable("a tensor of outside was written in place with its history")
+        copy, now = captured.copy, captured.array
+        if copy is not None and not np.array_equal(copy, now, equal_nan=copy.dtype.kind in "fc"):
+            raise Unusable("a tensor was written by NumPy code")
+
+    def _place(self, t: Any) -> Any:
+        """How a tensor is found at the next call: by position among the arguments, or itself."""
+        return self.positions.get(id(t), None if t is None else weakref.ref(t))
+
+    def _gradients(self) -> None:
+        touched = [(t, old, read) for ref, old, read in self.trace.gradients.values() if (t := ref()) is not None]
+        held = {id(old): t for t, old, _ in touched if old is not None}
+        for captured in self.trace.captured.values():  # the gradient of a tensor is another object at each call
+            owner = captured.owner()
+            if id(owner) in held:
+                captured.of = self._place(held[id(owner)])
+        for t, old, read in touched:
+            if read:
+                self.present.append((self._place(t), old is not None))
+            new = getattr(t, "_g", None)
+            if new is not old:
+                self.gradients.append((self._place(t), None if new is None else self._number(array_of(new))))
+
+    def _result(self, leaf: Any) -> Result:
+        if not isinstance(leaf, Box):
+            return Result(leaf)
+        if id(leaf) in self.positions:
+            return Result(leaf, same=self.positions[id(leaf)])
+        array, slot = array_of(leaf), alias.slot_of(leaf)
+        number = self.trace.numbers.get(id(array))
+        captured = self.trace.captured.get(id(leaf))
+        if number is None or captured is not None:  # a tensor of outside, returned as it is
+            return Result(None, same=weakref.ref(leaf))
+        return Result(Ref(number), slot=slot, foreign=type(array) in record.foreign)
+
+    def _escaped(self, leaves: list[Any]) -> None:
+        """Refuse tensors that were made inside and are stored where no program can store them."""
+        born = {id(t) for t in living(self.trace.made)}
+        gradients = self._new_gradients(born)
+        known = {id(t) for t in (*leaves, *gradients)}
+        rest = [ref for ref, t in zip(self.trace.made, identities(self.trace.made), strict=True) if t and t not in known]
+        if rest:
+            gc.collect()
+            if living(rest):
+                raise Unusable("a tensor made inside the function is stored outside; return it instead")
+        times = {id(leaf): sum(other is leaf for other in leaves) for leaf in leaves}
+        kept = {id(g) for g in gradients}
+        for several in (leaves, gradients):
+            for t in several:
+                expected = HELD + 2 * times.get(id(t), 0) + 2 * (id(t) in kept)
+                if id(t) in born and getrefcount(t) > expected:
+                    raise Unusable("a tensor that the function returns, or sets as a gradient, is also stored elsewhere")
+
+    def _new_gradients(self, born: set[int]) -> list[Any]:
+        """The gradients now of tensors of outside whose gradients were touched."""
+        owners = living([ref for ref, _, _ in self.trace.gradients.values()])
+        found = [getattr(t, "_g", None) for t in owners if id(t) not in born]
+        return [g for g in found if g is not None]
+
+
+def living(refs: list[Any]) -> list[Any]:
+    return [t for t in [ref() for ref in refs] if t is not None]
+
+
+def identities(refs: list[Any]) -> list[int]:
+    """The ids of what weak references refer to, 0 for what is gone."""
+    return [0 if t is None else id(t) for t in [ref() for ref in refs]]
+
+
+def array_of(t: Any) -> Any:
+    """The array of an argument: of a tensor, or itself."""
+    if not isinstance(t, Box):
+        return t
+    if t._st is not None:
+        alias.sync_only(t)
+    return t._d
+
+
+def _held() -> int:
+    """References to a leaf in `_escaped` besides the list of leaves and the result's container."""
+    leaves = [Box()]
+    for leaf in leaves:
+        count = getrefcount(leaf)
+    return count - 1
+
+
+HELD = _held()
+
+
+class Backward:
+    """The reverse pass from the results of a traced call, in the same program.
+
+    Attributes:
+        roots: positions of the results that require grad.
+        inputs: what they are differentiated by: position of an argument, or a weak reference to a tensor of outside.
+        numbers: values of these inputs.
+        cotangents: values that stand for the cotangents of the roots.
+        results: cotangents of the inputs.
+        start: the instruction at which it begins.
+    """
+
+    def __init__(self, capture: Capture, leaves: list[Any], before: list[Any], floor: int) -> None:
+        trace = capture.trace
+        slots = {slot: i for i, (_, slot) in enumerate(before) if slot}
+        by_slot: dict[int, tuple[Any, int]] = {
+            slot: (i, trace.numbers[id(before[i][0])]) for slot, i in slots.items()
+        }
+        for captured in trace.captured.values():
+            owner = captured.owner()
+            if isinstance(owner, Box) and owner._s:
+                by_slot[owner._s] = weakref.ref(owner), captured.source.number
+        self.roots = [i for i, r in enumerate(capture.results) if r.slot]
+        seeds = [np.ones(leaves[i]._d.shape, leaves[i]._d.dtype) for i in self.roots]
+        self.cotangents = [trace.new(g) for g in seeds]
+        self.start = len(trace.program.code)
+        pairs = [(capture.results[i].slot, box(g, 0)) for i, g in zip(self.roots, seeds, strict=True)]
+        walk = Pass(pairs, set(by_slot), False, True, floor=floor)
+        if walk._watched():
+            raise Unusable("hooks on tensors inside the function")
+        got = walk.run()
+        self.inputs = [by_slot[s][0] for s in got]
+        self.numbers = [by_slot[s][1] for s in got]
+        self.results = [Ref(trace.numbers[id(array_of(g))]) for g in got.values()]

@@ -1,0 +1,238 @@
+"""`tapegrad.compile`: whole functions as programs of XLA."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from ..arrays import dtypes
+from ..core import alias, record
+from ..core.level import LEVEL
+from ..core.record import Box
+from ..core.state import RECORDING, TRACE
+from ..func import tree
+from ..ops import casting
+from .capture import Capture
+from .entry import Entry, Stale
+
+MOST_ENTRIES = 8  # programs kept for one kind of call
+MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
+
+
+class Statistics:
+    """Counts of all compiled functions of the process."""
+
+    def __init__(self) -> None:
+        self.traces = self.programs = self.calls = self.eager_calls = 0
+        self.trace_seconds = self.lower_seconds = self.compile_seconds = 0.0
+
+
+STATISTICS = Statistics()
+
+
+def stats() -> dict[str, Any]:
+    """Counts since the process began: traces, programs, calls of programs and eager calls, and seconds of each stage."""
+    return dict(vars(STATISTICS))
+
+
+class Kind:
+    """Programs for calls with equal shapes, dtypes, static arguments and modes.
+
+    Attributes:
+        entries: the programs, the last used first.
+        failures: traces in a row that could not be used.
+        eager: why such calls run eagerly; None.
+        history: why there was each trace.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.failures = 0
+        self.eager: str | None = None
+        self.history: list[str] = []
+
+
+class Compiled:
+    """A function that runs as compiled programs; see `compile`."""
+
+    def __init__(
+        self, function: Callable[..., Any], *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
+        debug_nans: bool = False, mesh: Any = None, shard: Any = None,
+    ) -> None:  # fmt: skip
+        self.function = function
+        self.static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        self.donate, self.fullgraph, self.debug_nans = donate, fullgraph, debug_nans
+        self.mesh, self.shard = mesh, shard
+        self.kinds: dict[Any, Kind] = {}
+        self.lock = threading.RLock()
+        functools.update_wrapper(self, function, updated=())
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if record.traces and TRACE.get() is not None:
+            return self.function(*args, **kwargs)
+        tensors, key = self._key(args, kwargs)
+        if tensors is None:
+            return self.function(*args, **kwargs)
+        with self.lock:
+            kind = self.kinds.get(key)
+            if kind is None:
+                kind = self.kinds[key] = Kind()
+            return self._run(kind, args, kwargs, tensors)
+
+    def _run(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
+        if kind.eager is not None:
+            STATISTICS.eager_calls += 1
+            return self.function(*args, **kwargs)
+        why = "the first call with these shapes, dtypes, modes and static arguments"
+        for entry in kind.entries:
+            found = entry.misfit(tensors)
+            if found is None:
+                try:
+                    result = entry(tensors)
+                except Stale as e:
+                    found = str(e)
+                else:
+                    STATISTICS.calls += 1
+                    return result
+            why = found
+        return self._trace(kind, args, kwargs, tensors, why)
+
+    # ------------------------------------------------------------------------------------------------------- arguments
+
+    def _key(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Arrays among the arguments, and what a program depends on besides their values; (None, None) inside a transform."""
+        leaves: list[Any] = args
+        spec: Any = len(args)
+        if self.static or kwargs or not all([isinstance(a, Box) for a in args]):
+            leaves, spec = self._flat(args, kwargs)
+        tensors: list[Any] = []
+        parts: list[Any] = [spec, RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.get_default_dtype()]
+        for leaf in leaves:
+            if isinstance(leaf, Box):
+                if leaf._st is not None:
+                    if alias.lifted(leaf):
+                        return None, None
+                    alias.sync_only(leaf)
+                array = record_raw(leaf)
+                parts.append((array.shape, array.dtype, leaf._s != 0, type(leaf._st) is record.Extra))
+                tensors.append(leaf)
+            elif isinstance(leaf, record.ndarray):
+                parts.append((leaf.shape, leaf.dtype))
+                tensors.append(leaf)
+            else:
+                parts.append(static(leaf))
+        if len(tensors) > 1 and len({id(t) for t in tensors}) < len(tensors):
+            parts.append(tuple([[id(t) for t in tensors].index(id(t)) for t in tensors]))
+        return tensors, tuple(parts)
+
+    def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+        if not self.static:
+            return tree.flatten((args, kwargs))
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        fixed = {name: bound.arguments.pop(name) for name in self.static if name in bound.arguments}
+        for name, value in fixed.items():
+            try:
+                hash(value)
+            except TypeError:
+                raise errors.unhashable_static(name, type(value).__name__) from None
+        leaves, spec = tree.flatten(dict(bound.arguments))
+        return leaves, (spec, tuple([(name, type(v), v) for name, v in fixed.items()]))
+
+    # --------------------------------------------------------------------------------------------------------- tracing
+
+    def _trace(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
+        began = time.perf_counter()
+        capture = Capture(self.function, args, kwargs, tensors, self.fullgraph)
+        STATISTICS.traces += 1
+        STATISTICS.trace_seconds += time.perf_counter() - began
+        kind.history.append(why)
+        if capture.trace.stopped is not None:
+            self._fall_back(kind, *capture.trace.stopped)
+        elif capture.reason is not None:
+            kind.failures += 1
+            if self.fullgraph or kind.failures >= MOST_FAILURES:
+                self._refuse(kind, capture.reason)
+        else:
+            kind.failures = 0
+            entry = Entry(self, capture, tensors)
+            STATISTICS.programs += 1
+            STATISTICS.lower_seconds += entry.executable.seconds[0]
+            STATISTICS.compile_seconds += entry.executable.seconds[1]
+            kind.entries.insert(0, entry)
+            del kind.entries[MOST_ENTRIES:]
+        return capture.result
+
+    def _fall_back(self, kind: Kind, what: str, place: tuple[str, int]) -> None:
+        kind.eager = what
+        text = errors.trace_stopped(what, place, linecache.getline(*place).strip())
+        warnings.warn(f"{text} The function runs eagerly.", stacklevel=5)
+
+    def _refuse(self, kind: Kind, reason: str) -> None:
+        if self.fullgraph:
+            raise errors.not_traceable(reason)
+        kind.eager = reason
+        warnings.warn(f"{errors.not_traceable(reason)} The function runs eagerly.", stacklevel=5)
+
+    def placement(self, entry: Any, trace: Any, tensors: list[Any]) -> Any:
+        """Where inputs and results lie on the mesh; None without one."""
+        return None
+
+
+RAW = Box.__dict__["_d"].__get__
+
+
+def record_raw(t: Any) -> Any:
+    return RAW(t)
+
+
+def static(value: Any) -> Any:
+    """A static argument as part of a key: by value if it can be hashed, else the object itself."""
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return type(value), value
+
+
+def compile(
+    function: Any = None, *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
+    debug_nans: bool = False, mesh: Any = None, shard: Any = None,
+) -> Any:  # fmt: skip
+    """Compile a function, gradients and updates included, into one program of XLA; also a decorator.
+
+    The first call with given shapes, dtypes, modes and static arguments runs eagerly and is traced; later ones run the
+    program. Calling the compiled function n times does what calling the function n times does: tensors, modules and
+    optimizers that it reaches are read anew at each call, and what it writes is written back.
+
+    Args:
+        function: takes and returns nested tensors, arrays and other values; arguments that are no arrays are static.
+        static_argnames: names of arguments that are never traced; they have to be hashable.
+        donate: let results take the memory of the state that they replace.
+        fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
+        debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
+        mesh: a `jax.sharding.Mesh` over whose devices the program runs.
+        shard: what lies how on the mesh: names of arguments, or parameters, to `jax.sharding.PartitionSpec`.
+
+    Raises:
+        ImportError: without JAX (`pip install "tapegrad[jax]"`).
+        RuntimeError: with fullgraph, for a function that cannot be compiled; names file and line.
+        TypeError: for a static argument that cannot be hashed.
+    """
+    options = {
+        "static_argnames": static_argnames, "donate": donate, "fullgraph": fullgraph, "debug_nans": debug_nans,
+        "mesh": mesh, "shard": shard,
+    }  # fmt: skip
+    if function is None:
+        return functools.partial(compile, **options)
+    return Compiled(function, **options)

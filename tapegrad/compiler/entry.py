@@ -1,0 +1,381 @@
+"""One compiled program of a function: how its inputs are gathered, and its results written back."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd.function import Function
+from ..core import alias, pending, record
+from ..core.modes import enable_grad
+from ..core.pending import RAW
+from ..core.program import Program, Ref
+from ..core.record import Box, box, fixed
+from ..core.state import is_recording
+from ..core.trace import Captured
+from ..func import tree
+from ..nn.module import Module
+from . import lower
+from .capture import Backward, Capture, Result
+from .guards import changed
+
+getrefcount = sys.getrefcount
+jax_type = lower.jax_type
+
+
+class Stale(Exception):
+    """The program does not fit what it finds; the message says what has changed."""
+
+
+class State:
+    """A tensor (or the memory block of several) that the program reads, and perhaps writes."""
+
+    __slots__ = ("dtype", "number", "of", "owner", "shape", "tracked")
+
+    def __init__(self, captured: Captured) -> None:
+        self.owner, self.of, self.tracked = captured.owner, captured.of, captured.tracked
+        self.number = captured.source.number
+        self.shape, self.dtype = captured.source.meta
+
+    def find(self, tensors: list[Any]) -> Any:
+        """The tensor or block as it is now.
+
+        Raises:
+            Stale: if it is gone.
+        """
+        if self.of is not None:
+            owner = getattr(located(self.of, tensors), "_g", None)
+        else:
+            owner = self.owner()
+        if owner is None:
+            raise Stale("a tensor that it used is gone")
+        return owner
+
+
+def located(place: Any, tensors: list[Any]) -> Any:
+    """The tensor at a position among the arguments, or behind a reference."""
+    return tensors[place] if type(place) is int else place()
+
+
+def on_jax(t: Any) -> Any:
+    """The JAX array of a tensor or memory block. A private tensor keeps it, for the next call."""
+    if type(t) is alias.Store:
+        return t.root if type(t.root) is jax_type else lower.to_jax(t.root)
+    st = t._st
+    if st is not None and type(st) is alias.Alias:
+        alias.sync_only(t)
+        array = t._d
+        return array if type(array) is jax_type else lower.to_jax(array)
+    array = RAW(t)
+    if type(array) is jax_type:
+        return array
+    array = t._d
+    found = pending.source_of(array)
+    if found is None:
+        found = lower.to_jax(array)
+    if st is None:
+        pending.put(t, found)
+    return found
+
+
+def write(t: Any, value: Any) -> None:
+    """Give a tensor or memory block the values of a JAX array."""
+    if type(t) is alias.Store:
+        write_block(t, value)
+        return
+    st = t._st
+    if st is not None and (type(st) is alias.Alias or type(RAW(t)) is not jax_type):
+        alias.sync_only(t)
+        st = t._st
+        if type(st) is alias.Alias:
+            write_block(st.store, value, st.chain)
+            return
+    if st is None:
+        pending.put(t, value)
+    else:
+        t._d = value if type(t._d) is jax_type else record.asarray(value).copy()
+
+
+def write_block(store: Any, value: Any, chain: Any = ()) -> None:
+    if type(store.root) is jax_type:
+        store.replace(chain, value)
+    elif store.exported():
+        alias.apply(chain, store.root)[...] = record.asarray(value)
+    else:
+        store.replace(chain, record.asarray(value).copy())
+
+
+class Entry:
+    """A compiled program with its guards.
+
+    Attributes:
+        calls: how often it has run.
+        executable: of XLA.
+    """
+
+    def __init__(self, owner: Any, capture: Capture, tensors: list[Any]) -> None:
+        trace = capture.trace
+        self.capture_program = trace.program
+        self.results, self.spec = capture.results, capture.spec
+        self.places, self.of_modules = capture.walk.places, capture.walk.of_modules
+        self.version = Module.changes
+        self.settings, self.present = trace.settings, capture.present
+        self.looked_at = trace.looked_at
+        self.gradients = [(place, i) for i, (place, _) in enumerate(capture.gradients)]
+        self.cleared = [ref is None for _, ref in capture.gradients]
+        self.backward = Reverse(self, capture.backward) if capture.backward is not None else None
+        wanted = self._wanted(capture)
+        self.program = trace.program.pruned(wanted)
+        sources = {s.number: s for s in self.program.sources}
+        states = [State(c) for c in trace.captured.values()]
+        self.flags = states
+        written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
+        used = [s for s in states if s.number in sources]
+        may_donate = owner.donate and not owner.debug_nans and self.backward is None
+        self.donated = [s for s in used if may_donate and s.number in written and s.of is None]
+        self.kept = [s for s in used if s not in self.donated]
+        held = {s.number for s in states}
+        self.others = [s for s in self.program.sources if s.number not in held]
+        self.scalars: dict[int, tuple[Any, Any]] = {}
+        donated = [s.number for s in self.donated]
+        kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
+        self.placement = owner.placement(self, trace, tensors)
+        self.executable = lower.Executable(self.program, donated, kept, self.placement)
+        self.run = self.executable.run
+        by_captured = {id(c): s for c, s in zip(trace.captured.values(), states, strict=True)}
+        self.writes = [(c if type(c) is int else by_captured[id(c)]) for c, _ in capture.writes]
+        self.calls = 0
+
+    def _wanted(self, capture: Capture) -> list[Any]:
+        """The program's results: of the function, written state, gradients, and what the reverse pass needs."""
+        values = [r.value for r in self.results if type(r.value) is Ref]
+        writes = [ref for _, ref in capture.writes]
+        gradients = [ref for _, ref in capture.gradients if ref is not None]
+        residuals = [] if self.backward is None else [Ref(n) for n in self.backward.residuals]
+        self.ends = len(values), len(values) + len(writes), len(values) + len(writes) + len(gradients)
+        return [*values, *writes, *gradients, *residuals]
+
+    # ---------------------------------------------------------------------------------------------------------- guards
+
+    def misfit(self, tensors: list[Any]) -> str | None:
+        """Why the program does not hold now; None if it does."""
+        what = changed(self.places)
+        if what is None and self.version != Module.changes:
+            what = changed(self.of_modules)
+            if what is None:
+                self.version = Module.changes
+        if what is not None:
+            return what
+        for group, key, value in self.settings:
+            now = group.get(key)
+            if now is not value and now != value:
+                return f"the setting {key!r} changed from {value!r} to {now!r}"
+        for place, there in self.present:
+            if (getattr(located(place, tensors), "_g", None) is not None) is not there:
+                return f"a tensor {'has no' if there else 'has a'} .grad at the call"
+        for ref, shape, dtype in self.looked_at:
+            t = ref()
+            if t is not None and (t._d.shape != shape or t._d.dtype != dtype):
+                return f"a tensor of {tuple(shape)} has become one of {tuple(t._d.shape)}"
+        for state in self.flags:
+            owner = state.owner() if state.of is None else None
+            if owner is not None and type(owner) is not alias.Store and (owner._s != 0) is not state.tracked:
+                return "requires_grad of a tensor changed"
+        return None
+
+    # ----------------------------------------------------------------------------------------------------------- a run
+
+    def __call__(self, tensors: list[Any]) -> Any:
+        """Run the program on the call's arguments; the function's result.
+
+        Raises:
+            Stale: if state has other shapes or is gone; nothing has been done then.
+        """
+        owners, given, kept = self._gather(tensors)
+        outs = self.run(given, kept)
+        del given
+        self.calls += 1
+        return self._scatter(tensors, owners, kept, outs)
+
+    def _gather(self, tensors: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        owners: list[Any] = []
+        given: list[Any] = []
+        kept: list[Any] = []
+        for state in self.donated:
+            t = state.find(tensors)
+            v = on_jax(t)
+            if v.shape != state.shape or v.dtype != state.dtype:
+                raise Stale(f"a tensor of {tuple(state.shape)} has become one of {tuple(v.shape)}")
+            if getrefcount(v) > FREE or type(t) is alias.Store:
+                v = lower.copied(v)
+            owners.append(t)
+            given.append(v)
+        for state in self.kept:
+            t = state.find(tensors)
+            v = on_jax(t)
+            if v.shape != state.shape or v.dtype != state.dtype:
+                raise Stale(f"a tensor of {tuple(state.shape)} has become one of {tuple(v.shape)}")
+            owners.append(t)
+            kept.append(v)
+        arguments = [on_jax(t) if isinstance(t, Box) else lower.to_jax(t) for t in tensors]
+        for source in self.others:
+            kept.append(self._read(source))
+        kept.extend(arguments)
+        return owners, given, kept
+
+    def _read(self, source: Any) -> Any:
+        """A source that is no state; a number that is still the same object needs no new array."""
+        value = source.read()
+        if type(value) is float:
+            found = self.scalars.get(source.number)
+            if found is None or found[0] is not value:
+                found = self.scalars[source.number] = value, lower.to_jax(value)
+            return found[1]
+        return lower.to_jax(value)
+
+    def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
+        values, writes, gradients = self.ends
+        by_state = dict(zip([*self.donated, *self.kept], owners, strict=True))
+        for place, out in zip(self.writes, outs[values:writes], strict=True):
+            if type(place) is int:
+                write(tensors[place], out)
+            else:
+                write(by_state[place] if place in by_state else place.find(tensors), out)
+        new = iter(outs[writes:gradients])
+        for (place, _), cleared in zip(self.gradients, self.cleared, strict=True):
+            t = located(place, tensors)
+            value = None if cleared else tensor_of(next(new), t)
+            if t is not None:
+                t._g = value
+        computed = iter(outs[:values])
+        made = [self._result(r, tensors, computed) for r in self.results]
+        if self.backward is not None and is_recording():
+            self.backward.attach(made, tensors, kept, outs[gradients:])
+        return tree.unflatten(self.spec, made)
+
+    def _result(self, r: Result, tensors: list[Any], computed: Any) -> Any:
+        if r.same is not None:
+            return located(r.same, tensors)
+        if type(r.value) is not Ref:
+            return r.value
+        array = next(computed)
+        return box(array, 0) if r.foreign else pending.made(PENDING, array)
+
+
+def tensor_of(array: Any, like: Any) -> Any:
+    """A new tensor of a JAX array: on the device of another tensor."""
+    return pending.made(PENDING, array) if type(like._st) is not record.Extra else box(array, 0)
+
+
+def free() -> int:
+    """References to an array that nothing but its tensor holds, as `_gather` counts them."""
+    t = Box()
+    t._d = object()
+
+    def found(t: Any) -> Any:
+        return RAW(t)
+
+    v = found(t)
+    return getrefcount(v)
+
+
+FREE = free()
+PENDING = pending.kind_of(record.Tensor)
+
+
+# ----------------------------------------------------------------------------------------------- on the tape of the caller
+
+
+class Reverse:
+    """The reverse pass of a compiled program.
+
+    Its first order is a program of its own, which takes what the forward program computed: nothing is computed again. Where
+    the pass is recorded, it is a compiled function of the inputs and cotangents that runs the program on tensors and
+    differentiates that, so that it can be differentiated in turn.
+
+    Attributes:
+        residuals: values of the forward program that the pass reads.
+    """
+
+    def __init__(self, entry: Entry, backward: Backward) -> None:
+        self.entry, self.found = entry, backward
+        whole = entry.capture_program
+        self.program: Program = whole.pruned(backward.results)
+        made = {n for instruction in whole.code[backward.start :] for n in instruction.results}
+        self.program.code, need = part(whole, backward)
+        given = need - made - set(backward.cotangents) - set(whole.constants)
+        self.residuals = sorted(given)
+        self.program.constants = {n: a for n, a in whole.constants.items() if n in need}
+        self.executable: Any = None
+        self.higher: Any = None
+
+    def attach(self, made: list[Any], tensors: list[Any], kept: list[Any], residuals: list[Any]) -> None:
+        """Record the results of a run, which are new tensors, on the tape."""
+        inputs = [located(place, tensors) for place in self.found.inputs]
+        outs = tuple([made[i] for i in self.found.roots])
+        numbers = [s.number for s in (*self.entry.kept, *self.entry.others)] + self.entry.program.arguments
+        hidden = dict(zip(numbers, kept, strict=True))
+        recorded = Compiled_.apply(self, residuals, hidden, outs, *inputs)
+        for i, t in zip(self.found.roots, recorded, strict=True):
+            made[i] = t
+
+    def first_order(self, residuals: list[Any], cotangents: list[Any]) -> list[Any]:
+        if self.executable is None:
+            numbers = self.residuals + self.found.cotangents
+            self.executable = lower.Executable(self.program, [], numbers, self.entry.placement)
+        return self.executable.run([], residuals + cotangents)  # type: ignore[no-any-return]
+
+    def recorded(self, hidden: dict[int, Any], inputs: list[Any], cotangents: list[Any]) -> Any:
+        """Gradients as functions of inputs and cotangents."""
+        from .compiled import Compiled
+
+        inner = set(self.found.numbers)
+        more = [n for n in hidden if n not in inner]
+        if self.higher is None:
+            self.higher = Compiled(lambda inputs, given, gs: self._pull(more, inputs, given, gs))
+        given = [box_of(hidden[n]) for n in more]
+        return self.higher(list(inputs), given, list(cotangents))
+
+    def _pull(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
+        from ..core.gradient import grad
+
+        entry = self.entry
+        program = entry.capture_program.pruned([entry.results[i].value for i in self.found.roots])
+        environment = dict(zip(self.found.numbers, inputs, strict=True)) | dict(zip(more, given, strict=True))
+        for n, a in program.constants.items():
+            environment[n] = fixed(a)
+        with enable_grad():
+            outs = program.run(environment, lambda instruction, xs, params: instruction.op.on(xs, params))
+            return grad(outs, inputs, cotangents, create_graph=True, allow_unused=True, materialize_grads=True)
+
+
+def box_of(array: Any) -> Any:
+    return pending.made(PENDING, array)
+
+
+def part(program: Program, backward: Backward) -> tuple[list[Any], set[int]]:
+    """Instructions of the reverse pass, and the numbers of all values that they read."""
+    late = Program()
+    late.code = program.code[backward.start :]
+    return late.needed(backward.results)
+
+
+class Compiled_(Function):
+    """The entry of a compiled call on the caller's tape."""
+
+    @staticmethod
+    def forward(ctx: Any, reverse: Reverse, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
+        ctx.reverse, ctx.residuals, ctx.hidden = reverse, residuals, hidden
+        ctx.save_for_backward(*inputs)
+        return outs
+
+    @staticmethod
+    def backward(ctx: Any, *gs: Any) -> Any:
+        if is_recording():
+            got = ctx.reverse.recorded(ctx.hidden, ctx.saved_tensors, gs)
+        else:
+            arrays = ctx.reverse.first_order(ctx.residuals, [on_jax(g) for g in gs])
+            got = [pending.made(PENDING, a) for a in arrays]
+        return None, None, None, None, *got

@@ -1,0 +1,67 @@
+"""Tensors whose values a compiled program computes, or keeps, in JAX's memory.
+
+A pending tensor is a CPU tensor like any other, but its slot holds a JAX array: the first look at `_d` makes an ordinary
+tensor of it, on a read-only view of that memory where it is the host's. Until then it costs nothing, and the next compiled
+call takes the JAX array as it is; even after the look, as long as nobody has given the tensor another array.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+from .record import Box, asarray, new
+
+RAW = Box.__dict__["_d"].__get__
+SET_RAW = Box.__dict__["_d"].__set__
+SOURCES: dict[int, tuple[weakref.ref[Any], Any]] = {}  # by id of a read-only view: a reference to it, and its JAX array
+
+
+@functools.cache
+def kind_of(cls: type) -> type:
+    """The class of pending tensors of a class."""
+    namespace = {
+        "__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
+        "_d": property(look, assign), "_pending_of": cls,
+    }  # fmt: skip
+    return type(cls)(cls.__name__, (cls,), namespace)
+
+
+def look(t: Any) -> Any:
+    """The values as an array of NumPy; the tensor is an ordinary one from now on."""
+    device_array = RAW(t)
+    array = asarray(device_array)
+    t.__class__ = t._pending_of
+    t._d = array
+    if not array.flags.writeable:
+        key = id(array)
+        SOURCES[key] = weakref.ref(array, lambda _: SOURCES.pop(key, None)), device_array
+    return array
+
+
+def assign(t: Any, array: Any) -> None:
+    t.__class__ = t._pending_of
+    t._d = array
+
+
+def put(t: Any, device_array: Any) -> None:
+    """Give a tensor the values of a JAX array."""
+    cls = type(t)
+    if not hasattr(cls, "_pending_of"):
+        t.__class__ = kind_of(cls)
+    SET_RAW(t, device_array)
+
+
+def made(cls: type, device_array: Any) -> Any:
+    """A new tensor of the values of a JAX array."""
+    t = new(cls)
+    SET_RAW(t, device_array)
+    t._s, t._st = 0, None
+    return t
+
+
+def source_of(array: Any) -> Any:
+    """The JAX array of which a NumPy array is the view; None."""
+    found = SOURCES.get(id(array))
+    return found[1] if found is not None and found[0]() is array else None
