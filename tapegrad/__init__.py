@@ -75,6 +75,7 @@ from .arrays.dtypes import promote_types as promote_types
 from .arrays.dtypes import set_default_dtype as set_default_dtype
 from .arrays.dtypes import sparse_coo as sparse_coo
 from .arrays.dtypes import strided as strided
+from .compiler import compile as compile
 from .core.modes import enable_grad as enable_grad
 from .core.modes import inference_mode as inference_mode
 from .core.modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled

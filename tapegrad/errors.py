@@ -259,6 +259,12 @@ def not_traceable(reason: str) -> RuntimeError:
     return RuntimeError(f"tapegrad.compile: {reason}.")
 
 
+def nan_made(op: str, shapes: list[Any], place: tuple[str, int]) -> FloatingPointError:
+    file, number = place
+    operands = ", ".join([str(tuple(s)) for s in shapes])
+    return FloatingPointError(f"{op} of operands of shape {operands} at {file}:{number} gives nan")
+
+
 def unhashable_static(name: str, kind: str) -> TypeError:
     return TypeError(f"the static argument {name!r} has to be hashable, and a {kind} is not; give it as a tuple, or not static")
 
@@ -746,4 +752,25 @@ def svd_failed(batch: int | None) -> LinAlgError:
     return LinAlgError(
         f"{element('linalg.svd', batch)}The algorithm failed to converge because the input matrix contained non-finite "
         "values."
+    )
+
+
+def reverse_while() -> RuntimeError:
+    return RuntimeError(
+        "tg.while_loop in a traced program has no reverse-mode derivative, since the number of its steps is not known: give it "
+        "max_steps=..., or use tg.scan; forward mode (tg.func.jvp) needs neither"
+    )
+
+
+def carry_changed(function: str, what: str, path: str, before: object, after: object) -> ValueError:
+    return ValueError(
+        f"tg.{function}: {what} must stay the same from step to step, but of the carried value{path} it was {before} and became "
+        f"{after}"
+    )
+
+
+def branches_differ(what: str, path: str, true: object, false: object) -> ValueError:
+    return ValueError(
+        f"tg.cond: both branches must return the same {what}, but the result{path} of true_fn has {true} and that of false_fn "
+        f"{false}"
     )

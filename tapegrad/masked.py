@@ -14,6 +14,7 @@ import numpy as np
 
 from .arrays import dtypes
 from .core import level
+from .core.rules import fixed_like
 from .ops import elementwise, reduce, sort
 from .ops.operands import tensor
 
@@ -94,7 +95,7 @@ def argmin(input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: 
 
 
 def _count(x: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
-    there = tensor(np.ones(x._d.shape, bool)) if mask is None else _mask_of(x, mask)
+    there = fixed_like(np.ones(x._d.shape, bool), x) if mask is None else _mask_of(x, mask)
     return reduce.sum(there, dim, keepdim)
 
 

@@ -21,6 +21,7 @@ from . import errors, printing
 from .arrays import dtypes
 from .core import alias
 from .core.record import Box, titled
+from .core.trace import reads
 from .ops import create, linalg, shape
 from .ops.operands import tensor
 from .tensor import Tensor, dtype_suffix, history_suffix, raw
@@ -394,6 +395,7 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
     """The elements that are not 0 as a sparse tensor; only the coordinate form, with every dimension sparse."""
     if sparse_dim not in (None, self.ndim) or dense_dim or blocksize or layout not in (None, SparseTensor.layout):
         raise errors.out_of_scope("to_sparse", "dense dimensions and compressed forms of sparse tensors")
+    reads(self, "to_sparse(): the number of elements depends on values")
     i = np.array(np.nonzero(np.atleast_1d(raw(self))))[: self.ndim]
     flat = np.ravel_multi_index(tuple(i), self.shape) if self.ndim else np.flatnonzero(raw(self))
     i = i if self.ndim else np.zeros((0, len(flat)), np.int64)

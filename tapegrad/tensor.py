@@ -18,11 +18,12 @@ import numpy as np
 
 from . import dialect, errors, printing
 from . import storage as storages
-from .arrays import dtypes, shared
+from .arrays import devices, dtypes, shared
 from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
 from .core.op import TABLE
 from .core.record import Box
+from .core.rules import bottom, fixed_like
 from .core.state import TRACE, is_recording
 from .core.tape import next_slot
 from .core.trace import reads, touches
@@ -57,6 +58,9 @@ else:
         __slots__ = ()
 
 
+CPU = devices.CPU
+
+
 def raw(t: Any) -> Any:
     """The tensor's array, up to date."""
     if t._st is not None:
@@ -80,12 +84,12 @@ class Tensor(Box, TableMethods):
     def __new__(
         cls, *data: Any, size: Any = None, device: Any = None, requires_grad: bool = False, dtype: Any = None
     ) -> Any:
-        create.check_device(device)
+        to = create.check_device(device)
         if len(data) == 1 and isinstance(data[0], Tensor):
             t = _legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
         else:
-            t = Box.__new__(cls)
-            t._d, t._s, t._st = legacy_array(data, dtype or dtypes.get_default_dtype(), size), 0, None
+            array = legacy_array(data, dtype or dtypes.get_default_dtype(), size)
+            t = boxed(cls, array if to is CPU else devices.put(array, to))
         if requires_grad:
             t.requires_grad_()
         return t
@@ -131,8 +135,9 @@ class Tensor(Box, TableMethods):
 
     @property
     def device(self) -> dtypes.device:
-        """Where the elements are: device(type='cpu')."""
-        return CPU
+        """Where the elements are."""
+        a = raw(self)
+        return CPU if type(a) is np.ndarray else devices.of(bottom(self))
 
     @property
     def itemsize(self) -> int:
@@ -151,10 +156,10 @@ class Tensor(Box, TableMethods):
     @property
     def strides(self) -> tuple[int, ...]:
         """NumPy's strides, in bytes."""
-        return raw(self).strides  # type: ignore[no-any-return]
+        return shape.form_of(raw(self)).strides  # type: ignore[no-any-return]
 
     # Kinds of tensors that do not exist here
-    is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
+    is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
     is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
 
     @property
@@ -171,21 +176,21 @@ class Tensor(Box, TableMethods):
 
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
-        a, rank = raw(self), {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format))
+        a, rank = shape.form_of(raw(self)), {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format))
         if rank is not None:
             return a.ndim == rank and bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
         return a.flags.c_contiguous  # type: ignore[no-any-return]
 
     def stride(self, dim: int | None = None) -> Any:
         """Steps in memory, in elements."""
-        a = raw(self)
+        a = shape.form_of(raw(self))
         strides = tuple([s // a.itemsize for s in a.strides])
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> Any:
         """Elements between the beginning of the memory block and the first element."""
         own, _, block = alias.layers(self)
-        return shape.place_in(own, block, own.itemsize)[0]
+        return shape.place_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
 
     def is_nonzero(self) -> Any:
         """Whether the one element is not 0."""
@@ -215,7 +220,7 @@ class Tensor(Box, TableMethods):
 
     def is_shared(self) -> Any:
         """Whether it lies in memory that processes share; see share_memory_."""
-        return shared.block_of(raw(self)) is not None
+        return type(raw(self)) is np.ndarray and shared.block_of(raw(self)) is not None
 
     def share_memory_(self) -> Any:
         """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
@@ -226,7 +231,7 @@ class Tensor(Box, TableMethods):
 
     def dim_order(self, *, ambiguity_check: Any = False) -> Any:
         """The dimensions from the largest step in memory to the smallest."""
-        return tuple(shape.memory_order(raw(self)))
+        return tuple(shape.memory_order(shape.form_of(raw(self))))
 
     def dense_dim(self) -> Any:
         """Number of dimensions that are dense: all."""
@@ -241,12 +246,18 @@ class Tensor(Box, TableMethods):
         return self if dtype is None else self.to(dtype)
 
     @property
-    def is_cpu(self) -> Any:
-        return True
+    def is_cpu(self) -> builtins.bool:
+        """Whether it is on the CPU, as an array of NumPy."""
+        return self.device is CPU
+
+    @property
+    def is_cuda(self) -> builtins.bool:
+        """Whether it is on a CUDA device."""
+        return self.device.type == "cuda"  # type: ignore[no-any-return]
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return raw(self).ctypes.data  # type: ignore[no-any-return]
+        return devices.address(raw(self))
 
     const_data_ptr = data_ptr
 
@@ -486,8 +497,11 @@ class Tensor(Box, TableMethods):
         reads(self, "numpy()")
         if not force:
             _refuse_recorded(self)
+            _refuse_device(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
+        if not self.is_cpu:
+            return self.detach().cpu().numpy()
         if self.requires_grad:
             return alias.export(alias.detached(self))
         return alias.export(self)
@@ -499,6 +513,7 @@ class Tensor(Box, TableMethods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         reads(self, "conversion to a NumPy array")
         _refuse_recorded(self)
+        _refuse_device(self)
         a = raw(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
@@ -578,11 +593,14 @@ class Tensor(Box, TableMethods):
         copy: builtins.bool = False, memory_format: Any = None,
     ) -> Any:  # fmt: skip
         """In another dtype or on another device (a dtype, a device, or a tensor to follow); itself if nothing changes."""
-        dtype = destination(args, dtype, device)
+        dtype, device = destination(args, dtype, device)
         target = raw(self).dtype if dtype is None else dtypes.to_numpy(dtype)
+        moved = self
+        if device is not None and (own := self.device) != device:
+            moved = TABLE["transfer"].call(self, device, own)
         if target == self._d.dtype:
-            return self.clone() if copy else self
-        return TABLE["cast"].call(self, target)
+            return self.clone() if copy and moved is self else moved
+        return TABLE["cast"].call(moved, target)
 
     def type(self, dtype: Any = None) -> Any:
         """The tensor's PyTorch type name, or the tensor in another dtype: one itself, or its type or the type's name."""
@@ -591,8 +609,8 @@ class Tensor(Box, TableMethods):
         return self.to(dtype if isinstance(dtype, dtypes.dtype | np.dtype) else type_named(dtype).dtype)
 
     def type_as(self, other: Any) -> Any:
-        """In other's dtype."""
-        return self.to(other.dtype)
+        """In other's dtype, on its device."""
+        return self.to(other.dtype, device=other.device)
 
     def float(self, *, memory_format: Any = None) -> Any:
         """In float32."""
@@ -647,24 +665,22 @@ class Tensor(Box, TableMethods):
         raise TypeError("chalf() needs complex32, which NumPy does not have: use .cfloat()")
 
     def cpu(self) -> Any:
-        """On the CPU, where it is."""
-        return self
+        """On the CPU; itself if it is there."""
+        return self.to(CPU)
 
     def pin_memory(self, device: Any = None) -> Any:
         """In pinned memory; raises, since there is no accelerator here."""
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
     def cuda(self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
-        """On a CUDA device; raises, since there is none here."""
-        create.check_device("cuda")
-        return self
+        """On a CUDA device; an error if JAX finds none."""
+        return self.to("cuda" if device is None else device)
 
     # -------------------------------------------------------------------------------------------- new tensors like this
 
     def new(self, *data: Any, device: Any = None) -> Any:
         """Tensor(*data) in this dtype: of a sequence, of sizes, or on the memory of a tensor."""
-        create.check_device(device)
-        return legacy_tensor(data, self.dtype)
+        return legacy_tensor(data, self.dtype).to(create.home(self, device))
 
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
         """A new leaf of the data, in this dtype."""
@@ -727,6 +743,8 @@ class Tensor(Box, TableMethods):
         source = other
         if not isinstance(other, Box):  # of a complex number the real part is kept, as of a tensor
             source = create.tensor(other) if type(other) is complex else operands.filling(other, raw(self).dtype)
+        if alias.functional(raw(self)) or alias.functional(raw(source)):
+            source = source.to(self.device)
         alias.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
         if raw(source).dtype != raw(self).dtype:
             source = TABLE["cast"].call(source, self._d.dtype)
@@ -757,13 +775,13 @@ class Tensor(Box, TableMethods):
         target = create.checked(shape.given("resize_", "size", sizes))
         if self.requires_grad:
             raise errors.resize_tracked()
-        a, n = raw(self), math.prod(target)
+        a, n = shape.form_of(raw(self)), math.prod(target)
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
             return alias.become(self, shape.view(line, target), "resize_")
         line = np.empty(n, a.dtype)
-        line[: min(a.size, n)] = a.reshape(-1)[:n]
-        alias.rebind(self, record.wrap(line.reshape(target)))
+        line[: min(a.size, n)] = devices.host(self._d).reshape(-1)[:n]
+        alias.rebind(self, fixed_like(line.reshape(target), self))
         return self
 
     def resize(self, *sizes: Any) -> Any:
@@ -782,6 +800,8 @@ class Tensor(Box, TableMethods):
         """Overwrite each element x with callable(x, *elements of the others, broadcast to this shape)."""
         if self.requires_grad:
             raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+        if not self.is_cpu:
+            raise TypeError(f"{name} is only implemented on CPU tensors")
         for other in others:
             if raw(other).dtype != raw(self).dtype:
                 raise TypeError(f"{name}: expected {self.type()} for 'other' (got {other.type()})")
@@ -859,7 +879,7 @@ class Tensor(Box, TableMethods):
     def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
         """Overwrite with normal numbers of a mean and standard deviation."""
         a = raw(self)
-        dense = a.flags.c_contiguous
+        dense = shape.form_of(a).flags.c_contiguous
         return self._drawn(
             "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
         )
@@ -915,7 +935,8 @@ class Tensor(Box, TableMethods):
             raise errors.deepcopy_non_leaf()
         if id(self) in memo:
             return memo[id(self)]
-        t = rebuild(type(self), raw(self).copy(order="K"), self._s < 0, {})
+        array = devices.copied(raw(self))
+        t = rebuild(type(self), array, self._s < 0, {})
         memo[id(self)] = t
         g = getattr(self, "_g", None)
         if g is not None and not isinstance(self, Parameter):  # whose copies have no gradient in PyTorch
@@ -925,7 +946,8 @@ class Tensor(Box, TableMethods):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in PRIVATE}
-        return rebuild, (type(self), np.ascontiguousarray(raw(self)).reshape(self._d.shape), self._s != 0, state)
+        array = np.ascontiguousarray(raw(self)).reshape(self._d.shape)
+        return rebuild, (type(self), array, self._s != 0, state, *([] if self.is_cpu else [self.device]))
 
     # --------------------------------------------------------------------------------------------------- other libraries
 
@@ -934,11 +956,20 @@ class Tensor(Box, TableMethods):
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # which NumPy 2.0 does not know
+        if not self.is_cpu:
+            return raw(self).__dlpack__(stream=stream, **given)
         return alias.export(self).__dlpack__(stream=stream, **{k: v for k, v in given.items() if v is not None})
 
     def __dlpack_device__(self) -> Any:
-        """The device in DLPack's terms: the CPU."""
+        """The device in DLPack's terms."""
         return raw(self).__dlpack_device__()
+
+    def __jax_array__(self) -> Any:
+        """What JAX's functions take for this tensor: its array on JAX's devices; of a tensor on the CPU, a copy."""
+        reads(self, "conversion to a JAX array")
+        _refuse_recorded(self)
+        a = raw(self)
+        return devices.put(a, devices.resolved(dtypes.device("jax"))) if self.is_cpu else a
 
     # ------------------------------------------------------------------------------------------------------ NumPy code
 
@@ -952,9 +983,8 @@ class Tensor(Box, TableMethods):
         return numpy_namespace
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """Itself: tensors are on the CPU."""
-        create.check_device(device)
-        return self
+        """On a device; itself if it is there."""
+        return self.to(device)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return numpy_function(function, args, kwargs)
@@ -1004,7 +1034,6 @@ def _only_element(t: Any) -> Any:
     return t.item()
 
 
-CPU = dtypes.device("cpu")
 PRIVATE = ("_hooks", "_node_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
 gradient_backward = gradient.backward
 numpy_ufunc: Callable[..., Any]
@@ -1075,8 +1104,8 @@ class TensorType(type):
     dtype: dtypes.dtype
 
     def __call__(cls, *data: Any, device: Any = None) -> Any:
-        create.check_device(device)
-        return legacy_tensor(data, cls.dtype)
+        to = create.check_device(device)
+        return legacy_tensor(data, cls.dtype).to(to)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype
@@ -1209,30 +1238,42 @@ def _refuse_recorded(t: Tensor) -> None:
         raise errors.numpy_of_tracked()
 
 
+def _refuse_device(t: Tensor) -> None:
+    """Values of other devices come to the CPU only when asked for."""
+    if not t.is_cpu:
+        raise errors.numpy_of_device(t.device)
+
+
 def forget_leaf(slot: int, _: Any = None) -> None:
     leaves.LEAVES.pop(slot, None)
     leaves.WATCHED_LEAVES.discard(slot)
 
 
 def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
-    """The dtype that arguments of `to` name, or None; a device, a dtype or a tensor come first, flags last."""
+    """The dtype and device that arguments of `to` name, or None: a device, a dtype or a tensor come first, flags last."""
     for a in args:
         if isinstance(a, Tensor):
-            dtype = a.dtype
+            dtype, device = a.dtype, a.device
         elif isinstance(a, str | dtypes.device) or type(a) is int:
             device = a
         elif dtypes.is_dtype(a):
             dtype = a
         elif a is not None and not isinstance(a, bool):
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
-    create.check_device(device)
-    return dtype
+    return dtype, None if device is None else create.check_device(device)
 
 
-def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any]) -> Any:
-    """What unpickling and deepcopy make a tensor with."""
+def boxed(cls: Any, array: Any) -> Any:
+    """A new untracked tensor of a class."""
     t = Box.__new__(cls)
-    t._d, t._s, t._st = dtypes.settled(array), 0, None
+    t._d, t._s, t._st = array, 0, None if type(array) is np.ndarray else record.Extra(None)
+    return t
+
+
+def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any], device: Any = CPU) -> Any:
+    """What unpickling and deepcopy make a tensor with."""
+    settled = dtypes.settled(array) if type(array) is np.ndarray else array
+    t = boxed(cls, settled if device is CPU else devices.put(settled, create.check_device(device)))
     if requires_grad:
         set_leaf(t, True)
     t.__dict__.update(state)
@@ -1267,7 +1308,9 @@ def _rebuild_shared(handed: Any, *args: Any) -> Any:
 
 def overwrite(t: Any, source: Any) -> Any:
     """t[...] = source, of t's shape and dtype: into t's memory where others share it."""
-    if alias.lifted(t) or alias.lifted(source):
+    if not (type(t._d) is np.ndarray and type(source._d) is np.ndarray):
+        source = source.to(t.device)
+    if alias.lifted(t) or alias.lifted(source) or alias.functional(t._d):
         return alias.assign(t, TABLE["clone"].call(source), "copy")
     recorded = is_recording() and (t._s != 0 or source._s != 0)
     dst = alias.target(t)
@@ -1285,9 +1328,10 @@ def overwrite(t: Any, source: Any) -> Any:
 
 def tensor_text(t: Any) -> str:
     """PyTorch's printed form."""
+    array = devices.host(raw(t))  # first: the look makes an ordinary tensor of a pending one
     own = type(t) not in (Tensor, Scalar, Parameter)
     name = type(t).__name__ if own else "tensor"
-    text = printing.tensor_repr(raw(t), name=name, suffixes=dtype_suffix(t) + history_suffix(t))
+    text = printing.tensor_repr(array, name=name, suffixes=dtype_suffix(t) + history_suffix(t))
     return f"Parameter({text})" if own and t._is_parameter else text
 
 
@@ -1295,7 +1339,8 @@ def dtype_suffix(t: Any) -> list[str]:
     """What the printed form says of the dtype."""
     a, default = raw(t), dtypes.get_default_dtype().numpy
     said = dialect.current.every_dtype or printing.needs_dtype_suffix(a.dtype, default, empty=a.size == 0)
-    return [f"dtype={t.dtype}"] if said else []
+    place = [] if t.is_cpu else [f"device='{t.device}'"]
+    return [*place, f"dtype={t.dtype}"] if said else place
 
 
 def history_suffix(t: Any) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core import record, rules
 from ..core.kinds import HALF
+from ..core.op import TABLE
 from ..core.tape import HEAVY
 from .memory import keep_freed_memory
 
@@ -73,6 +74,8 @@ def copied(x: Array, dtype: Any = None) -> Array:
 
 def finite(x: Array) -> bool:
     """Whether every element is finite: one BLAS product; element by element only if that overflows or is nan."""
+    if type(x) in record.foreign:
+        return bool(record.services.on_device(TABLE["isfinite"], [x], ()).all())
     if type(x) is not np.ndarray:
         return bool(np.isfinite(x))
     kind = x.dtype.kind

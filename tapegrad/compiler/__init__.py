@@ -1,1 +1,70 @@
-"""Whole functions, gradients included, as programs of XLA."""
+"""Whole functions, gradients included, as programs of XLA: `tapegrad.compile`.
+
+A call is traced (`capture`), its program lowered (`lower`) and kept with guards (`guards`) as an `entry`; `compiled` chooses
+among the entries. JAX is imported when something is compiled, not before.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .. import errors
+
+
+class Statistics:
+    """Counts of all compiled functions of the process."""
+
+    def __init__(self) -> None:
+        self.traces = self.programs = self.calls = self.eager_calls = 0
+        self.trace_seconds = self.lower_seconds = self.compile_seconds = 0.0
+
+
+STATISTICS = Statistics()
+
+
+def stats() -> dict[str, Any]:
+    """Counts since the process began: traces, programs, calls of programs and eager calls, and seconds of each stage."""
+    return dict(vars(STATISTICS))
+
+
+def compile(
+    function: Any = None, *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
+    debug_nans: bool = False, mesh: Any = None, shard: Any = None,
+) -> Any:  # fmt: skip
+    """Compile a function, gradients and updates included, into one program of XLA; also a decorator.
+
+    The first call with given shapes, dtypes, modes and static arguments runs eagerly and is traced; later ones run the
+    program. Calling the compiled function n times does what calling the function n times does: tensors, modules and
+    optimizers that it reaches are read anew at each call, and what it writes is written back.
+
+    Args:
+        function: takes and returns nested tensors, arrays and other values; arguments that are no arrays are static.
+        static_argnames: names of arguments that are never traced; they have to be hashable.
+        donate: let results take the memory of the state that they replace.
+        fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
+        debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
+        mesh: a `jax.sharding.Mesh` over whose devices the program runs.
+        shard: what lies how on the mesh: names of arguments, or parameters, to `jax.sharding.PartitionSpec`.
+
+    Raises:
+        ImportError: without JAX (`pip install "tapegrad[jax]"`).
+        RuntimeError: with fullgraph, for a function that cannot be compiled; names file and line.
+        TypeError: for a static argument that cannot be hashed.
+    """
+    options = {
+        "static_argnames": static_argnames, "donate": donate, "fullgraph": fullgraph, "debug_nans": debug_nans,
+        "mesh": mesh, "shard": shard,
+    }  # fmt: skip
+    if function is None:
+        return functools.partial(compile, **options)
+    try:
+        from .compiled import Compiled
+    except ModuleNotFoundError as e:
+        if e.name is None or not e.name.startswith("jax"):
+            raise
+        raise errors.missing_extra("compile", "JAX", "jax") from None
+    return Compiled(function, **options)
+
+
+compile.stats = stats  # type: ignore[attr-defined]

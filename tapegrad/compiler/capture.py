@@ -12,12 +12,14 @@ import numpy as np
 
 from ..core import alias, record
 from ..core.pending import RAW
-from ..core.program import Program, Ref
+from ..core.program import Program, Ref, filled
 from ..core.record import Box, box
-from ..core.replay import Pass
+from ..core.replay import Pass, reach
+from ..core.state import current_tape
 from ..core.tape import next_slot
 from ..core.trace import Captured, Trace
 from ..func import tree
+from . import nans
 from .guards import Walk, changed
 
 getrefcount = sys.getrefcount
@@ -84,6 +86,12 @@ class Capture:
             self.reason = trace.stopped[0]
         self.program: Program = trace.program
 
+    def check_nans(self) -> None:
+        """FloatingPointError if the call has made nan."""
+        arrays = {self.trace.numbers[id(a)]: a for a in self.trace.kept}
+        for i in self.program.code:
+            nans.checked(i, [arrays[v.number] if type(v) is Ref else v for v in i.operands], filled(i.params, arrays))
+
     # ---------------------------------------------------------------------------------------------- what it has done
 
     def _survey(self, before: list[Any], floor: int) -> None:
@@ -92,6 +100,9 @@ class Capture:
         self._gradients()
         self._escaped(leaves)
         self.results = [self._result(leaf) for leaf in leaves]
+        for r in self.results:
+            if r.slot and is_released(r.slot, floor):
+                r.slot = 0
         if any(r.slot for r in self.results):
             self.backward = Backward(self, leaves, before, floor)
         if (what := changed(self.walk.places) or changed(self.walk.of_modules)) is not None:
@@ -178,6 +189,15 @@ class Capture:
         owners = living([ref for ref, _, _ in self.trace.gradients.values()])
         found = [getattr(t, "_g", None) for t in owners if id(t) not in born]
         return [g for g in found if g is not None]
+
+
+def is_released(slot: int, floor: int) -> bool:
+    """Whether the function has used up what leads to a result, as one that calls backward and returns the loss."""
+    try:
+        reach([slot], current_tape(), floor)
+    except RuntimeError:
+        return True
+    return False
 
 
 def living(refs: list[Any]) -> list[Any]:

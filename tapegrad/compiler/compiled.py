@@ -1,4 +1,4 @@
-"""`tapegrad.compile`: whole functions as programs of XLA."""
+"""Compiled functions: which program runs a call, and when there has to be another."""
 
 from __future__ import annotations
 
@@ -19,27 +19,13 @@ from ..core.record import Box
 from ..core.state import RECORDING, TRACE
 from ..func import tree
 from ..ops import casting
+from . import STATISTICS
 from .capture import Capture
 from .entry import Entry, Stale
+from .explain import explained
 
 MOST_ENTRIES = 8  # programs kept for one kind of call
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
-
-
-class Statistics:
-    """Counts of all compiled functions of the process."""
-
-    def __init__(self) -> None:
-        self.traces = self.programs = self.calls = self.eager_calls = 0
-        self.trace_seconds = self.lower_seconds = self.compile_seconds = 0.0
-
-
-STATISTICS = Statistics()
-
-
-def stats() -> dict[str, Any]:
-    """Counts since the process began: traces, programs, calls of programs and eager calls, and seconds of each stage."""
-    return dict(vars(STATISTICS))
 
 
 class Kind:
@@ -107,6 +93,21 @@ class Compiled:
             why = found
         return self._trace(kind, args, kwargs, tensors, why)
 
+    def explain(self, *args: Any, **kwargs: Any) -> None:
+        """Call the function and print what its program for such arguments is.
+
+        Why it was traced, the program as a Wengert list, what it reads and writes besides arguments and results, where it
+        falls back to NumPy, and XLA's estimate of operations and memory.
+        """
+        self(*args, **kwargs)
+        _, key = self._key(args, kwargs)
+        print("inside a transform the function itself runs" if key is None else explained(self, self.kinds[key]))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
     # ------------------------------------------------------------------------------------------------------- arguments
 
     def _key(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -157,11 +158,13 @@ class Compiled:
         STATISTICS.traces += 1
         STATISTICS.trace_seconds += time.perf_counter() - began
         kind.history.append(why)
+        if self.debug_nans and capture.trace.stopped is None:
+            capture.check_nans()
         if capture.trace.stopped is not None:
             self._fall_back(kind, *capture.trace.stopped)
         elif capture.reason is not None:
             kind.failures += 1
-            if self.fullgraph or kind.failures >= MOST_FAILURES:
+            if kind.failures >= MOST_FAILURES:
                 self._refuse(kind, capture.reason)
         else:
             kind.failures = 0
@@ -203,36 +206,3 @@ def static(value: Any) -> Any:
     except TypeError:
         return id(value)
     return type(value), value
-
-
-def compile(
-    function: Any = None, *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
-    debug_nans: bool = False, mesh: Any = None, shard: Any = None,
-) -> Any:  # fmt: skip
-    """Compile a function, gradients and updates included, into one program of XLA; also a decorator.
-
-    The first call with given shapes, dtypes, modes and static arguments runs eagerly and is traced; later ones run the
-    program. Calling the compiled function n times does what calling the function n times does: tensors, modules and
-    optimizers that it reaches are read anew at each call, and what it writes is written back.
-
-    Args:
-        function: takes and returns nested tensors, arrays and other values; arguments that are no arrays are static.
-        static_argnames: names of arguments that are never traced; they have to be hashable.
-        donate: let results take the memory of the state that they replace.
-        fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
-        debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
-        mesh: a `jax.sharding.Mesh` over whose devices the program runs.
-        shard: what lies how on the mesh: names of arguments, or parameters, to `jax.sharding.PartitionSpec`.
-
-    Raises:
-        ImportError: without JAX (`pip install "tapegrad[jax]"`).
-        RuntimeError: with fullgraph, for a function that cannot be compiled; names file and line.
-        TypeError: for a static argument that cannot be hashed.
-    """
-    options = {
-        "static_argnames": static_argnames, "donate": donate, "fullgraph": fullgraph, "debug_nans": debug_nans,
-        "mesh": mesh, "shard": shard,
-    }  # fmt: skip
-    if function is None:
-        return functools.partial(compile, **options)
-    return Compiled(function, **options)

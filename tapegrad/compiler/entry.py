@@ -17,8 +17,9 @@ from ..core.state import is_recording
 from ..core.trace import Captured
 from ..func import tree
 from ..nn.module import Module
-from . import lower
+from . import lower, nans
 from .capture import Backward, Capture, Result
+from .explain import names_of
 from .guards import changed
 
 getrefcount = sys.getrefcount
@@ -118,6 +119,7 @@ class Entry:
     def __init__(self, owner: Any, capture: Capture, tensors: list[Any]) -> None:
         trace = capture.trace
         self.capture_program = trace.program
+        self.debug_nans = owner.debug_nans
         self.results, self.spec = capture.results, capture.spec
         self.places, self.of_modules = capture.walk.places, capture.walk.of_modules
         self.version = Module.changes
@@ -147,6 +149,7 @@ class Entry:
         by_captured = {id(c): s for c, s in zip(trace.captured.values(), states, strict=True)}
         self.writes = [(c if type(c) is int else by_captured[id(c)]) for c, _ in capture.writes]
         self.calls = 0
+        self.names, self.tensor_names = names_of(capture), capture.walk.names
 
     def _wanted(self, capture: Capture) -> list[Any]:
         """The program's results: of the function, written state, gradients, and what the reverse pass needs."""
@@ -195,6 +198,10 @@ class Entry:
         """
         owners, given, kept = self._gather(tensors)
         outs = self.run(given, kept)
+        if self.debug_nans and any(map(nans.has_nan, outs)):
+            numbers = [s.number for s in (*self.donated, *self.kept, *self.others)] + self.program.arguments
+            arrays = [record.asarray(v) for v in (*given, *kept)]
+            nans.find(self.program, dict(zip(numbers, arrays, strict=True)) | self.program.constants)
         del given
         self.calls += 1
         return self._scatter(tensors, owners, kept, outs)

@@ -60,17 +60,24 @@ class Walk:
         places: of functions and foreign objects.
         of_modules: of modules, which are looked at only when some module has changed.
         arrays: NumPy arrays, by id, with how to find them again.
+        names: of tensors, by id, as the function's author knows them.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.places: list[Place] = []
         self.of_modules: list[Place] = []
         self.arrays: dict[int, Callable[[], Any]] = {}
+        self.names: dict[int, str] = {}
         self._seen: dict[int, Any] = {}
         self.visit(function, 0)
 
-    def add(self, places: list[Place], container: Any, key: Any, depth: int) -> None:
+    def add(self, places: list[Place], container: Any, key: Any, depth: int, name: str = "") -> None:
         value = held(container, key)
+        if isinstance(value, Box) and name:
+            self.names.setdefault(id(value), name)
+        elif isinstance(value, Module) and name:
+            for path, t in (*value.named_parameters(), *value.named_buffers()):
+                self.names.setdefault(id(t), f"{name}.{path}")
         if isinstance(value, np.ndarray):
             self.arrays.setdefault(id(value), functools.partial(held, container, key))
             return
@@ -105,7 +112,7 @@ class Walk:
         if not isinstance(container, tuple):
             places.append((container, LENGTH, len(container)))
         for key in list(container) if isinstance(container, dict) else range(len(container)):
-            self.add(places, container, key, depth)
+            self.add(places, container, key, depth, key if isinstance(key, str) else "")
 
     def function(self, function: types.FunctionType, depth: int) -> None:
         """Globals and cells that a function's code names; the package's own functions are known."""
@@ -114,9 +121,9 @@ class Walk:
         names = set(names_in(function.__code__))
         for name in sorted(names & function.__globals__.keys()):
             if not isinstance(function.__globals__[name], types.ModuleType | type):
-                self.add(self.places, function.__globals__, name, depth + 1)
-        for cell in function.__closure__ or ():
-            self.add(self.places, Cell(cell), 0, depth + 1)
+                self.add(self.places, function.__globals__, name, depth + 1, name)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            self.add(self.places, Cell(cell), 0, depth + 1, name)
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.visit(value, depth + 1)
 

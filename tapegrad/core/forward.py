@@ -10,7 +10,7 @@ from .kinds import is_inexact
 from .level import Level
 from .op import Op
 from .record import Box, wrap
-from .rules import TENSOR_XP, arrays, bottom, product_recorded
+from .rules import TENSOR_XP, arrays, bottom, product_recorded, zeros_like
 from .state import restore_recording, set_recording
 
 
@@ -162,4 +162,4 @@ def zeros_of(t: Any) -> Any:
     """Untracked zeros of an operand's shape and dtype, at no level."""
     if not isinstance(t, Box):
         return 0.0
-    return wrap(arrays.zeros(t._d.shape, t._d.dtype))
+    return zeros_like(t)

@@ -14,9 +14,9 @@ from . import alias, record, scalar
 from .leaves import WATCHED_LEAVES, leaf_of, run_leaf_hooks
 from .level import Level, Lift, boxed, layer_of, level_of, raised, relabelled
 from .op import TABLE
-from .record import fixed, functional
+from .record import functional
 from .replay import Pass, reach
-from .rules import arrays
+from .rules import arrays, fixed_like
 from .state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
 from .tape import inputs_of, next_slot
 

@@ -17,8 +17,8 @@ from .batch import Batch, padded, rank, run_batched
 from .forward import Dual, replaced, tangents_of, total
 from .level import Level
 from .op import TABLE, Op
-from .record import Box, wrap
-from .rules import TENSOR_XP, arrays
+from .record import Box
+from .rules import TENSOR_XP, arrays, fixed_like, zeros_like
 from .state import is_recording
 from .taylor import Taylor
 
@@ -44,7 +44,7 @@ class Laplace(Level):
         stack = arrays.zeros((d + 1, d), x._d.dtype)
         for i in range(d):
             stack[i, i] = 1
-        return self.lift(x, TENSOR_XP.reshape(wrap(stack), (d + 1, *(1,) * (x._d.ndim - 1), d)))
+        return self.lift(x, TENSOR_XP.reshape(fixed_like(stack, x), (d + 1, *(1,) * (x._d.ndim - 1), d)))
 
     def laplacian(self, y: Any) -> tuple[Any, Any]:
         """(value, Laplacian) of a tensor; the second is None if it does not depend on the point."""
@@ -109,7 +109,7 @@ class Laplace(Level):
             if t is not None:
                 args.append(whole(t, (n, *x._d.shape)))
             elif op.kind == "linear" and op.rules[i if op.arity > 0 else 0] is not None and isinstance(x, Box):
-                args.append(wrap(arrays.zeros((n, *x._d.shape), x._d.dtype)))
+                args.append(zeros_like(x, (n, *x._d.shape)))
             else:
                 args.append(x)
         marked = [a is not x for a, x in zip(args, lowers, strict=True)]
@@ -150,7 +150,7 @@ class Laplace(Level):
             return stack * d1
         x = args[i]
         with Dual() as level:
-            one = wrap(arrays.ones_like(x._d))
+            one = fixed_like(arrays.ones_like(x._d), x)
             moving = rule(TENSOR_XP, level.lift(ans, d1), *replaced(args, i, level.lift(x, one)), *params)
             d2 = level.lower(moving)[1] if isinstance(moving, Box) else None
         stack = padded(stack, ans._d.ndim, True)
@@ -180,9 +180,9 @@ class Laplace(Level):
             terms = [slope] if slope is not None else []
             if second is not None:
                 terms.append(2.0 * TENSOR_XP.sum(second, (0,), False))
-            last = total(terms) if terms else wrap(arrays.zeros(y._d.shape, y._d.dtype))
+            last = total(terms) if terms else zeros_like(y)
             if first is None:
-                first = wrap(arrays.zeros((n, *y._d.shape), y._d.dtype))
+                first = zeros_like(y, (n, *y._d.shape))
             found.append(TENSOR_XP.cat([first, TENSOR_XP.reshape(last, (1, *last._d.shape))], 0))
         return found
 

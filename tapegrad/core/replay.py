@@ -145,8 +145,8 @@ class Pass:
         values are below its layer, where nothing of it can be recorded.
         """
         watched = self._watched()
-        if recorder.foreign and any([e[0] >= 0 and BY_ID[e[0]].name == "transfer" for e in self.found.values()]):
-            self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]  # rules run on other devices
+        if recorder.foreign and any([is_elsewhere(e) for e in self.found.values()]):
+            self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
         self.traced = running_trace() is not None
         plain, guarded = self._modes()
@@ -344,6 +344,13 @@ class Pass:
         for leaf_slot, s in last.items():
             by_entry.setdefault(s, []).append(leaf_slot)
         return by_entry
+
+
+def is_elsewhere(entry: Any) -> bool:
+    """Whether an entry's rule runs on arrays of other devices, and so on tensors."""
+    saved = [v for item in entry for v in (item if type(item) is tuple else (item,))]
+    moves = entry[0] >= 0 and BY_ID[entry[0]].name == "transfer"
+    return moves or not recorder.foreign.isdisjoint(map(type, saved))
 
 
 def own(gradients: Iterable[Any], cells: frozenset[Any]) -> None:

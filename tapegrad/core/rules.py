@@ -434,14 +434,14 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
     terms = [term(mode, op, i) for i in range(1 if together else op.arity)]
     shapes_read = variadic or any(op.shape_of)
 
-    def zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+    def zeros(shape: tuple[int, ...], dtype: Any, others: dict[int, Any]) -> Any:
         array = arrays.zeros(shape, dtype)
-        return fixed(array) if record else array
+        return fixed_like(array, next(iter(others.values()))) if record else array
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         _, slots, code, at, saved, ans, dt, shapes, params, metas = e
         if op.outputs > 1:
-            g = [g[i] if i in g else None if absent else zeros(shape, dtype) for i, (shape, dtype) in enumerate(metas)]
+            g = [g[i] if i in g else None if absent else zeros(shape, dtype, g) for i, (shape, dtype) in enumerate(metas)]
         if record:
             saved = [place(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:

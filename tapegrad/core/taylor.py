@@ -20,6 +20,7 @@ from .kinds import is_inexact
 from .level import Level
 from .op import TABLE, Op
 from .record import Box, services, wrap
+from . import rules
 from .rules import RAW_XP, TENSOR_XP, arrays, bottom
 from .scalar import ERRORS, FUNCTIONS
 from .state import is_recording
@@ -447,5 +448,5 @@ def shape_of(c: Any) -> tuple[int, ...]:
 
 def zeros_like(c: Any) -> Any:
     if isinstance(c, Box):
-        return wrap(arrays.zeros(c._d.shape, c._d.dtype))
+        return rules.zeros_like(c)
     return arrays.zeros(c.shape, c.dtype) if hasattr(c, "shape") else 0.0

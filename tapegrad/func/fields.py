@@ -10,8 +10,8 @@ import numpy as np
 
 from ..core.forward import Dual
 from ..core.level import level_of
-from ..core.record import Box, wrap
-from ..core.rules import arrays
+from ..core.record import Box
+from ..core.rules import fixed_like, zeros_like
 from ..ops import shape
 from .jacobian import batched
 from .laplacian import check_rows
@@ -41,9 +41,9 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform
                 )
             value, t = level.lower(y)
             level.check_written()
-        return [wrap(arrays.zeros(value._d.shape, value._d.dtype)) if t is None else t]
+        return [zeros_like(value) if t is None else t]
 
-    seeds = wrap(np.eye(n, dtype=x._d.dtype).reshape(n, *[1] * (x._d.ndim - 1), n))
+    seeds = fixed_like(np.eye(n, dtype=x._d.dtype).reshape(n, *[1] * (x._d.ndim - 1), n), x)
     return batched(push, [shape.expand(seeds, (n, *x._d.shape))], n)[0]
 
 

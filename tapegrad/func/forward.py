@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
 from ..core.forward import Dual
-from ..core.record import Box, wrap
-from ..core.rules import arrays
+from ..core.record import Box
+from ..core.rules import zeros_like
 from . import tree
 from .reverse import converted, operand_of, plain_kind, source_of, split_aux
 
@@ -110,5 +110,5 @@ def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
                 "with strict=True."
             )
-        tangent = wrap(arrays.zeros(value._d.shape, value._d.dtype))
+        tangent = zeros_like(value)
     return value, tangent

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.forward import Dual
 from ..core.level import LEVEL
 from ..core.record import Box, wrap
-from ..core.rules import arrays
+from ..core.rules import arrays, fixed_like, zeros_like
 from ..core.state import is_recording
 from ..ops import shape
 from . import tree
@@ -43,7 +43,7 @@ def refuse_complex(tensors: list[Any], api: str, what: str) -> None:
 
 def unit_vectors(start: int, stop: int, total: int, like: Any) -> Any:
     """Unit vectors start .. stop of the tensor's space, in its shape and dtype, stacked in front."""
-    return wrap(np.eye(stop - start, total, start, like._d.dtype).reshape(stop - start, *like._d.shape))
+    return fixed_like(np.eye(stop - start, total, start, like._d.dtype).reshape(stop - start, *like._d.shape), like)
 
 
 def batched(function: Callable[..., list[Any]], rows: list[Any], n: int, randomness: str = "error") -> list[Any]:
@@ -103,7 +103,7 @@ def in_reverse(
         row = []
         for x, t, block in zip(inputs.leaves, inputs.tensors, pulled(inputs, y, chunk_size), strict=True):
             if block is None:
-                block = wrap(arrays.zeros((*y._d.shape, *t._d.shape), t._d.dtype))
+                block = zeros_like(t, (*y._d.shape, *t._d.shape))
             row.append(converted(inputs.surfaced(block), kind_of(x)))
         rows.append(row)
     inputs.finish()
@@ -180,14 +180,14 @@ def in_forward(
             refuse_complex(outputs, "jacfwd", "outputs")
             aux = tree.mapped(lambda a: first_sample(level.lower(a)[0], here, outer), aux) if has_aux else None
             pairs = [level.lower(y) for y in outputs]
-            values[:] = [wrap(arrays.zeros(y._d.shape, y._d.dtype)) for y in outputs]
+            values[:] = [zeros_like(y) for y in outputs]
             del result, outputs
             level.check_written()
         return [zero if t is None else t for zero, (_, t) in zip(values, pairs, strict=True)]
 
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     basis = [
-        wrap(np.eye(n, size, -start, x._d.dtype).reshape(n, *x._d.shape))
+        fixed_like(np.eye(n, size, -start, x._d.dtype).reshape(n, *x._d.shape), x)
         for x, size, start in zip(sources, sizes, starts, strict=True)
     ]
     rows = []

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..arrays import dtypes
 from ..core.forward import Linear
 from ..core.fresh import Fresh
 from ..core.level import LEVEL
-from ..core.record import wrap
-from ..core.rules import arrays
+from ..core.rules import fixed_like
 from ..core.state import restore_recording, set_recording
+from ..ops import create
 from . import tree
 from .forward import jvp, tangent_of
 from .jacobian import tensor
@@ -101,7 +102,7 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
     finally:
         restore_recording(previous)
     reached, rows = [g is not None for g in rows], [g for g in rows if g is not None]
-    zeros = [(y._d.shape, y._d.dtype) for y, _ in pairs]
+    forms = [{"size": y._d.shape, "dtype": dtypes.of(y._d.dtype), "device": y.device} for y, _ in pairs]
     del pairs
 
     def jvp_fn(*directions: Any) -> Any:
@@ -111,7 +112,7 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
         vs = [tangent_of(x, t) for x, t in zip(sources, given, strict=True)]
         got = iter(cotangents.pull(list(rows), [v for v, r in zip(vs, reached, strict=True) if r], True))
         outs = [tensor(next(got)) if move else None for move in moves]
-        outs = [wrap(arrays.zeros(*z)) if t is None else t for t, z in zip(outs, zeros, strict=True)]
+        outs = [create.zeros(**form) if t is None else t for t, form in zip(outs, forms, strict=True)]
         return tree.unflatten(out_spec, [converted(t, plain_kind([*leaves, *given])) for t in outs])
 
     return value, jvp_fn
@@ -119,4 +120,4 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
 
 def ones_like(t: Any) -> Any:
     """Untracked ones of a tensor's shape and dtype. With zeros, strong zero would hide infinite derivatives."""
-    return wrap(np.ones(t._d.shape, t._d.dtype))
+    return fixed_like(np.ones(t._d.shape, t._d.dtype), t)

@@ -13,12 +13,12 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from .. import errors
-from ..core import alias
+from ..core import alias, record
 from ..core.fresh import Fresh, synced
 from ..core.kinds import is_inexact
 from ..core.level import LEVEL, layer_of, level_of, relabelled
 from ..core.record import Box, fixed, running_trace, wrap
-from ..core.rules import arrays
+from ..core.rules import arrays, zeros_like
 from ..core.scalar import Payload, scalar
 from ..core.state import is_recording
 from ..core.tape import next_slot
@@ -47,6 +47,8 @@ def operand_of(x: Any) -> Any:
     """The tensor that stands for a leaf of any dtype."""
     if isinstance(x, Box):
         return synced(x)
+    if type(x) in record.foreign:
+        return wrap(x)
     if isinstance(x, np.ndarray | np.generic):
         return wrap(create.from_data(x))
     if isinstance(x, int | float | complex) and not isinstance(x, bool):
@@ -97,7 +99,7 @@ class Inputs(Fresh):
                 return g
             g = wrap(np.array(g))
         elif g is None:
-            g = fixed(np.zeros(t._d.shape, t._d.dtype))
+            g = zeros_like(t)
         elif not isinstance(g, Box):
             array = arrays.own(g)
             g = wrap(array.copy() if id(array) in seen else array)
@@ -115,7 +117,7 @@ def plain_kind(leaves: list[Any]) -> type | None:
 
 def kind_of(x: Any) -> type | None:
     """What a leaf's gradient is converted to: None for a tensor, else ndarray, generic (a NumPy scalar) or float."""
-    if isinstance(x, Box):
+    if isinstance(x, Box) or type(x) in record.foreign:
         return None
     return np.ndarray if isinstance(x, np.ndarray) else np.generic if isinstance(x, np.generic) else float
 

@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..core import alias
-from ..core.record import Box, wrap
-from ..core.rules import arrays
+from ..core.record import Box
+from ..core.rules import fixed_like, zeros_like
 from ..core.state import restore_recording, set_recording
 from ..core.taylor import Taylor, is_plain, number
 from . import tree
@@ -98,7 +98,7 @@ def along(
     finally:
         restore_recording(previous)
     zeros = [
-        [wrap(arrays.zeros(y._d.shape, y._d.dtype)) if c is None else c for c in t]
+        [zeros_like(y) if c is None else c for c in t]
         for y, t in zip(values, terms, strict=True)
     ]
     return values, zeros, out_spec
@@ -128,7 +128,7 @@ def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R
         curves = []
         for x in map(source_of, leaves):
             one = np.ones(x._d.shape, x._d.dtype)
-            curves.append([x, number(one) if is_plain(x) else one, *[None] * (n - 1)][: n + 1])
+            curves.append([x, number(one) if is_plain(x) else fixed_like(one, x), *[None] * (n - 1)][: n + 1])
         values, terms, out_spec = along(lambda x: f(*replaced(args, positions, [x]), **kwargs), tuple_of(spec), curves, n)
         kind, scale = plain_kind(leaves), float(math.factorial(n))
         ys = [t[-1] * scale for t in terms] if n > 1 else [t[0] for t in terms] if n else values

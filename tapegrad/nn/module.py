@@ -498,20 +498,20 @@ class Module:
     def to(
         self: M, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> M:
-        """Floating-point parameters and buffers in another dtype; to(dtype), to(device, dtype), to(tensor). In place.
+        """Parameters and buffers on another device, floating-point ones in another dtype; to(device, dtype), to(tensor). In place.
 
         For the device 'meta', as of a module that `functional_call` gives its parameters, they lose their values: what
         stands in their place takes no memory and is nan (0 for integers).
 
         Raises:
             TypeError: for an integer dtype.
-            RuntimeError: for a device other than the CPU.
+            RuntimeError: for a device that is not there.
         """
         if "meta" in [str(d) for d in (*args, device) if isinstance(d, str | dtypes.device)]:
             return self._apply(without_values)
-        dtype = destination(args, dtype, device)
+        dtype, device = destination(args, dtype, device)
         if dtype is None:
-            return self
+            return self if device is None else self._apply(lambda t: t.to(device))
         target = dtypes.of(dtypes.to_numpy(dtype))
         if not (target.is_floating_point or target.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}")
@@ -521,12 +521,11 @@ class Module:
                 "not work as expected when using complex tensors as parameters or buffers.",
                 stacklevel=2,
             )
-        return self._apply(lambda t: t.to(target) if dtypes.is_inexact(raw(t).dtype) else t)
+        return self._apply(lambda t: t.to(target if dtypes.is_inexact(raw(t).dtype) else t.dtype, device=device))
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
         """Parameters and buffers with new memory of arbitrary values. In place."""
-        create.check_device(device)
-        return self._apply(create.empty_like, recurse)
+        return self._apply(lambda t: create.empty_like(t, device=device), recurse)
 
     def share_memory(self: M) -> M:
         """Parameters and buffers in memory that processes share: their writes show in all of them. In place.
@@ -559,12 +558,12 @@ class Module:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def cpu(self: M) -> M:
-        """On the CPU, where it is."""
-        return self
+        """Parameters and buffers on the CPU. In place."""
+        return self.to("cpu")
 
     def cuda(self: M, device: Any = None) -> M:
-        """On a CUDA device; raises, since there is none here."""
-        return self.to("cuda")
+        """Parameters and buffers on a CUDA device; an error if JAX finds none. In place."""
+        return self.to("cuda" if device is None else device)
 
     def xpu(self: M, device: Any = None) -> M:
         """On an XPU; raises, since there is none here."""

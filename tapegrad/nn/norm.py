@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.record import running_trace
 from ..ops import create
 from ..ops.normalize import move
 from ..ops.warning import warn
@@ -93,7 +94,7 @@ class _BatchNorm(_NormBase):
         seen = self.num_batches_tracked if training and self.track_running_stats else None
         momentum = self.momentum
         if momentum is None:
-            momentum = 0.0 if seen is None else 1.0 / (float(seen) + 1.0)
+            momentum = 0.0 if seen is None else 1.0 / (seen + 1.0 if running_trace() is not None else float(seen) + 1.0)
         if training and not self.track_running_stats:
             mean = var = None
         use_batch = training or (mean is None and var is None)

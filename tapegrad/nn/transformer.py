@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..core.record import running_trace
 from ..ops import create, shape
 from ..ops.attention import added_masks
 from ..tensor import raw
@@ -29,7 +30,7 @@ def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> 
 
 def _is_causal(mask: Any, given: bool | None, length: int) -> bool:
     """Whether a mask closes just what is later; as given, unless that is None."""
-    if given is not None or mask is None:
+    if given is not None or mask is None or running_trace() is not None:
         return bool(given)
     values = raw(mask)
     return values.shape == (length, length) and bool((values == raw(square_subsequent_mask(length, None, mask.dtype))).all())

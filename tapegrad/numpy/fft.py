@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import fft as transforms
+from ..core.record import fixed
 from ..ops import create, shape
 from .rows import _axes, _floating, _into, _tensor, row
 
@@ -84,5 +85,5 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -
 
 def _frequencies(function: Any, n: int, d: float, dtype: Any, device: Any) -> Any:
     create.check_device(device)
-    result = create.as_tensor(np.asarray(function(n, d)))
+    result = fixed(np.asarray(function(n, d)))
     return result if dtype is None else result.to(dtype)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import dtypes
 from ..arrays.dtypes import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
-from ..core.record import wrap
+from ..core.record import fixed, wrap
 from ..ops import create, operands
 from ..ops import sort as order
 from ..tensor import Tensor as ndarray
@@ -103,7 +103,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     create.check_device(device)
     first, last = (0, start) if stop is None else (start, stop)
     given: Any = None if dtype is None else _dtype_of(dtype)
-    return create.as_tensor(np.arange(first, last, step, given))  # type: ignore[call-overload]
+    return fixed(np.arange(first, last, step, given))  # type: ignore[call-overload]
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:

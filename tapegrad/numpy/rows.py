@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import dtypes
 from ..core.op import TABLE
-from ..core.record import wrap
+from ..core.record import fixed, wrap
 from ..ops import create, einsum, elementwise, index, linalg, operands, reduce, shape, sort
 from ..tensor import Tensor, raw, use_numpy
 
@@ -80,7 +80,7 @@ def _tensors(values: Any) -> list[Any]:
         else:
             a = np.asarray(v)
             weak = common is not None and a.dtype.kind in "biuf" and common.kind in ("f" if a.dtype.kind == "f" else "iuf")
-            results.append(wrap(a.astype(common)) if weak and a.dtype.kind != "b" else operands.tensor(v))
+            results.append(fixed(a.astype(common)) if weak and a.dtype.kind != "b" else operands.tensor(v))
     return results
 
 

@@ -12,7 +12,7 @@ from ..arrays import activations
 from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from ..core.record import titled, wrap
+from ..core.record import titled
 from . import casting, create, elementwise, reduce, shape
 from .define import define, printed, unary
 from .elementwise import logsigmoid as logsigmoid
@@ -361,10 +361,9 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     soft = reduce.softmax((x + noise) / tau, dim)
     if not hard:
         return soft
-    values = soft._d if shape_of(x) else soft._d.reshape(1)
-    one_hot = np.zeros_like(values)
-    np.put_along_axis(one_hot, values.argmax(dim, keepdims=True), 1, dim)
-    return wrap(one_hot.reshape(shape_of(x))) - soft.detach() + soft
+    values = soft.detach() if shape_of(x) else soft.detach().reshape(1)
+    one_hot = create.zeros_like(values).scatter(dim, reduce.argmax(values, dim, True), 1.0)
+    return one_hot.reshape(shape_of(x)) - soft.detach() + soft
 
 
 def _softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: Any) -> Any:

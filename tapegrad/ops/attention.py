@@ -12,7 +12,8 @@ from .. import errors
 from ..arrays import kernels
 from ..core.kinds import HALF
 from ..core.op import TABLE, Op
-from ..core.record import wrap
+from ..core.record import fixed
+from ..core.rules import fixed_like
 from . import batching, casting, create, reduce, shape
 from .activation import softmax
 from .define import define, printed
@@ -190,7 +191,7 @@ def _check_attention(q: Any, k: Any, v: Any, mask: Any, is_causal: bool) -> None
 
 def _closing(mask: Any, true: float, false: float, dtype: Any) -> Any:
     """One of two numbers for each element of a bool mask."""
-    return TABLE["where"].call(mask, wrap(np.array(true, dtype)), false)
+    return TABLE["where"].call(mask, fixed(np.array(true, dtype)), false)
 
 
 def _repeated(q: Any, x: Any) -> Any:
@@ -237,7 +238,7 @@ def scaled_dot_product_attention(
     size = shape_of(q)[-1]
     factor = (1.0 / math.sqrt(size) if size else 1.0) if scale is None else scale
     if is_causal:
-        mask = wrap(np.tri(shape_of(q)[-2], shape_of(k)[-2], dtype=bool))
+        mask = fixed_like(np.tri(shape_of(q)[-2], shape_of(k)[-2], dtype=bool), q)
     if mask is not None and mask._d.dtype.kind == "b":
         mask = _closing(mask, 0.0, -math.inf, q._d.dtype)
     out, weights = _attend_to([q * factor, k, v, 0.0 if mask is None else mask])

@@ -564,14 +564,25 @@ empty_like = _like(np.empty_like, "empty_like")
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The value repeated to input's shape, in input's dtype."""
     dt = input._d.dtype if dtype is None else dtypes.to_numpy(dtype)
-    return finish(np.full(shape_of(input), devices.host(filling(fill_value, dt)._d)), requires_grad, home(input, device))
+    value = filling(fill_value, dt)
+    reads(value, "full_like() of a tensor's value")
+    return finish(np.full(shape_of(input), devices.host(value._d)), requires_grad, home(input, device))
 
 
 # ------------------------------------------------------------------------------------------------------------- random
 
 
+SEEDED = "a random stream that is started anew inside the function"
+
+
 class Generator(random.Generator):
     """A random stream of its own: PyTorch's CPU streams. `Generator().manual_seed(0)` starts one from a seed."""
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of a seed; returns the generator."""
+        stops(SEEDED)
+        super().manual_seed(seed)
+        return self
 
     def get_state(self) -> Any:
         """The state as a uint8 tensor, byte for byte that of torch.Generator."""
@@ -588,6 +599,7 @@ class Generator(random.Generator):
 
     def set_state(self, new_state: Any) -> Any:
         """Continue from a state of get_state(); returns the generator."""
+        stops(SEEDED)
         super().set_state(devices.host(new_state._d) if isinstance(new_state, Box) else new_state)
         return self
 

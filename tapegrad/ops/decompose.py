@@ -20,8 +20,10 @@ from ..arrays import lapack
 from ..core.alias import slot_of
 from ..core.level import bottom
 from ..core.op import TABLE
-from ..core.record import wrap
+from ..core.record import running_trace, wrap
+from ..core.rules import fixed_like
 from ..core.state import is_recording
+from ..core.trace import reads
 from . import batching, casting
 from .define import define
 from .elementwise import conj
@@ -82,7 +84,7 @@ def on_diagonal(xp: Any, x: Any) -> Any:
 def hermitian(a: Any, lower: bool) -> Any:
     """The Hermitian matrix in a triangle; its gradient is spread over both triangles, as PyTorch's."""
     raw = bottom(a)
-    if np.array_equal(raw, lapack.mh(raw)):
+    if running_trace() is None and np.array_equal(raw, lapack.mh(raw)):
         return a
     part = tril(a) if lower else triu(a)
     own = part.detach()
@@ -100,8 +102,17 @@ def infos_of(a: Any, fine: bool, find: Callable[[], Any]) -> Any:
     return np.zeros(shape_of(a)[:-2], np.int32) if fine else find()
 
 
-def info_of(values: Any) -> Any:
-    return wrap(np.asarray(values, np.int32))
+def info_of(infos: Any, a: Any, zero_pivot: Callable[[], Any]) -> Any:
+    """The infos of matrices as a tensor; while a function is traced, that of a program which finds a zero pivot itself."""
+    return fixed_like(np.asarray(infos, np.int32), a) if running_trace() is None else zero_pivot()
+
+
+def first_zero_pivot(packed: Any) -> Any:
+    """The place, from 1 on, of the first 0 on the diagonals of LU factors; 0 if there is none."""
+    zero = TABLE["eq"].call(TABLE["diagonal"].call(packed, 0, packed._d.ndim - 2, packed._d.ndim - 1), 0)
+    last = zero._d.ndim - 1
+    place = TABLE["argmax"].call(TABLE["cast"].call(zero, np.dtype(np.int32)), last, False) + 1
+    return TABLE["cast"].call(TABLE["where"].call(TABLE["any"].call(zero, (last,), False), place, 0), np.dtype(np.int32))
 
 
 def batch_element(infos: Any) -> tuple[int | None, int]:
@@ -573,7 +584,9 @@ def _factored(name: str, A: Any, upper: bool, check_errors: bool) -> Any:
     )
     if check_errors and infos.any():
         raise errors.not_positive_definite(name, *batch_element(infos))
-    return result("linalg_cholesky_ex", mh(factor) if upper else factor, info_of(infos))
+    if not check_errors:
+        reads(factor, f"{name}(), whose info LAPACK tells")
+    return result("linalg_cholesky_ex", mh(factor) if upper else factor, fixed_like(np.asarray(infos, np.int32), a))
 
 
 @with_out
@@ -624,7 +637,7 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     q, r = _qr(a, mode) if mode == "complete" and m > n else _qr_of(a)
-    return result("linalg_qr", wrap(np.zeros((0,), a._d.dtype)) if mode == "r" else q, r)
+    return result("linalg_qr", fixed_like(np.zeros((0,), a._d.dtype), a) if mode == "r" else q, r)
 
 
 @with_out
@@ -644,6 +657,7 @@ def geqrf(input: Any) -> Any:
     x = matrices("geqrf", input)
     if is_recording() and slot_of(x):
         raise NotImplementedError("the derivative for 'geqrf' is not implemented: use linalg.qr.")
+    reads(x, "geqrf(), which LAPACK computes")
     raw, tau = np.linalg.qr(x._d, mode="raw")
     return result("geqrf", wrap(raw.swapaxes(-2, -1)), wrap(tau))
 
@@ -671,7 +685,7 @@ def _factored_lu(name: str, A: Any, pivot: bool, check_errors: bool) -> Any:
     infos = infos_of(packed, bool(np.diagonal(bottom(packed), 0, -2, -1).all()), lambda: lapack.first_zero_pivot(packed._d))
     if check_errors and infos.any():
         raise errors.zero_pivot(name, *batch_element(infos))
-    return result("linalg_lu_factor_ex", packed, pivots, info_of(infos))
+    return result("linalg_lu_factor_ex", packed, pivots, info_of(infos, packed, lambda: first_zero_pivot(packed.detach())))
 
 
 @with_out
@@ -696,7 +710,7 @@ def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
 def _parts(packed: Any) -> tuple[Any, Any]:
     m, n = shape_of(packed)[-2:]
     k = min(m, n)
-    one = wrap(np.eye(m, k, dtype=packed._d.dtype))
+    one = fixed_like(np.eye(m, k, dtype=packed._d.dtype), packed)
     return tril(packed[..., :k], -1) + one, triu(packed[..., :k, :])
 
 
@@ -716,7 +730,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this function is "
             "intended to be used with the output produced by linalg.lu_factor"
         )
-    empty = wrap(np.zeros((0,), packed._d.dtype))
+    empty = fixed_like(np.zeros((0,), packed._d.dtype), packed)
     p = TABLE["lu_permutation"].call([packed, pivots]) if unpack_pivots else empty
     return result("lu_unpack", p, *(_parts(packed) if unpack_data else (empty, empty)))
 
@@ -811,5 +825,5 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
         return result("svd", u, s, mh(vh))
     a = matrices("linalg.svd", input)
     *batch, m, n = shape_of(a)
-    zeros = [wrap(np.zeros((*batch, k, k), a._d.dtype)) for k in (m, n)]
+    zeros = [fixed_like(np.zeros((*batch, k, k), a._d.dtype), a) for k in (m, n)]
     return result("svd", zeros[0], svdvals_of(a), zeros[1])

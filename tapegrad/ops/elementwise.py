@@ -15,7 +15,8 @@ from ..arrays.numpy import copied, without_dead
 from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
-from ..core.record import Box, fixed, titled, wrap
+from ..core.record import Box, fixed, slow, titled
+from ..core.trace import reads
 from . import batching, lookup
 from .define import binary, define, numbers_first, unary
 from .operands import (
@@ -270,7 +271,7 @@ def _moves() -> Iterator[Sample]:
     yield Sample((uniform((2, 3)),), (devices.CPU, devices.CPU))
 
 
-_recorded_transfer = define(
+define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
     (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),), params=("device", "source"),
     display="ToCopy", batch=batching.last, samples=_moves,
@@ -287,7 +288,12 @@ def _cast_to(input: Any, dtype: Any, source: Any = None) -> Any:
     return _recorded_cast(input, dtype, input._d.dtype) if is_inexact(dtype) else _to_integers(input, dtype)
 
 
+def _transfer_to(input: Any, device: Any, source: Any) -> Any:
+    return slow(TABLE["transfer"], (input,), (device, source))
+
+
 TABLE["cast"].call = _cast_to
+TABLE["transfer"].call = _transfer_to
 clone = define("clone", "linear", copied, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
 define(
     "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone",
@@ -987,8 +993,8 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     lowest, highest = -math.inf, math.inf
     if not is_inexact(dtype):
         lowest, highest = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    lo = wrap(np.asarray(lowest, dtype)) if min is None else bounds[0]
-    hi = wrap(np.asarray(highest, dtype)) if max is None else bounds[-1]
+    lo = fixed(np.asarray(lowest, dtype)) if min is None else bounds[0]
+    hi = fixed(np.asarray(highest, dtype)) if max is None else bounds[-1]
     return _clamp_tensor(*promoted([x, lo, hi]))
 
 
@@ -1036,6 +1042,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     if input is None and other is None:
         if lookup.is_batched(c):
             return tuple(lookup.true_indices(c))
+        reads(c, lookup.SHAPE)
         return tuple(tensor(i) for i in np.nonzero(c._d))
     if c._d.dtype.kind != "b":
         c = _cast_to(c, np.dtype(bool))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,10 @@ from .. import errors
 from ..arrays import kernels
 from ..core.level import bottom
 from ..core.modes import no_grad
-from ..core.op import Op
-from ..core.record import wrap
+from ..core.op import TABLE, Op
+from ..core.record import fixed
+from ..core.rules import fixed_like
+from ..core.trace import reads
 from . import batching, create, elementwise, reduce, shape
 from .define import define, printed
 from .operands import tensor, to_dtype
@@ -56,8 +59,8 @@ def _added_up() -> Iterator[Sample]:
 def _shifted(index: Any, n: int, batched: bool, rows: int, padding: Padding) -> tuple[Any, Padding]:
     """Indices and padding among the rows of all tables."""
     starts = np.arange(n) * rows
-    offsets = wrap(starts.reshape(n, *(1,) * (index._d.ndim - batched)))
-    return elementwise.add(index, offsets), padding if padding is None else np.add.outer(starts, padding).reshape(-1)
+    offsets = fixed(starts.reshape(n, *(1,) * (index._d.ndim - batched)))
+    return elementwise.add(index, offsets), padding if padding is None else fixed(np.add.outer(starts, padding).reshape(-1))._d
 
 
 def _look_up_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
@@ -124,7 +127,8 @@ def _padding(padding_idx: int | None, rows: int) -> int | None:
 @no_grad()
 def limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are used down to a norm of max_norm, in place."""
-    used, weight = create.as_tensor(np.unique(index)), weight.detach()
+    reads(index, "max_norm, which looks at the rows that are used")
+    used, weight = create.as_tensor(np.unique(index._d)), weight.detach()
     rows = weight[used]
     norms = reduce.norm(rows, norm_type, -1, True)
     weight[used] = elementwise.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
@@ -132,9 +136,10 @@ def limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> N
 
 def _by_frequency(rows: Any, index: Any, count: int) -> Any:
     """The rows themselves, with gradients divided by how often the row's index occurs: no derivative, but PyTorch's."""
-    share = (1.0 / np.maximum(np.bincount(index.reshape(-1), minlength=count), 1)).astype(rows._d.dtype)
-    fixed = rows.detach()
-    return fixed + (rows - fixed) * wrap(share[index][..., None])
+    ones = create.ones(*shape_of(index), 1, dtype=rows.dtype, device=rows.device)
+    share = 1.0 / elementwise.clamp_min(add_rows(ones, index, count, None), 1.0)
+    constant = rows.detach()
+    return constant + (rows - constant) * _embedding(share, index, None)
 
 
 def embedding(
@@ -161,9 +166,9 @@ def embedding(
     rows = shape_of(w)[0]
     padding, index = _padding(padding_idx, rows), _indices("embedding", input, rows)
     if max_norm is not None:
-        limit_norms(w, index._d, max_norm, norm_type)
+        limit_norms(w, index, max_norm, norm_type)
     result = _embedding(w, index, padding)
-    return _by_frequency(result, index._d, rows) if scale_grad_by_freq else result
+    return _by_frequency(result, index, rows) if scale_grad_by_freq else result
 
 
 def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
@@ -175,42 +180,44 @@ def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[A
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
-        return np.repeat(np.arange(sizes[0]), sizes[1]), sizes[0]
+        return fixed_like(np.repeat(np.arange(sizes[0]), sizes[1]), input), sizes[0]
     if len(sizes) != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {len(sizes)}")
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
-    starts = tensor(offsets)._d.astype(np.int64)
-    if starts.ndim != 1:
+    starts = to_dtype(tensor(offsets), np.dtype(np.int64))
+    if len(shape_of(starts)) != 1:
         raise ValueError("offsets has to be a 1D Tensor")
-    if include_last_offset and not starts.size:
+    if include_last_offset and not starts._d.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    if starts.size and starts[0] != 0:
+    values = bottom(starts)
+    if values.size and (values[..., 0] != 0).any():
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
-            f"{starts[0]}"
+            f"{values[..., 0].max()}"
         )
-    if starts.size and starts[-1] > sizes[0]:
+    if values.size and (values[..., -1] > sizes[0]).any():
         raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length({sizes[0]}), but got offsets[-1] of {starts[-1]}"
+            f"offsets[-1] can not be greater than input's length({sizes[0]}), but got offsets[-1] of {values[..., -1].max()}"
         )
-    bags = np.searchsorted(starts, np.arange(sizes[0]), side="right") - 1
+    bags = TABLE["searchsorted"].call(starts, fixed_like(np.arange(sizes[0]), starts), "right") - 1
     return bags, len(starts) - include_last_offset
 
 
-def _largest(rows: Any, bags: Any, count: int) -> Any:
-    """Largest value of each column within each bag (in order); 0 for an empty one. The gradient follows the first."""
-    values = rows._d
-    if not len(values):
-        return create.zeros(count, values.shape[1], dtype=rows.dtype) + reduce.sum(rows, 0)
-    starts = np.flatnonzero(np.diff(bags, prepend=-1))
-    top = np.maximum.reduceat(values, starts, axis=0)
-    own = np.repeat(top, np.diff(starts, append=len(values)), axis=0)
-    place = np.where((values == own) | (values != values), np.arange(len(values))[:, None], len(values))
-    best = np.full((count, values.shape[1]), -1)
-    best[bags[starts]] = np.minimum.reduceat(place, starts, axis=0)
-    found = rows[create.as_tensor(np.maximum(best, 0)), create.as_tensor(np.arange(values.shape[1]))]
-    return elementwise.where(create.as_tensor(best >= 0), found, 0.0)
+def _largest(rows: Any, bags: Any, count: int, there: Any) -> Any:
+    """Largest value of each column within each bag, of rows that are there; 0 if none is. The gradient follows the first."""
+    n, width = shape_of(rows)
+    if not n:
+        return create.zeros(count, width, dtype=rows.dtype) + reduce.sum(rows, 0)
+    values = rows.detach() if there is None else elementwise.where(there, rows.detach(), -math.inf)
+    top = create.full((count, width), -math.inf, dtype=rows.dtype, device=rows.device)
+    own = _embedding(TABLE["amax_rows"].call(top, values, bags), bags, None)
+    first = (values == own) | elementwise.isnan(values)
+    first = first if there is None else first & there
+    place = elementwise.where(first, fixed_like(np.arange(n)[:, None], rows), n)
+    best = TABLE["amin_rows"].call(create.full((count, width), n, device=rows.device), place, bags)
+    found = TABLE["take_along"].call(rows, elementwise.clamp_max(best, n - 1), 0)
+    return elementwise.where(best < n, found, 0.0)
 
 
 @printed("EmbeddingBagBackward0")
@@ -268,28 +275,28 @@ def embedding_bag(
     table = shape_of(w)[0]
     index = shape.reshape(_indices("embedding_bag", x, table), (-1,))
     if max_norm is not None:
-        limit_norms(w, index._d, max_norm, norm_type)
+        limit_norms(w, index, max_norm, norm_type)
     if factors is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
             f"mode='{mode}'). Please open a feature request on GitHub."
         )
-    if padding_idx is not None:
-        counted = index._d != _padding(padding_idx, table)
-        index, bags = wrap(index._d[counted]), bags[counted]
     rows = _embedding(w, index, None)
     if scale_grad_by_freq:
-        rows = _by_frequency(rows, index._d, table)
+        rows = _by_frequency(rows, index, table)
+    counted = None
+    if padding_idx is not None:
+        counted = shape.unsqueeze(elementwise.ne(index, _padding(padding_idx, table)), 1)
     if mode == "max":
-        return _largest(rows, bags, count)
+        return _largest(rows, bags, count, counted)
     if factors is not None:
-        factors = shape.reshape(factors, (-1,))
-        rows = rows * shape.unsqueeze(factors if padding_idx is None else factors[create.as_tensor(counted)], 1)
-    total = add_rows(rows, wrap(bags), count, None)
+        rows = rows * shape.reshape(factors, (-1, 1))
+    total = add_rows(rows if counted is None else elementwise.where(counted, rows, 0.0), bags, count, None)
     if mode == "sum":
         return total
-    sizes = np.maximum(np.bincount(bags, minlength=count), 1).astype(total._d.dtype)
-    return total / wrap(sizes[:, None])
+    ones = create.ones(*shape_of(index), 1, dtype=total.dtype, device=total.device)
+    sizes = add_rows(ones if counted is None else elementwise.where(counted, ones, 0.0), bags, count, None)
+    return total / elementwise.clamp_min(sizes, 1.0)
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Any:
@@ -300,6 +307,8 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """
     labels = create.as_tensor(tensor)
     shape_of(labels)
+    if num_classes == -1:
+        reads(labels, "one_hot() without num_classes")
     values = bottom(labels) if num_classes > 0 else labels._d
     if values.dtype.kind not in "iu":
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

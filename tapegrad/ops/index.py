@@ -15,7 +15,7 @@ from ..arrays.numpy import finite
 from ..core import alias, rules
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE, Places
-from ..core.record import Box, fixed, running_trace, titled, wrap
+from ..core.record import Box, fixed, running_trace, titled
 from ..core.trace import reads
 from ..dialect import Recorded
 from . import batching, lookup

@@ -12,7 +12,8 @@ from .. import errors
 from ..arrays.numpy import ordered
 from ..core.kinds import is_floating, is_inexact
 from ..core.op import TABLE
-from ..core.record import Box, titled, wrap
+from ..core.record import Box, fixed, titled
+from ..core.rules import fixed_like
 from . import batching, casting, reduce
 from .define import define, numbers_first, printed
 from .einsum import tensordot
@@ -484,8 +485,8 @@ def _powers(x: Any, n: int) -> Any:
     """1, x, .., x^(n-1) along a new last dimension."""
     shape = shape_of(x)
     if n == 0:
-        return wrap(np.zeros((*shape, 0), x._d.dtype))
-    ones = wrap(np.ones((*shape, 1), x._d.dtype))
+        return fixed_like(np.zeros((*shape, 0), x._d.dtype), x)
+    ones = fixed_like(np.ones((*shape, 1), x._d.dtype), x)
     if n == 1:
         return ones
     factors = [ones, expand(unsqueeze(x, -1), (*shape, n - 1))]
@@ -659,5 +660,5 @@ def pdist(input: Any, p: float = 2.0) -> Any:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape_of(x))}D")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    i, j = np.triu_indices(shape_of(x)[0], 1)
+    i, j = [fixed(a)._d for a in np.triu_indices(shape_of(x)[0], 1)]
     return _distances(TABLE["index_select"].call(x, (i,)), TABLE["index_select"].call(x, (j,)), p)

@@ -13,7 +13,9 @@ from ..arrays import dtypes, kernels
 from ..arrays.numpy import quiet
 from ..core.level import bottom
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import running_trace, titled
+from ..core.rules import fixed_like
+from ..core.trace import reads
 from . import batching, casting, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, logsigmoid, relu
@@ -682,7 +684,7 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
             f"shape has shape {list(expected)}"
         )
     labels, counted = to_dtype(labels, np.dtype(np.int64)), None
-    if (bottom(labels) == ignore_index).any():
+    if running_trace() is not None or (bottom(labels) == ignore_index).any():
         counted = elementwise.ne(labels, ignore_index)
         labels = elementwise.where(counted, labels, 0)
     values = bottom(labels)
@@ -851,47 +853,49 @@ UNREACHED = -1e30
 
 def _flat_targets(targets: Any, lengths: Any, batch: int) -> Any:
     """Targets as (N, S), padded with 0."""
-    if targets.ndim != 1 or (batch == 1 and targets.size == lengths[0]):
-        return targets.reshape(batch, -1)
-    rows = np.zeros((batch, max(lengths, default=0)), np.int64)
-    ends = np.cumsum(lengths)
-    for row, end, n in zip(rows, ends, lengths, strict=True):
-        row[:n] = targets[end - n : end]
-    return rows
+    if targets._d.ndim != 1 or (batch == 1 and targets._d.size == lengths[0]):
+        return shape.reshape(targets, (batch, -1))
+    steps = np.arange(lengths.max(initial=0))
+    places = np.cumsum(lengths)[:, None] - lengths[:, None] + steps
+    within = steps < lengths[:, None]
+    return elementwise.where(fixed_like(within, targets), targets[fixed_like(np.where(within, places, 0), targets)], 0)
 
 
 def _states(labels: Any, blank: int) -> tuple[Any, Any]:
     """Targets with blanks around each label, and whether a path may skip the blank before a state."""
-    batch, n = labels.shape
-    states = np.full((batch, 2 * n + 1), blank)
-    states[:, 1::2] = labels
-    skips = np.zeros(states.shape, bool)
-    skips[:, 3::2] = labels[:, 1:] != labels[:, :-1]
+    batch, n = shape_of(labels)
+    blanks, never = create.full_like(labels, blank), create.zeros_like(labels, dtype=dtypes.bool_)
+    differs = shape.cat([never[:, :1], elementwise.ne(labels[:, 1:], labels[:, :-1])], 1)
+    pairs = [shape.stack([blanks, labels], 2), shape.stack([never, differs], 2)]
+    ends = fixed_like(np.full((batch, 1), blank), labels), fixed_like(np.zeros((batch, 1), bool), labels)
+    states, skips = [shape.cat([shape.reshape(p, (batch, 2 * n)), e], 1) for p, e in zip(pairs, ends, strict=True)]
     return states, skips
 
 
 def _ctc(logs: Any, labels: Any, frames: Any, lengths: Any, blank: int) -> Any:
     """Negative log likelihood of each target: the forward recursion of Graves et al. 2006 in logarithms."""
-    batch = labels.shape[0]
-    states, skips = _states(labels, blank)
-    width = states.shape[1]
-    at = [create.as_tensor(a) for a in (np.arange(batch)[:, None], states)]
-    unreached = create.full((batch, 2), UNREACHED, dtype=logs.dtype)
-    first = create.as_tensor((np.arange(width) < 2) & (np.arange(width) <= 2 * lengths[:, None]))
-    skip = create.as_tensor(skips)
-    begun = elementwise.where(first, logs[0][at[0], at[1]], UNREACHED)
-    unbegun = create.as_tensor(np.where(np.arange(width), UNREACHED, 0.0).astype(logs._d.dtype))
-    alpha = elementwise.where(create.as_tensor(frames[:, None] > 0), begun, unbegun)
+
+    def known(array: Any) -> Any:
+        return fixed_like(array, logs)
+
+    batch = shape_of(labels)[0]
+    states, skip = _states(labels, blank)
+    width = shape_of(states)[1]
+    row = known(np.arange(batch)[:, None])
+    unreached = create.full((batch, 2), UNREACHED, dtype=logs.dtype, device=logs.device)
+    first = known((np.arange(width) < 2) & (np.arange(width) <= 2 * lengths[:, None]))
+    begun = elementwise.where(first, logs[0][row, states], UNREACHED)
+    unbegun = known(np.where(np.arange(width), UNREACHED, 0.0).astype(logs._d.dtype))
+    alpha = elementwise.where(known(frames[:, None] > 0), begun, unbegun)
     for t in range(1, int(frames.max(initial=0))):
         padded = shape.cat([unreached, alpha], 1)
         before, two_before = padded[:, 1 : width + 1], elementwise.where(skip, padded[:, :width], UNREACHED)
-        moved = sums.logsumexp(shape.stack([alpha, before, two_before]), 0) + logs[t][at[0], at[1]]
+        moved = sums.logsumexp(shape.stack([alpha, before, two_before]), 0) + logs[t][row, states]
         moved = elementwise.clamp_min(moved, UNREACHED)
-        running = create.as_tensor(t < frames[:, None])
-        alpha = elementwise.where(running, moved, alpha)
+        alpha = elementwise.where(known(t < frames[:, None]), moved, alpha)
     last = np.stack([2 * lengths, np.maximum(2 * lengths - 1, 0)], 1)
-    ends = alpha[at[0], create.as_tensor(last)]
-    single = create.as_tensor((np.arange(2) == 0) | (lengths[:, None] > 0))
+    ends = alpha[row, known(last)]
+    single = known((np.arange(2) == 0) | (lengths[:, None] > 0))
     return -sums.logsumexp(elementwise.where(single, ends, UNREACHED), 1)
 
 
@@ -920,12 +924,12 @@ def ctc_loss(
     if single:
         logs = shape.unsqueeze(logs, 1)
     steps, batch, classes = shape_of(logs)
-    frames, lengths = (np.atleast_1d(np.asarray(tensor(n)._d, np.int64)) for n in (input_lengths, target_lengths))
+    frames, lengths = (_known_lengths(n) for n in (input_lengths, target_lengths))
     _check_ctc(frames, lengths, steps, batch, classes, blank)
-    labels = _flat_targets(np.asarray(tensor(targets)._d, np.int64), lengths, batch)[:, : int(lengths.max(initial=0))]
+    labels = _flat_targets(to_dtype(tensor(targets), np.dtype(np.int64)), lengths, batch)[:, : int(lengths.max(initial=0))]
     losses = _ctc(logs, labels, frames, lengths, blank)
     # PyTorch's gradient for log_probs that are not the output of log_softmax: no change of value
-    valid = create.as_tensor(np.arange(steps)[:, None, None] < frames[:, None])
+    valid = fixed_like(np.arange(steps)[:, None, None] < frames[:, None], logs)
     mass = sums.sum(elementwise.where(valid, elementwise.exp(logs), 0.0), (0, 2))
     losses = losses + (mass - mass.detach())
     infinite = elementwise.gt(losses, -0.5 * UNREACHED)
@@ -933,8 +937,14 @@ def ctc_loss(
     if single and reduction == "none":
         return shape.reshape(losses, ())
     if reduction == "mean":
-        losses = losses / create.as_tensor(np.maximum(lengths, 1).astype(logs._d.dtype))
+        losses = losses / fixed_like(np.maximum(lengths, 1).astype(logs._d.dtype), logs)
     return reduced(losses, reduction)
+
+
+def _known_lengths(lengths: Any) -> Any:
+    given = tensor(lengths)
+    reads(given, "ctc_loss() of lengths that are tensors: tuples are part of the program")
+    return np.atleast_1d(np.asarray(given._d, np.int64))
 
 
 def _check_ctc(frames: Any, lengths: Any, steps: int, batch: int, classes: int, blank: int) -> None:

@@ -14,12 +14,15 @@ from ..arrays import dtypes, lapack
 from ..core.kinds import HALF
 from ..core.level import bottom
 from ..core.op import TABLE, Op
-from ..core.record import Box, wrap
+from ..core.record import Box, running_trace
+from ..core.rules import fixed_like
 from ..core.taylor import COEFFICIENTS
+from ..core.trace import reads
 from . import batching, casting, reduce
 from .create import randn
 from .decompose import (
     batch_element,
+    first_zero_pivot,
     info_of,
     infos_of,
     is_recorded,
@@ -320,7 +323,7 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
     infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
     if check_errors and infos.any():
         raise errors.singular_solve("torch." + name, batch_element(infos)[0])
-    return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos)
+    return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos, a, lambda: first_zero_pivot(TABLE["lu"].call(a.detach())[0]))
 
 
 def _solution(a: Any, b: Any) -> Any:
@@ -403,7 +406,7 @@ def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """Inverse of A for its Cholesky factor."""
     factor = squares("cholesky_inverse", input)
-    one = wrap(np.eye(shape_of(factor)[-1], dtype=factor._d.dtype))
+    one = fixed_like(np.eye(shape_of(factor)[-1], dtype=factor._d.dtype), factor)
     return cholesky_solve(broadcast_to(one, shape_of(factor)), factor, upper)
 
 
@@ -436,7 +439,7 @@ def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
     infos = infos_of(a, np.isfinite(bottom(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
     if check_errors and infos.any():
         raise errors.singular_inverse(name, *batch_element(infos))
-    return x, info_of(infos)
+    return x, info_of(infos, a, lambda: first_zero_pivot(TABLE["lu"].call(a.detach())[0]))
 
 
 @with_out
@@ -539,14 +542,16 @@ def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | No
     x = _pinv(a, atol, rtol, False) @ b2
     s = linalg_svdvals(a.detach())
     rank = _rank(s, atol, rtol)
-    empty = wrap(np.zeros((0,), s._d.dtype))
+    empty = fixed_like(np.zeros((0,), s._d.dtype), s)
     residuals = empty
+    if m > n and driver in ("gelsd", "gelss"):
+        reads(rank, "lstsq(): the shape of the residuals depends on the rank")
     if m > n and (driver == "gels" or (driver != "gelsy" and (rank._d == n).all())):
         r = a @ x - b2
         residuals = reduce.sum(TABLE["real"].call(r * conj(r)) if r._d.dtype.kind == "c" else r * r, -2)
     return result(
         "linalg_lstsq", reshape(x, shape_of(x)[:-1]) if vector else x, residuals,
-        wrap(np.zeros((0,), np.int64)) if driver == "gels" else rank,
+        fixed_like(np.zeros((0,), np.int64), s) if driver == "gels" else rank,
         s if driver in ("gelsd", "gelss") else empty,
     )  # fmt: skip
 
@@ -649,7 +654,7 @@ def linalg_matrix_power(A: Any, n: int) -> Any:
     n = operator.index(n)
     if n == 0:
         one = np.broadcast_to(np.eye(shape_of(a)[-1], dtype=a._d.dtype), shape_of(a))
-        return wrap(one.copy())
+        return fixed_like(one.copy(), a)
     if n < 0:
         a, n = linalg_inv(a), -n
     power = None
@@ -760,16 +765,16 @@ def linalg_cond(A: Any, p: Any = None) -> Any:
     a = matrices("linalg.cond", A)
     if p is None or p == 2 or p == -2:
         if not shape_of(a)[-1] * shape_of(a)[-2]:
-            return wrap(np.zeros(shape_of(a)[:-2], a._d.real.dtype))
+            return fixed_like(np.zeros(shape_of(a)[:-2], a._d.real.dtype), a)
         s = linalg_svdvals(a)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     a = squares("linalg.cond", a)
     if not shape_of(a)[-1]:
-        return wrap(np.zeros(shape_of(a)[:-2], a._d.real.dtype))
+        return fixed_like(np.zeros(shape_of(a)[:-2], a._d.real.dtype), a)
     x, infos = _inverted("linalg.cond", a, False)
-    singular = infos._d != 0
+    singular = TABLE["ne"].call(infos, 0)
     r = linalg_matrix_norm(a, p) * linalg_matrix_norm(x, p)
-    return TABLE["where"].call(wrap(singular), math.inf, r) if singular.any() else r
+    return TABLE["where"].call(singular, math.inf, r) if running_trace() is not None or singular._d.any() else r
 
 
 # -------------------------------------------------------------------------------------------- reflections, low rank
@@ -785,7 +790,7 @@ def linalg_householder_product(A: Any, tau: Any) -> Any:
         raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
     if n < shape_of(t)[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
-    one = wrap(np.broadcast_to(np.eye(m, n, dtype=a._d.dtype), (*batch, m, n)).copy())
+    one = fixed_like(np.broadcast_to(np.eye(m, n, dtype=a._d.dtype), (*batch, m, n)).copy(), a)
     return _reflected(a, t, one, range(shape_of(t)[-1] - 1, -1, -1), False)
 
 
@@ -796,7 +801,7 @@ def _reflected(a: Any, tau: Any, x: Any, order: range, adjoint: bool) -> Any:
     for i in order:
         unit = np.zeros((m, 1), a._d.dtype)
         unit[i] = 1
-        v = below[..., i : i + 1] + wrap(unit)
+        v = below[..., i : i + 1] + fixed_like(unit, a)
         t = tau[..., i : i + 1]
         x = x - (v * unsqueeze(conj(t) if adjoint else t, -1)) @ (mh(v) @ x)
     return x
@@ -827,8 +832,8 @@ def _sketch(n: int, q: int, dtype: Any) -> Any:
     """Normal numbers; complex ones drawn as PyTorch does."""
     if dtype.kind == "f":
         return randn(n, q, dtype=dtypes.of(dtype))
-    parts = randn(n, q, 2, dtype=dtypes.of(np.empty(0, dtype).real.dtype))._d
-    return wrap(parts.view(dtype)[..., 0] * dtype.type(math.sqrt(0.5)))
+    parts = randn(n, q, 2, dtype=dtypes.of(np.empty(0, dtype).real.dtype))
+    return TABLE["view_as_complex"].call(parts) * math.sqrt(0.5)
 
 
 def _range(a: Any, q: int, niter: int) -> Any:

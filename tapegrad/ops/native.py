@@ -128,7 +128,7 @@ def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: floa
             f"Expected 2-dimensional tensor, but got {rank}-dimensional tensor for argument #1 'self' (while checking "
             "arguments for embedding_renorm_)"
         )
-    embed.limit_norms(input, tensor(indices)._d, max_norm, norm_type)
+    embed.limit_norms(input, tensor(indices), max_norm, norm_type)
     return input
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes
-from ..core import alias
+from ..core import alias, record
 from ..core.op import TABLE, Op
 from ..core.record import Box, Extra, fixed, running_trace, services, wrap
 from ..core.state import is_recording
@@ -42,6 +42,8 @@ def operand(a: Any, copy: bool) -> Any:
         return a.item() if a.dtype.kind in "biufc" else NotImplemented
     if isinstance(a, np.ndarray):
         return constant(a, copy)
+    if type(a) in record.foreign:
+        return wrap(a)
     if isinstance(a, bool | int | float | complex):
         return next(kind(a) for kind in SCALARS if isinstance(a, kind))
     return NotImplemented
@@ -70,6 +72,12 @@ def to_dtype(a: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind == "b" or (type(a) is complex and dtype.kind == "c") or isinstance(a, bool):
         return fixed(np.asarray(a, dtype))
     return a
+
+
+def beside(value: Any, x: Any) -> Any:
+    """A tensor on the device of x; a number as it is."""
+    moves = record.foreign and isinstance(value, Box) and value.device != x.device  # type: ignore[attr-defined]
+    return value.to(x.device) if moves else value  # type: ignore[attr-defined]
 
 
 def number_fits(a: Any, dtype: np.dtype[Any]) -> None:
@@ -185,6 +193,8 @@ def operands(op: Op, args: tuple[Any, ...]) -> Any:
     for i, x in enumerate(xs):
         if x is NotImplemented:
             return refused(op.name, i, args[i])
+    if record.foreign and (home := next((a for a in args if isinstance(a, Box) and not a.is_cpu), None)) is not None:  # type: ignore[attr-defined]
+        xs = [x if isinstance(a, Box) else beside(x, home) for a, x in zip(args, xs, strict=True)]
     if not any(isinstance(x, Box) for x in xs):
         xs[0] = fixed(np.asarray(xs[0], dtypes.get_default_dtype().numpy if type(xs[0]) is float else None))
     given = [rank_of(x)[0] for x in xs]

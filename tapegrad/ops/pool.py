@@ -18,7 +18,8 @@ from ..arrays.convolution import window
 from ..arrays.numpy import finite
 from ..core.level import bottom
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import fixed, titled
+from ..core.rules import fixed_like
 from . import batching, casting, create, index, lookup
 from .conv import integers, tensors
 from .define import define, named, printed
@@ -564,7 +565,7 @@ def _of_windows(x: Any, indices: Sequence[Array], return_indices: bool) -> Any:
 
     Leading dimensions of the indices are those of x.
     """
-    won = _best(x, tuple(indices))
+    won = _best(x, tuple([fixed(i)._d if isinstance(i, np.ndarray) else i for i in indices]))
     lead = shape_of(x)[: -len(indices)]
     line, places = (TABLE["reshape"].call(t, (*lead, math.prod(t._d.shape[len(lead) :]))) for t in (x, won))
     maxima = TABLE["reshape"].call(index.gather(line, len(lead), places), won._d.shape)
@@ -731,12 +732,12 @@ def _unpooling(dims: int) -> Callable[..., Any]:
             raise RuntimeError(f"Found an invalid max index: {wrong[0]} (output volumes are of size {volume})")
         lead = math.prod(shape[:-dims])
         line = TABLE["reshape"].call(x, (x._d.size,))
-        rows = (places if lookup.is_batched(places) else values).reshape(lead, math.prod(shape[-dims:]))
-        flat = (rows + np.arange(lead)[:, None] * size).reshape(-1)
+        rows = TABLE["reshape"].call(places, (lead, math.prod(shape[-dims:])))
+        flat = TABLE["reshape"].call(rows + fixed_like(np.arange(lead)[:, None] * size, x), (x._d.size,))
         if lookup.is_batched(flat):
             put = lookup.write(create.zeros(lead * size, dtype=x.dtype), line, (flat,), "put")
         else:
-            put = TABLE["write_zeros"].call(line, (lead * size,), (flat,))
+            put = TABLE["write_zeros"].call(line, (lead * size,), lookup.settled((flat,)))
         return TABLE["reshape"].call(put, (*shape[:-dims], *sizes))
 
     return named(max_unpool, name, f"""The maxima back at their places, other elements 0, {dims}-D.

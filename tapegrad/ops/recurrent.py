@@ -17,7 +17,7 @@ import numpy as np
 from .. import errors
 from ..core.batch import one_by_one
 from ..core.op import TABLE, Op
-from ..core.record import titled, wrap
+from ..core.record import fixed, titled
 from ..core.rules import RAW_XP
 from . import casting, shape
 from .define import define, named
@@ -361,7 +361,7 @@ def _last(x: Any, sizes: Sizes, reverse: bool) -> Any:
         return x[at : at + n]
     starts = np.cumsum((0, *sizes))
     lengths = np.sum(np.array(sizes)[:, None] > np.arange(n), 0)
-    return x[wrap(starts[lengths - 1] + np.arange(n))]
+    return x[fixed(starts[lengths - 1] + np.arange(n))]
 
 
 def _run(

@@ -14,7 +14,8 @@ from .. import errors
 from ..arrays import dtypes, kernels
 from ..arrays.numpy import add_reduce, in_order, ordered, quiet, wide_sum
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import fixed, titled
+from ..core.rules import fixed_like
 from . import batching, casting
 from .batching import along
 from .decompose import svdvals_of
@@ -806,7 +807,7 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         if not isinstance(dim, int):
             return TABLE[elementwise].call(x, dim)
         if not x._d.ndim:
-            return result(name, TABLE["clone"].call(x), tensor(np.zeros((), np.int64)))
+            return result(name, TABLE["clone"].call(x), fixed_like(np.zeros((), np.int64), x))
         place = dim_of(dim, x._d.ndim)
         not_empty(name, x, (place,))
         return result(name, *pick(x, place, keepdim))
@@ -903,7 +904,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     if p == 0:
         count = TABLE["cast"].call(x != 0, a._d.dtype)
         # recorded, though its gradient is 0
-        return _sum(TABLE["where"].call(tensor(np.zeros((), bool)), a, count), dims, keepdim)
+        return _sum(TABLE["where"].call(fixed(np.zeros((), bool)), a, count), dims, keepdim)
     # scaled by the largest element: no overflow, and 0/0 at the zero vector becomes 0
     top = TABLE["norm_scale"].call(_amax(a, dims, True))
     scaled = TABLE["safe_div"].call(a, top)

@@ -17,7 +17,8 @@ import numpy as np
 from .. import errors
 from ..core.kinds import is_floating
 from ..core.op import TABLE
-from ..core.record import Box, titled, wrap
+from ..core.record import Box, fixed, running_trace, titled, wrap
+from ..core.rules import fixed_like
 from . import batching, casting, lookup
 from .conv import integers, tensors
 from .define import define, printed
@@ -437,7 +438,7 @@ def means(x: Any, specs: Sequence[Spec], counts: Sequence[Array]) -> Any:
     count: Any = functools.reduce(np.multiply.outer, counts)
     if not count.size or (count == count.flat[0]).all():
         return x / float(count.flat[0] if count.size else 1)
-    return x / wrap(count.astype(x._d.dtype))
+    return x / fixed_like(count.astype(x._d.dtype), x)
 
 
 def upsample(
@@ -504,12 +505,14 @@ def _moved_inside(place: Any, n: int, padding_mode: str, align_corners: bool) ->
 def _element(rows: Any, batch: Array, places: Sequence[Array], sizes: Sequence[int], zeros: bool) -> Any:
     """The channels (P, C) of P elements, from rows (N * elements, C); 0 outside where `zeros`."""
     inside: Any = True
-    index: Any = batch
+    index: Any = fixed_like(batch, rows) if isinstance(places[0], Box) else batch
     for place, n in zip(places, sizes, strict=True):
         inside = inside & (place >= 0) & (place < n)
         index = index * n + place.clip(0, n - 1)
-    if lookup.is_batched(index):
-        values, inside = lookup.read(rows, (index,)), TABLE["reshape"].call(inside, (*inside._d.shape, 1))
+    if isinstance(index, Box):
+        varies = lookup.is_batched(index)
+        values = lookup.read(rows, (index,)) if varies else TABLE["index"].call(rows, lookup.settled((index,)))
+        inside = TABLE["reshape"].call(inside, (*inside._d.shape, 1))
         return TABLE["where"].call(inside, values, 0.0) if zeros else values
     values = TABLE["index"].call(rows, (index,))
     return TABLE["where"].call(wrap(inside[:, None]), values, 0.0) if zeros and not inside.all() else values
@@ -522,8 +525,8 @@ def _whole(place: Any) -> Any:
 
 
 def _values(place: Any) -> Any:
-    """The array of a tensor; of one with other values for each sample of a running vmap, the tensor without history."""
-    return place.detach() if lookup.is_batched(place) else place._d
+    """The array of a tensor; where its values are not known, inside a vmap or a trace, the tensor without history."""
+    return place.detach() if lookup.is_batched(place) or running_trace() is not None else place._d
 
 
 def _constant(a: Any) -> Any:
@@ -559,7 +562,7 @@ def _neighbours(places: Sequence[Any], mode: str) -> Any:
     """The elements around each place, as integers one array a dimension, and their weights."""
     if mode == "nearest":
         # A weight of 1 whose derivative is 0: the grid's gradient is 0, not absent.
-        yield [_whole(np.rint(_values(p))) for p in places], TABLE["where"].call(wrap(np.False_), places[0], 1.0)
+        yield [_whole(np.rint(_values(p))) for p in places], TABLE["where"].call(fixed(np.False_), places[0], 1.0)
         return
     below = [np.floor(_values(p)) for p in places]
     bases, past = [_whole(b) for b in below], [p - _constant(b) for p, b in zip(places, below, strict=True)]
@@ -678,7 +681,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
         )
     points = [_ends(n, bool(align_corners)) for n in size[2:]]
     base = np.stack([*np.meshgrid(*points, indexing="ij")[::-1], np.ones(size[2:])], -1).reshape(-1, dims + 1)
-    flat = TABLE["matmul"].call(wrap(base.astype(t._d.dtype)), TABLE["mT"].call(t))
+    flat = TABLE["matmul"].call(fixed_like(base.astype(t._d.dtype), t), TABLE["mT"].call(t))
     return TABLE["reshape"].call(flat, (size[0], *size[2:], dims))
 
 

@@ -17,8 +17,8 @@ from ..arrays import dtypes, kernels
 from ..arrays.numpy import in_order, ordered, overlaps, restrided
 from ..core import alias, rules
 from ..core.op import TABLE
-from ..core.record import Box, titled, wrap
-from ..core.rules import arrays
+from ..core.record import Box, fixed, titled, wrap
+from ..core.rules import arrays, fixed_like
 from ..core.state import is_recording
 from . import batching
 from .batching import Lifted
@@ -519,7 +519,8 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     x = tensor(input)
     alias.sync_only(x) if x._st is not None else None
     target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
-    if x._d.flags.c_contiguous or np.may_share_memory(x._d.reshape(target), x._d):
+    form = form_of(x._d)
+    if form.flags.c_contiguous or np.may_share_memory(form.reshape(target), form):
         return _view(x, "reshape", target)
     return titled("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
 
@@ -535,7 +536,8 @@ def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
         return _in_dtype(x, dtypes.to_numpy(dtype if dtype is not None else sizes[0]))
     alias.sync_only(x) if x._st is not None else None
     target = _filled(given("view", "size", sizes, size), x._d.size, "view")
-    if x._d.size and not x._d.flags.c_contiguous and not np.may_share_memory(x._d.reshape(target), x._d):
+    form = form_of(x._d)
+    if form.size and not form.flags.c_contiguous and not np.may_share_memory(form.reshape(target), form):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
@@ -557,7 +559,7 @@ def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
                 f"self.size(-1) must be divisible by {dtype.itemsize // x._d.itemsize} to view {old} as {new} (different "
                 f"element sizes), but got {shape[-1]}"
             )
-        if x._d.strides[-1] != x._d.itemsize:
+        if form_of(x._d).strides[-1] != x._d.itemsize:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {old} as {new} (different element sizes)")
     return alias.untracked_view(x, _Bits(), dtype)
 
@@ -1254,7 +1256,7 @@ def block_diag(*tensors: Any) -> Any:
     for x in xs:
         rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
         left += x._d.shape[1]
-    return titled("BlockDiagBackward0", _cat(rows, 0)) if rows else wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    return titled("BlockDiagBackward0", _cat(rows, 0)) if rows else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
 
 
 def cartesian_prod(*tensors: Any) -> Any:
@@ -1274,10 +1276,10 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if not r:
-        return wrap(np.zeros(0, x._d.dtype))
+        return fixed_like(np.zeros(0, x._d.dtype), x)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     table = np.array(list(choose(range(x._d.size), r)), np.int64).reshape(-1, r)
-    return TABLE["index_select"].call(x, (table,))
+    return TABLE["index_select"].call(x, (fixed(table)._d,))
 
 
 @numpy_names
@@ -1297,7 +1299,7 @@ def tensor_split(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
                 f"got a tensor with {where._d.ndim} dims"
             )
-        where = where._d.tolist()
+        where = where.tolist()
     if hasattr(where, "__index__"):
         count = operator.index(where)
         if count <= 0:

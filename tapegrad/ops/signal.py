@@ -11,6 +11,7 @@ from .. import errors
 from ..arrays import dtypes
 from ..core.level import bottom
 from ..core.op import TABLE
+from ..core.record import fixed
 from . import batching, casting, fft
 from .create import finish, ones
 from .define import define
@@ -74,7 +75,7 @@ def _padded(x: Any, pad: int, mode: str) -> Any:
         raise RuntimeError("Padding value causes wrapping around more than once.")
     if not n:
         raise RuntimeError(f"stft(): cannot pad an empty signal in mode {mode}")
-    return TABLE["index"].call(x, (..., np.pad(np.arange(n), pad, mode=PADDINGS[mode])))  # type: ignore[call-overload]
+    return TABLE["index"].call(x, (..., fixed(np.pad(np.arange(n), pad, mode=PADDINGS[mode]))._d))  # type: ignore[call-overload]
 
 
 def _full_window(name: str, window: Any, win_length: int, n_fft: int, dtype: Any) -> Any:

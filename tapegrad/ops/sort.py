@@ -10,6 +10,8 @@ import numpy as np
 
 from ..arrays.numpy import ordered
 from ..core.op import TABLE
+from ..core.record import fixed
+from ..core.trace import reads
 from . import batching, casting
 from .batching import along
 from .define import define
@@ -429,7 +431,7 @@ def _probabilities(name: str, x: Any, q: Any) -> Any:
     if isinstance(q, int | float):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
-        return tensor(np.asarray(q, dtype))
+        return fixed(np.asarray(q, dtype))
     q = tensor(q)
     if q._d.ndim > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
@@ -483,6 +485,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     if not x._d.ndim:
         axis = None
+    reads(x, "unique(): the shape of the result depends on values")
     _, first, inverse, counts = np.unique(
         x._d, axis=axis, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
@@ -494,6 +497,7 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     """The first of each run of equal elements, or of equal slices along `dim`."""
     x = tensor(input)
     axis = None if dim is None else dim_of(dim, x._d.ndim)
+    reads(x, "unique_consecutive(): the shape of the result depends on values")
     rows = x._d.reshape(-1, 1) if axis is None else np.moveaxis(x._d, axis, 0).reshape(x._d.shape[axis], -1)
     starts = np.ones(len(rows), bool)
     starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
@@ -507,6 +511,6 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
 def _distinct(x: Any, axis: int | None, first: Any, *others: Any) -> Any:
     if axis is None:
         x, axis = TABLE["reshape"].call(x, (x._d.size,)), 0
-    values = TABLE["index"].call(x, (*[slice(None)] * axis, first.astype(np.int64)))
-    results = (values, *[tensor(np.asarray(other, np.int64)) for other in others if other is not None])
+    values = TABLE["index"].call(x, (*[slice(None)] * axis, fixed(first.astype(np.int64))._d))
+    results = (values, *[fixed(np.asarray(other, np.int64)) for other in others if other is not None])
     return results if len(results) > 1 else values

@@ -17,7 +17,8 @@ from .. import errors
 from ..arrays import special as kernels
 from ..arrays.kernels import erfinv as erfinv_kernel
 from ..core.op import TABLE
-from ..core.record import Box, wrap
+from ..core.record import Box, fixed
+from ..core.trace import reads
 from . import batching, elementwise
 from .define import binary, define, named, unary
 from .operands import no_kernel, operand, promoted, tensor
@@ -147,7 +148,7 @@ def _two(input: Any, other: Any) -> list[Any]:
     given = [operand(a, True) for a in (input, other)]
     xs = promoted([tensor(a) if a is NotImplemented else a for a in given], integers_to_float=True)
     dtype = next((x._d.dtype for x in xs if isinstance(x, Box)), None)
-    return [x if isinstance(x, Box) else wrap(np.asarray(x, dtype)) for x in xs]
+    return [x if isinstance(x, Box) else fixed(np.asarray(x, dtype)) for x in xs]
 
 
 @with_out
@@ -437,6 +438,8 @@ def _polynomial(name: str, first: Callable[[Any], Any], step: Step) -> Callable[
         elif degrees.is_floating_point():
             degrees = elementwise.trunc(degrees)
         degree = degrees if isinstance(degrees, int | float) else degrees._d
+        if isinstance(degrees, Box):
+            reads(degrees, "degrees that are a tensor")
         last = int(np.max(degree, initial=0))
         p = [TABLE["where"].call(elementwise.isnan(x), x, 1.0), first(x)][: last + 1]
         for k in range(1, last):

@@ -13,7 +13,8 @@ import numpy as np
 from .. import errors
 from ..core.level import bottom
 from ..core.op import TABLE
-from ..core.record import Box
+from ..core.record import Box, running_trace
+from ..core.trace import reads
 from . import casting
 from .define import printed
 from .linalg import matmul
@@ -95,7 +96,8 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
     divisor: Any = total - correction
     if correction and important is not None:
         divisor = total - correction * sum(w * important) / total
-    if np.any((bottom(divisor) if isinstance(divisor, Box) else divisor) <= 0):
+    unknown = isinstance(divisor, Box) and running_trace() is not None
+    if unknown or np.any((bottom(divisor) if isinstance(divisor, Box) else divisor) <= 0):
         warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
         divisor = TABLE["where"].call(TABLE["gt"].call(divisor, 0), divisor, 0.0) if isinstance(divisor, Box) else 0
     weighted = centred if w is None else centred * w
@@ -131,7 +133,9 @@ def _bounds(name: str, x: Any, low: float, high: float) -> tuple[float, float]:
 
 
 def _real_values(name: str, input: Any) -> Any:
-    x = tensor(input)._d
+    given = tensor(input)
+    reads(given, f"{name}(), which NumPy counts")
+    x = given._d
     if x.dtype.kind not in "fV":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{errors.dtype_name(x.dtype)}'")
     return x

@@ -112,8 +112,8 @@ def gradient_of(p: Any, read: bool = True) -> Any:
 
 
 def special(t: Any) -> bool:
-    """Whether a tensor's array cannot be used as it is: complex numbers, or inside a transform."""
-    return raw(t).dtype.kind == "c" or (t._st is not None and alias.lifted(t))
+    """Whether a tensor's array cannot be used as it is: complex numbers, on another device, or inside a transform."""
+    return raw(t).dtype.kind == "c" or (t._st is not None and (alias.functional(t._d) or alias.lifted(t)))
 
 
 def plain(value: Any) -> Any:

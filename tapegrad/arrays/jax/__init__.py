@@ -14,44 +14,47 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ... import errors
 from ...core.kinds import HALF
 from ...core.op import TABLE, Op
 from ...core.record import half_of, narrowed, services, widened
 from ...core.rules import RAW_XP
-from .derive import STANDS_FOR, derive
+from .derive import STANDS_FOR, Reading, derive
 from .draft import derive_writing
-from . import kernels_elementwise, kernels_linalg, kernels_reduce, kernels_structure  # noqa: F401  (they register kernels)
+from . import kernels_elementwise, kernels_linalg, kernels_reduce, kernels_structure, kernels_transfer  # noqa: F401
 from .registry import KERNELS
 
-HOST = frozenset({"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "eig", "eigvals", "zeta"})
-"""Records without a form for JAX: they need SciPy, LAPACK's eigenvectors of general matrices, or a loop over the orders given."""
+Array = Any
+
+HOST = frozenset({"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "eig", "eigvals", "function", "zeta"})
+"""Records without a form for JAX: they need SciPy, LAPACK's eigenvectors of general matrices, a user's Python, or as many
+steps as the values say."""
 
 WRITING = frozenset(
     """
     bessel_mean bessel_ratio beta_ratio digamma erfcx exp_diff gamma_ratio i0 i0e i1 i1e igamma igamma_shape igammac
-    log_ndtr log_ndtr_derivative ndtri polygamma sin_ratio
+    lgamma log_ndtr log_ndtr_derivative ndtri polygamma sin_ratio
     """.split()
 )
 """Records whose text writes into arrays, or looks at parts of them."""
 
-DYNAMIC = frozenset([])
-"""Records whose result has a shape that depends on values: no compiled program holds them."""
+DYNAMIC = frozenset({"masked_select", "true_places"})
+"""Records whose parameters hold places or counts that were read off values: no compiled program holds them."""
 
 
-@functools.cache
 def forward(op: Op) -> Callable[..., Any]:
     """The record's forward on JAX arrays and tracers, with the signature of `op.forward`.
 
     That of a record of HOST takes `like`, too: what the result is like, as a ShapeDtypeStruct or a tuple of them. Tracers
     need it.
-
-    Raises:
-        RuntimeError: for a record of DYNAMIC.
     """
-    if op.name in DYNAMIC:
-        raise errors.dynamic_shape(op.name)
+    return Reading(STANDS_FOR, everywhere=True)(op.forward) if op.name.startswith("custom.") else own_forward(op)
+
+
+@functools.cache
+def own_forward(op: Op) -> Callable[..., Any]:
     if op.name in KERNELS:
         return KERNELS[op.name]
     if op.name in WRITING:
@@ -107,18 +110,47 @@ def unrounded(like: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
 def call(op: Op, args: Sequence[Any], params: tuple[Any, ...], like: Any = None) -> Any:
     """Run a record on JAX arrays, tracers and Python numbers as `record.slow` runs it on NumPy arrays.
 
-    Records that are `wide` compute 16-bit operands in float32 and round once. Several outputs come as a tuple.
+    Records that are `wide` compute 16-bit operands in float32 and round once. Results have no weak type; several come as a
+    tuple.
 
     Args:
         like: what the result is like, as a ShapeDtypeStruct or a tuple of them; see `forward`.
+
+    Raises:
+        RuntimeError: for a record of DYNAMIC on tracers.
     """
     half = half_of(list(args)) if op.wide else None
     used = list(args) if half is None else [widened(a) for a in args]
     operands = (used, *params) if op.arity < 0 else (*used, *params)
-    if op.name in HOST and op.name not in KERNELS:
-        r = forward(op)(*operands, like=like if half is None else jax.tree.map(unrounded, like))
+    if op.name in DYNAMIC and any(isinstance(a, jax.core.Tracer) for a in used):
+        raise errors.dynamic_shape(op.name)
+    if needs_host(op, operands):
+        r = on_host(op)(*operands, like=like if half is None else jax.tree.map(unrounded, like))
     else:
         r = forward(op)(*operands)
     if op.outputs > 1:
-        return tuple(r) if half is None else tuple([narrowed(a, half) for a in r])
-    return r if half is None else narrowed(r, half)
+        return tuple([finished(a, half) for a in r])
+    return finished(r, half)
+
+
+def finished(r: Array, half: Any) -> Array:
+    """A result in its dtype: 16 bits where the operands have them, not a weak type."""
+    if half is not None:
+        r = narrowed(r, half)
+    return lax.convert_element_type(r, r.dtype) if getattr(r, "weak_type", False) else r
+
+
+def needs_host(op: Op, operands: tuple[Any, ...]) -> bool:
+    """Whether only the NumPy forward will do: a record of HOST, or a user's whose text JAX cannot run."""
+    if not op.name.startswith("custom."):
+        return op.name in HOST
+    if op not in READABLE:
+        try:
+            jax.eval_shape(lambda: forward(op)(*operands))
+            READABLE[op] = True
+        except Exception:  # whatever a user's text does to a tracer
+            READABLE[op] = False
+    return not READABLE[op]
+
+
+READABLE: dict[Op, bool] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -62,10 +62,13 @@ WRAPPERS = {numpy.quiet(identity).__code__, numpy.in_order(identity).__code__}
 
 
 class Reading:
-    """One way to read NumPy functions: what stands for each object, and the copies made so far."""
+    """One way to read NumPy functions: what stands for each object, and the copies made so far.
 
-    def __init__(self, stands_for: dict[Any, Any]) -> None:
-        self.stands_for = stands_for
+    Functions of other packages stay as they are, unless those from everywhere are to be read: a user's.
+    """
+
+    def __init__(self, stands_for: dict[Any, Any], everywhere: bool = False) -> None:
+        self.stands_for, self.everywhere = stands_for, everywhere
         self.copies: dict[types.FunctionType, types.FunctionType] = {}
 
     def of_numpy(self, function: Any) -> Any:
@@ -85,7 +88,7 @@ class Reading:
             return value
         if isinstance(value, types.ModuleType):
             return Namespace(value, self) if value.__name__.partition(".")[0] in (PACKAGE, "numpy") else value
-        if isinstance(value, types.FunctionType) and value.__module__.partition(".")[0] == PACKAGE:
+        if isinstance(value, types.FunctionType) and (self.everywhere or of_package(value)):
             return self(value.__closure__[0].cell_contents) if value.__code__ in WRAPPERS else self.copy_of(value)
         if isinstance(value, functools.partial):
             return functools.partial(self(value.func), *value.args, **value.keywords)
@@ -100,14 +103,10 @@ class Reading:
         if made is not None:
             return made
         cells = [types.CellType() for _ in function.__closure__ or ()]
-        space: dict[str, Any] = {"__builtins__": __builtins__, "__name__": function.__name__}
-        made = types.FunctionType(function.__code__, space, function.__name__, None, tuple(cells))
-        self.copies[function] = made  # before its globals are read: functions may call each other in a circle
+        made = types.FunctionType(function.__code__, Globals(function, self), function.__name__, None, tuple(cells))
+        self.copies[function] = made  # before its cells are read: functions may call each other in a circle
         made.__defaults__ = function.__defaults__ and tuple(map(self, function.__defaults__))
         made.__kwdefaults__ = function.__kwdefaults__ and {k: self(v) for k, v in function.__kwdefaults__.items()}
-        for name in names(function.__code__):
-            if name in function.__globals__:
-                space[name] = self(function.__globals__[name])
         for cell, original in zip(cells, function.__closure__ or (), strict=True):
             cell.cell_contents = self(original.cell_contents)
         return made
@@ -125,12 +124,19 @@ class Namespace:
         return value
 
 
-def names(code: types.CodeType) -> Iterator[str]:
-    """Global names and attributes that a function's code and the functions inside it use."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from names(constant)
+class Globals(dict[str, Any]):
+    """A function's globals as they are now, each read when it is asked for."""
+
+    def __init__(self, function: types.FunctionType, reading: Reading) -> None:
+        super().__init__(__builtins__=function.__globals__["__builtins__"], __name__=function.__module__)
+        self._globals, self._reading = function.__globals__, reading
+
+    def __getitem__(self, name: str) -> Any:
+        return self._reading(self._globals[name])
+
+
+def of_package(function: types.FunctionType) -> bool:
+    return function.__module__.partition(".")[0] == PACKAGE
 
 
 derive: Callable[[Callable[..., Any]], Callable[..., Any]] = Reading(STANDS_FOR)

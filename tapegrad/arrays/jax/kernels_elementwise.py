@@ -58,7 +58,6 @@ kernel("erf")(lax.erf)
 kernel("erfc")(lax.erfc)
 kernel("erfinv")(lax.erf_inv)
 kernel("clone", "contiguous")(lambda x: x)
-kernel("lgamma")(lambda x: lax.lgamma(x.astype(np.float64)).astype(x.dtype))  # float32 is not exact near its zeros
 
 
 @kernel("where")
@@ -68,46 +67,66 @@ def where(mask: Array, x: Any, y: Any) -> Array:
     return jnp.where(mask, x, y)
 
 
-# ------------------------------------------------------------------------------------------------------------- sin and cos
+# ----------------------------------------------------------------------------------------------------- circular functions
 #
-# Note [Sine and cosine]
-# XLA's float32 sin and cos on the CPU take eight times as long as this polynomial (Cephes), of the argument reduced by Cody's
-# and Waite's three parts of pi/2. Beyond 8192 the reduction loses digits: an array that holds such a number goes to XLA's.
+# Note [Circular functions]
+# XLA's float32 sin, cos and tan on the CPU take eight times as long as these polynomials (Cephes), of an argument reduced by
+# three parts of pi/2 (Cody and Waite). From 8192 on the reduction loses digits: an array that holds such a number goes to XLA's.
 REDUCED = 8192.0
 
 
-def quadrant(x: Array, quarters: int) -> Array:
-    """sin(x + quarters*pi/2) for abs(x) < REDUCED; error 1e-7."""
-    k = lax.round(x * np.float32(2 / math.pi), lax.RoundingMethod.TO_NEAREST_EVEN)
-    r = x - k * np.float32(1.5703125)
-    r = r - k * np.float32(4.837512969970703125e-4)
-    r = r - k * np.float32(7.54978995489188216e-8)
-    z = r * r
+def quadrant(x: Array) -> tuple[Array, Array, Array]:
+    """n, sin(r) and cos(r) for x = n*pi/2 + r, abs(r) <= pi/4; error 1e-7."""
     f = np.float32
+    n = lax.convert_element_type(lax.round(x * f(2 / math.pi), lax.RoundingMethod.TO_NEAREST_EVEN), np.int32)
+    k = lax.convert_element_type(n, f)  # never -0.0: x - k keeps the sign of a zero x
+    r = ((x - k * f(1.5703125)) - k * f(4.837512969970703125e-4)) - k * f(7.54978995489188216e-8)
+    z = r * r
     sine = r + r * z * (f(-1.6666654611e-1) + z * (f(8.3321608736e-3) + z * f(-1.9515295891e-4)))
+    sine = lax.select(lax.eq(z, f(0)), r, sine)  # -0.0 + 0.0 would be 0.0
     rest = f(4.166664568298827e-2) + z * (f(-1.388731625493765e-3) + z * f(2.443315711809948e-5))
-    cosine = f(1) - f(0.5) * z + z * z * rest
-    n = lax.convert_element_type(k, np.int32) + np.int32(quarters)
-    y = lax.select((n & np.int32(1)) == np.int32(0), sine, cosine)
-    return lax.select((n & np.int32(2)) == np.int32(0), y, -y)
+    return n, sine, f(1) - f(0.5) * z + z * z * rest
 
 
-def circular(exact: Callable[[Any], Array], quarters: int) -> Callable[[Any], Array]:
+def bit(n: Array, mask: int) -> Array:
+    return lax.ne(lax.bitwise_and(n, np.int32(mask)), np.int32(0))
+
+
+def fast_sin(x: Array) -> Array:
+    n, sine, cosine = quadrant(x)
+    y = lax.select(bit(n, 1), cosine, sine)
+    return lax.select(bit(n, 2), -y, y)
+
+
+def fast_cos(x: Array) -> Array:
+    n, sine, cosine = quadrant(x)
+    y = lax.select(bit(n, 1), sine, cosine)
+    return lax.select(bit(n + np.int32(1), 2), -y, y)
+
+
+def fast_tan(x: Array) -> Array:
+    n, sine, cosine = quadrant(x)
+    odd = bit(n, 1)
+    return lax.select(odd, -cosine, sine) / lax.select(odd, sine, cosine)
+
+
+def circular(fast: Callable[[Array], Array], exact: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """`fast` on the CPU for float32 arrays of moderate numbers."""
+
     @jax.jit
-    def reduced(x: Array) -> Array:
+    def on_cpu(x: Array) -> Array:
         small = lax.reduce_max(lax.abs(x), range(x.ndim)) < REDUCED  # not so for nan and inf
-        return lax.cond(small, lambda x: quadrant(x, quarters), exact, x)
+        return lax.cond(small, fast, exact, x)
 
     def run(x: Array) -> Array:
-        if x.dtype != np.float32 or not x.size or jax.default_backend() != "cpu":
-            return exact(x)
-        return reduced(x)
+        return on_cpu(x) if x.dtype == np.float32 and x.size and jax.default_backend() == "cpu" else exact(x)
 
     return run
 
 
-kernel("sin")(circular(jnp.sin, 0))
-kernel("cos")(circular(jnp.cos, 1))
+kernel("sin")(circular(fast_sin, jnp.sin))
+kernel("cos")(circular(fast_cos, jnp.cos))
+kernel("tan")(circular(fast_tan, jnp.tan))
 
 
 # ------------------------------------------------------------------------------------------------- sigmoid and its kin

@@ -44,13 +44,14 @@ def _distances(x: Any, y: Any) -> Any:
 
 
 @kernel("cdist")
+@functools.partial(jax.jit, static_argnames="by_product")
 def cdist(x: Any, y: Any, by_product: bool) -> Any:
     """All from differences, in one loop without a temporary, where some would cancel in the product."""
     if not by_product:
         return _distances(x, y)
     size = jnp.sum(x * x, -1)[..., :, None] + jnp.sum(y * y, -1)[..., None, :]
     square = size - 2 * matmul(x, y.swapaxes(-1, -2))
-    cancels = ~(square > linalg.CANCELS * size)
+    cancels = jnp.logical_not(square > linalg.CANCELS * size)
     return lax.cond(cancels.any(), lambda: jnp.where(cancels, _distances(x, y), jnp.sqrt(square)), lambda: jnp.sqrt(square))
 
 
@@ -156,6 +157,8 @@ def svdvals(x: Any) -> Any:
 @kernel("largest")
 def largest(x: Any) -> Any:
     size = x.real**2 + x.imag**2
+    if not size.size:
+        return size
     return (jnp.arange(x.shape[-2])[:, None] == size.argmax(-2, keepdims=True)).astype(size.dtype)
 
 
@@ -165,14 +168,15 @@ def phase_free(g: Any, k: Any, text: str) -> Any:
     if k.dtype.kind != "c":
         return g
     turn = jnp.diagonal(k, 0, -2, -1).imag
-    return jnp.where(((jnp.abs(turn) <= 1e-2) | jnp.isnan(turn)).all(), g, jnp.nan)
+    free = jnp.logical_or(jnp.abs(turn) <= 1e-2, jnp.isnan(turn))
+    return jnp.where(free.all(), g, jnp.nan)
 
 
 # --------------------------------------------------------------------------------------------------- matrix functions
 
 
 def set_diagonal(x: Any, value: Any) -> Any:
-    return jnp.where(jnp.eye(*x.shape[-2:], dtype=bool), jnp.asarray(value)[..., None], x)
+    return jnp.where(jnp.eye(x.shape[-2], x.shape[-1], dtype=bool), jnp.asarray(value)[..., None], x)
 
 
 def kept_inverse(s: Any, atol: Any, rtol: Any) -> Any:
@@ -199,16 +203,18 @@ STANDS_FOR.update({
 
 
 @kernel("cofactor")
+@jax.jit
 def cofactor(xs: Sequence[Any]) -> Any:
     a, *directions = xs
     general = derive(lapack._cofactor)
     if len(directions) > 1 or not a.size:
         return general(a, directions)
     r, bad = derive(lapack._regular_cofactor)(a, directions)
-    return lax.cond(bad.any(), lambda: jnp.where(bad, general(a, directions), r), lambda: r)
+    return lax.cond(bad.any(), lambda: jnp.where(bad[..., None, None], general(a, directions), r), lambda: r)
 
 
 @kernel("matrix_exp")
+@jax.jit
 def matrix_exp(x: Any) -> Any:
     """The Pade approximant of the matrix halved until it is small, squared as often."""
     norm = jnp.abs(x).sum(-2, keepdims=True).max(-1, keepdims=True, initial=0).astype(float)
@@ -227,6 +233,7 @@ def matrix_exp(x: Any) -> Any:
 
 
 @kernel("matrix_exp_derivative")
+@jax.jit
 def matrix_exp_derivative(xs: Sequence[Any]) -> Any:
     """The exponential of xs[0], differentiated in the directions xs[1:], one after the other."""
     function = matrix_exp

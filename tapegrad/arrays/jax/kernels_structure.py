@@ -1,6 +1,7 @@
 """Indexing, windows, layers and losses for JAX: records whose NumPy forward writes into an array step by step.
 
-Where several values are written to one place the last one stays, on every backend: XLA alone leaves that open.
+Where several values are written to one place the last one stays, on every backend: XLA alone leaves that open. Kernels with
+loops or branches are compiled by themselves, for calls outside of a program.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ...core.op import Places
 from ...core.rules import RAW_XP
-from ...ops import curve, index, recurrent, resample, sampling
+from ...ops import curve, recurrent, resample, sampling
 from .derive import STANDS_FOR, derive
 from .kernels_linalg import EXACT
 from .registry import kernel
@@ -28,37 +30,71 @@ Sizes = tuple[int, ...]
 
 
 def _is_basic(key: Any) -> bool:
-    return type(key) is not index.Places and not any([hasattr(i, "dtype") for i in key])
+    return type(key) is not Places and not any([hasattr(i, "dtype") for i in key])
 
 
 def _located(x: Any, key: Any) -> tuple[Any, Any]:
     """The array and the index into it that JAX understands."""
-    return (x.reshape(-1), key.at) if type(key) is index.Places else (x, key)
+    return (x.reshape(-1), (key.at,)) if type(key) is Places else (x, key)
 
 
 @kernel("index", "gather", "index_select", "take_along_dim", "masked_select", "take")
 def read(x: Any, key: Any) -> Any:
+    """nan, or the least integer, where an index computed by the program is out of range."""
     line, places = _located(x, key)
-    return line[places]
+    return line.at[places].get(mode="fill") if any([isinstance(i, jax.Array) for i in places]) else line[places]
+
+
+def _box(shape: Sizes, key: Any) -> list[range]:
+    """The places along each dimension that a basic index shows."""
+    items = [i for i in key if i is not None]
+    at = items.index(Ellipsis) if Ellipsis in items else len(items)
+    items[at : at + 1] = [slice(None)] * (len(shape) - len(items) + (Ellipsis in items))
+    cuts = [i if type(i) is slice else slice(i, i + 1 or None) for i in items]
+    return [range(n)[cut] for n, cut in zip(shape, cuts, strict=True)]
+
+
+def _in_box(v: Any, box: list[range]) -> Any:
+    """What is written through a basic index, with a dimension for each of the array's and in their order."""
+    back = [d for d, r in enumerate(box) if r.step < 0]
+    v = v.reshape([len(r) for r in box])
+    return lax.rev(v, back) if back else v
 
 
 def _put(x: Any, v: Any, key: Any) -> Any:
     line, places = _located(x, key)
     v = jnp.asarray(v, x.dtype)
     if _is_basic(key):
-        return line.at[places].set(v)
+        return _put_part(x, v, key)
     number, last = _writers(line, places)
-    written = jnp.broadcast_to(v, number.shape).reshape(-1)
+    rest = line.shape[last.ndim :]
+    written = jnp.broadcast_to(v, number.shape + rest).reshape(-1, *rest)
     if not written.size:
         return x
-    return jnp.where(last < 0, line, written.at[last].get(mode="clip")).reshape(x.shape)
+    untouched = (last < 0).reshape(*last.shape, *(1,) * len(rest))
+    return jnp.where(untouched, line, written.at[last].get(mode="clip")).reshape(x.shape)
+
+
+def _put_part(x: Any, v: Any, key: Any) -> Any:
+    box = _box(x.shape, key)
+    if not all(box):
+        return x
+    if any([abs(r.step) > 1 < len(r) for r in box]):
+        return x.at[key].set(v)
+    part = jnp.broadcast_to(v, np.broadcast_to(False, x.shape)[key].shape)
+    return lax.dynamic_update_slice(x, _in_box(part, box), [min(r) for r in box])
 
 
 def _writers(line: Any, places: Any) -> tuple[Any, Any]:
-    """Numbers of the indexed elements, and for each place the last that it gets, -1 for none."""
-    shape = jax.eval_shape(lambda x: x[places], line).shape
+    """Numbers of the indexed elements, and for each place the last that it gets, -1 for none.
+
+    The elements are whole rows of the array where nothing but integers index its first dimensions.
+    """
+    lead = len(places) if all([hasattr(i, "dtype") and i.dtype.kind in "iu" for i in places]) else line.ndim
+    empty = jax.ShapeDtypeStruct(line.shape[:lead], line.dtype)
+    shape = jax.eval_shape(lambda x: x[places], empty).shape
     number = lax.iota(int, math.prod(shape)).reshape(shape)
-    return number, jnp.full(line.shape, -1).at[places].max(number)
+    return number, jnp.full(line.shape[:lead], -1).at[places].max(number)
 
 
 kernel("index_put", "scatter", "index_copy", "index_fill", "put", "masked_scatter")(_put)
@@ -66,6 +102,8 @@ kernel("index_put", "scatter", "index_copy", "index_fill", "put", "masked_scatte
 
 @kernel("zero_at")
 def zero_at(g: Any, key: Any) -> Any:
+    if _is_basic(key):
+        return _put_part(g, jnp.zeros((), g.dtype), key)
     line, places = _located(g, key)
     return line.at[places].set(0).reshape(g.shape)
 
@@ -74,12 +112,13 @@ def zero_at(g: Any, key: Any) -> Any:
 def written_part(g: Any, key: Any) -> Any:
     line, places = _located(g, key)
     number, last = _writers(line, places)
-    return jnp.where(last[places] == number, line[places], 0)
+    stays = (last[places] == number).reshape(*number.shape, *(1,) * (line.ndim - last.ndim))
+    return jnp.where(stays, line[places], 0)
 
 
 @kernel("write_zeros")
 def write_zeros(g: Any, shape: Sizes, key: Any) -> Any:
-    return _put(jnp.zeros(shape, g.dtype), g, key)
+    return index_zeros(g, shape, key) if _is_basic(key) else _put(jnp.zeros(shape, g.dtype), g, key)
 
 
 @kernel("index_add", "scatter_add")
@@ -90,7 +129,13 @@ def add_at(x: Any, v: Any, key: Any) -> Any:
 
 @kernel("index_zeros")
 def index_zeros(g: Any, shape: Sizes, key: Any) -> Any:
-    return add_at(jnp.zeros(shape, g.dtype), g, key)
+    if not _is_basic(key):
+        return add_at(jnp.zeros(shape, g.dtype), g, key)
+    box = _box(shape, key)
+    if not all(box):
+        return jnp.zeros(shape, g.dtype)
+    ends = [(min(r), n - 1 - max(r), abs(r.step) - 1 if len(r) > 1 else 0) for n, r in zip(shape, box, strict=True)]
+    return lax.pad(_in_box(g, box), jnp.zeros((), g.dtype), ends)
 
 
 @kernel("scatter_amax")
@@ -152,73 +197,6 @@ def add_rows(g: Any, rows: Any, count: int, padding: Any) -> Any:
     return total if padding is None else total.at[padding].set(0)
 
 
-# ----------------------------------------------------------------------------------------------------------- convolution
-
-
-def _convolved(x: Any, w: Any, spec: tuple[str, str, str], padding: Any, **geometry: Any) -> Any:
-    return lax.conv_general_dilated(
-        x, w, padding=padding, dimension_numbers=spec, precision=EXACT, preferred_element_type=x.dtype, **geometry
-    )
-
-
-def _spec(rank: int, *orders: str) -> tuple[str, str, str]:
-    """Dimension numbers: each operand's first two dimensions, then the spatial ones."""
-    x, w, y = [order + "DHW"[-rank:] for order in orders]
-    return x, w, y
-
-
-@kernel("conv")
-def conv(x: Any, w: Any, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    """The derivative by y of the form of `arrays.convolution`."""
-    ends = [
-        (p, (m - 1) * s + d * (k - 1) + 1 - n - p)
-        for n, k, m, s, p, d in zip(x.shape[2:], w.shape[2:], y, stride, padding, dilation, strict=True)
-    ]
-    return _convolved(
-        x, w, _spec(len(y), "NC", "OI", "NC"), ends,
-        window_strides=stride, rhs_dilation=dilation, feature_group_count=groups,
-    )  # fmt: skip
-
-
-@kernel("conv_input")
-def conv_input(y: Any, w: Any, x: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    """The derivative by x."""
-    filters, channels, *kernels = w.shape
-    w = w.reshape(groups, filters // groups, channels, *kernels).swapaxes(1, 2)
-    w = lax.rev(w.reshape(groups * channels, filters // groups, *kernels), range(2, len(x) + 2))
-    ends = [
-        (d * (k - 1) - p, n + p - (m - 1) * s - 1)
-        for n, k, m, s, p, d in zip(x, kernels, y.shape[2:], stride, padding, dilation, strict=True)
-    ]
-    return _convolved(
-        y, w, _spec(len(x), "NC", "OI", "NC"), ends,
-        window_strides=(1,) * len(x), lhs_dilation=stride, rhs_dilation=dilation, feature_group_count=groups,
-    )  # fmt: skip
-
-
-@kernel("conv_weight")
-def conv_weight(x: Any, y: Any, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    """The derivative by w: images and channels change places."""
-    ends = [
-        (p, (k - 1) * d + (m - 1) * s + 1 - n - p)
-        for n, k, m, s, p, d in zip(x.shape[2:], w, y.shape[2:], stride, padding, dilation, strict=True)
-    ]
-    return _convolved(
-        x, y, _spec(len(w), "CN", "IO", "CN"), ends,
-        window_strides=dilation, rhs_dilation=stride, batch_group_count=groups,
-    )  # fmt: skip
-
-
-def _biased(run: Callable[..., Any]) -> Callable[..., Any]:
-    def forward(x: Any, w: Any, b: Any, *geometry: Any) -> Any:
-        return run(x, w, *geometry) + b.reshape(-1, *(1,) * (x.ndim - 2))
-
-    return forward
-
-
-kernel("conv_bias")(_biased(conv))
-kernel("conv_transpose_bias")(_biased(conv_input))
-
 # --------------------------------------------------------------------------------------------------------------- windows
 
 
@@ -269,12 +247,120 @@ class Windows:
         return lax.pad(part, jnp.zeros((), part.dtype), [(0, 0, 0)] * (part.ndim - len(ends)) + ends)
 
 
+# ----------------------------------------------------------------------------------------------------------- convolution
+
+FEW_TAPS = 27  # of a window; more make long programs
+
+
+
+def _convolved(x: Any, w: Any, spec: tuple[str, str, str], padding: Any, **geometry: Any) -> Any:
+    return lax.conv_general_dilated(
+        x, w, padding=padding, dimension_numbers=spec, precision=EXACT, preferred_element_type=x.dtype, **geometry
+    )
+
+
+def _spec(rank: int, *orders: str) -> tuple[str, str, str]:
+    """Dimension numbers: each operand's first two dimensions, then the spatial ones."""
+    x, w, y = [order + "DHW"[-rank:] for order in orders]
+    return x, w, y
+
+
+def _tapwise(channels: int, kernel: Sizes) -> bool:
+    """Whether a sum over the taps of a window is the better program: XLA's own are slow on a CPU for these channels."""
+    return channels == 1 and math.prod(kernel) <= FEW_TAPS and jax.default_backend() == "cpu"
+
+
+def _of_filters(w: Any, i: int) -> Any:
+    """Tap i of depthwise filters, (channels, filters of each, 1, ..)."""
+    return w.reshape(*w.shape[:2], -1)[:, :, i].reshape(*w.shape[:2], *(1,) * (w.ndim - 3))
+
+
+@kernel("conv")
+def conv(x: Any, w: Any, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    """The derivative by y of the form of `arrays.convolution`."""
+    if groups > 1 and _tapwise(w.shape[1], w.shape[2:]):
+        taps = Windows(x.shape[2:], y, w.shape[2:], stride, padding, dilation).taps(x, 0)
+        w = w.reshape(groups, -1, *w.shape[2:])
+        out = functools.reduce(lax.add, [tap[:, :, None] * _of_filters(w, i) for i, tap in enumerate(taps)])
+        return out.reshape(x.shape[0], -1, *y)
+    ends = [
+        (p, (m - 1) * s + d * (k - 1) + 1 - n - p)
+        for n, k, m, s, p, d in zip(x.shape[2:], w.shape[2:], y, stride, padding, dilation, strict=True)
+    ]
+    return _convolved(
+        x, w, _spec(len(y), "NC", "OI", "NC"), ends,
+        window_strides=stride, rhs_dilation=dilation, feature_group_count=groups,
+    )  # fmt: skip
+
+
+@kernel("conv_input")
+def conv_input(y: Any, w: Any, x: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    """The derivative by x."""
+    filters, channels, *kernels = w.shape
+    if groups > 1 and _tapwise(channels, tuple(kernels)):
+        windows = Windows(x, y.shape[2:], tuple(kernels), stride, padding, dilation)
+        w, y = w.reshape(groups, -1, *kernels), y.reshape(len(y), groups, -1, *y.shape[2:])
+        return windows.back((y * _of_filters(w, i)).sum(2) for i in range(len(windows.starts)))
+    w = w.reshape(groups, filters // groups, channels, *kernels).swapaxes(1, 2)
+    w = lax.rev(w.reshape(groups * channels, filters // groups, *kernels), range(2, len(x) + 2))
+    ends = [
+        (d * (k - 1) - p, n + p - (m - 1) * s - 1)
+        for n, k, m, s, p, d in zip(x, kernels, y.shape[2:], stride, padding, dilation, strict=True)
+    ]
+    return _convolved(
+        y, w, _spec(len(x), "NC", "OI", "NC"), ends,
+        window_strides=(1,) * len(x), lhs_dilation=stride, rhs_dilation=dilation, feature_group_count=groups,
+    )  # fmt: skip
+
+
+@kernel("conv_weight")
+def conv_weight(x: Any, y: Any, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    """The derivative by w: images and channels change places."""
+    if math.prod(w) <= FEW_TAPS and jax.default_backend() == "cpu":
+        return _conv_weight_by_taps(x, y, Windows(x.shape[2:], y.shape[2:], w, stride, padding, dilation), groups).reshape(
+            y.shape[1], x.shape[1] // groups, *w
+        )
+    ends = [
+        (p, (k - 1) * d + (m - 1) * s + 1 - n - p)
+        for n, k, m, s, p, d in zip(x.shape[2:], w, y.shape[2:], stride, padding, dilation, strict=True)
+    ]
+    return _convolved(
+        x, y, _spec(len(w), "CN", "IO", "CN"), ends,
+        window_strides=dilation, rhs_dilation=stride, batch_group_count=groups,
+    )  # fmt: skip
+
+
+def _conv_weight_by_taps(x: Any, y: Any, windows: Windows, groups: int) -> Any:
+    """A product of matrices for each tap: (filters, channels, taps)."""
+    n, channels = x.shape[0], x.shape[1] // groups
+    y = y.reshape(n, groups, y.shape[1] // groups, math.prod(y.shape[2:]))
+    taps = [tap.reshape(n, groups, channels, y.shape[3]) for tap in windows.taps(x, 0)]
+    if channels == 1:
+        parts = [(y * tap).sum((0, 3))[:, :, None] for tap in taps]
+    else:
+        parts = [jnp.einsum("ngos,ngcs->goc", y, tap, precision=EXACT) for tap in taps]
+    return jnp.stack(parts, -1)
+
+
+def _biased(run: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(x: Any, w: Any, b: Any, *geometry: Any) -> Any:
+        return run(x, w, *geometry) + b.reshape(-1, *(1,) * (x.ndim - 2))
+
+    return forward
+
+
+kernel("conv_bias")(_biased(conv))
+kernel("conv_transpose_bias")(_biased(conv_input))
+
+# --------------------------------------------------------------------------------------------------------------- pooling
+
+
 def _windows(x: Any, sizes: Sizes, *windows: Any) -> Windows:
     return Windows(x.shape[-len(sizes) :], sizes, *windows)
 
 
 def _lowest(dtype: Any) -> Any:
-    return jnp.iinfo(dtype).min if dtype.kind in "iu" else -jnp.inf
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -jnp.inf
 
 
 @kernel("max_pool")
@@ -371,17 +457,22 @@ def resampled(x: Any, axis: int, spec: Any, transposed: bool) -> Any:
 
 @kernel("frames")
 def frames(x: Any, count: int, size: int, step: int) -> Any:
-    return x[..., np.arange(count)[:, None] * step + np.arange(size)]
+    """Block by block of `step` elements, as rows of a matrix."""
+    lead, blocks = x.shape[:-1], -(-size // step)
+    length = (count + blocks - 1) * step
+    rows = jnp.pad(x, [(0, 0)] * len(lead) + [(0, max(length - x.shape[-1], 0))])[..., :length]
+    rows = rows.reshape(*lead, count + blocks - 1, step)
+    return jnp.concatenate([rows[..., k : k + count, :] for k in range(blocks)], -1)[..., :size]
 
 
 @kernel("overlap_add")
 def overlap_add(y: Any, length: int, step: int) -> Any:
-    """Block by block of `step` elements, as rows of a matrix."""
+    """The transpose of `frames`."""
     *lead, count, size = y.shape
     blocks = -(-size // step)
     y = jnp.pad(y, [(0, 0)] * (len(lead) + 1) + [(0, blocks * step - size)])
     ends = [[(0, 0)] * len(lead) + [(k, blocks - 1 - k), (0, 0)] for k in range(blocks)]
-    rows = sum([jnp.pad(y[..., k * step : (k + 1) * step], ends[k]) for k in range(blocks)])
+    rows = functools.reduce(lax.add, [jnp.pad(y[..., k * step : (k + 1) * step], ends[k]) for k in range(blocks)])
     flat = rows.reshape(*lead, (count + blocks - 1) * step)[..., :length]
     return jnp.pad(flat, [(0, 0)] * len(lead) + [(0, length - flat.shape[-1])])
 
@@ -411,13 +502,13 @@ def _aligned(a: Any, rank: int) -> Any:
     return a.reshape((1,) * (rank - a.ndim) + a.shape) if getattr(a, "ndim", 0) else a
 
 
-def _count(x: Any, dims: Sizes) -> int:
-    return max(math.prod([x.shape[d] for d in dims]), 1)
+def _count(sizes: Sizes, dims: Sizes) -> int:
+    return max(math.prod([sizes[d] for d in dims]), 1)
 
 
 @kernel("standardize")
 def standardize(x: Any, w: Any, b: Any, dims: Sizes, eps: float) -> tuple[Any, ...]:
-    n = _count(x, dims)
+    n = _count(x.shape, dims)
     mean = x.sum(dims, keepdims=True) / n
     centred = x - mean
     var = (centred * centred).sum(dims, keepdims=True) / n
@@ -434,7 +525,7 @@ def standardize_back(
     bias = none if of_bias is None else summed_to(g, of_bias)
     if not moves:
         return weight, bias, none
-    gw, n = g * _aligned(w, g.ndim), _count(g, dims)
+    gw, n = g * _aligned(w, g.ndim), _count(g.shape, dims)
     tilt = (gw * centred).sum(dims, keepdims=True) * (r * r / -n)
     shift = gw.sum(dims, keepdims=True) / -n
     return weight, bias, (gw + shift + centred * tilt) * r
@@ -498,6 +589,7 @@ def _gates(a: Any, count: int) -> list[Any]:
 
 
 @kernel("lstm_layer")
+@functools.partial(jax.jit, static_argnames=("sizes", "reverse"))
 def lstm(gx: Any, h0: Any, c0: Any, w: Any, p: Any, sizes: Sizes, reverse: bool) -> tuple[Any, ...]:
     def step(states: Any, x: Any) -> Any:
         h, c = states
@@ -512,6 +604,7 @@ def lstm(gx: Any, h0: Any, c0: Any, w: Any, p: Any, sizes: Sizes, reverse: bool)
 
 
 @kernel("gru_layer")
+@functools.partial(jax.jit, static_argnames=("sizes", "reverse"))
 def gru(gx: Any, h0: Any, w: Any, b: Any, sizes: Sizes, reverse: bool) -> tuple[Any, ...]:
     def step(states: Any, x: Any) -> Any:
         (h,) = states
@@ -525,6 +618,7 @@ def gru(gx: Any, h0: Any, w: Any, b: Any, sizes: Sizes, reverse: bool) -> tuple[
 
 
 @kernel("rnn_layer")
+@functools.partial(jax.jit, static_argnames=("sizes", "reverse", "relu"))
 def rnn(gx: Any, h0: Any, w: Any, sizes: Sizes, reverse: bool, relu: bool) -> Any:
     def step(states: Any, x: Any) -> Any:
         a = jnp.matmul(states[0], w.T, precision=EXACT) + x
@@ -537,9 +631,14 @@ def rnn(gx: Any, h0: Any, w: Any, sizes: Sizes, reverse: bool, relu: bool) -> An
 # ------------------------------------------------------------------------------------------------------ forward Laplacian
 
 
+FEW_ROWS = 8  # that XLA adds faster one by one than as a reduction
+
+
 @kernel("across")
 def across(x: Any, y: Any) -> Any:
-    return (x * y).sum(0)
+    if max(len(x), len(y)) > FEW_ROWS:
+        return (x * y).sum(0)
+    return functools.reduce(lax.add, [a * b for a, b in zip(*jnp.broadcast_arrays(x, y), strict=True)])
 
 
 def chained(d1: Any, d2: Any, stack: Any) -> Any:
@@ -601,5 +700,5 @@ def _simplex_speed(x: Any, a: Any, h: Any) -> Any:
     return derive(sampling._simplex_jvp)(STANDS_FOR[RAW_XP], [h], x, a, None, None)
 
 
-kernel("gamma_path")(_path(_gamma_speed))
-kernel("simplex_path")(_path(_simplex_speed))
+kernel("gamma_path")(jax.jit(_path(_gamma_speed)))
+kernel("simplex_path")(jax.jit(_path(_simplex_speed)))

@@ -10,6 +10,7 @@ from typing import Any
 from ... import linalg
 from ...core.modes import no_grad
 from ...core.op import TABLE
+from ...core.record import running_trace
 from ...core.warning import warn
 from ...ops import create, shape
 from ...tensor import Tensor
@@ -57,6 +58,11 @@ def get_total_norm(
 @no_grad()
 def clip_grads_with_norm_(parameters: Tensor | Iterable[Any], max_norm: float, total_norm: Any, foreach: Any = None) -> None:
     """Scale the gradients, in place, by max_norm / total_norm, if that is less than 1."""
+    if running_trace() is not None:
+        share = create.as_tensor(float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for g in _gradients(parameters):
+            g.mul_(share.to(g.dtype))
+        return
     scale = float(float(max_norm) / (total_norm + 1e-6))
     for g in _gradients(parameters) if not scale >= 1.0 else ():
         g.mul_(scale)

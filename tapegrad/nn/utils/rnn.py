@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import errors
 from ...arrays import dtypes
-from ...core.record import wrap
+from ...core.record import fixed
 from ...ops import create, index, shape, sort
 from ...tensor import Tensor
 
@@ -134,7 +134,7 @@ def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Any:
     """(size, ...) filled with a value, but for the rows of data at the places among the first two dimensions flattened."""
     rest = tuple(data.shape[1:])
     filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype)
-    return shape.reshape(index.index_copy(filled, 0, wrap(places), data), (*size, *rest))
+    return shape.reshape(index.index_copy(filled, 0, fixed(places), data), (*size, *rest))
 
 
 def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
@@ -175,8 +175,8 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
         raise RuntimeError(f"Expected lengths of at most {steps}, the padded length, but got {count[0]}")
     sizes = (count[:, None] > np.arange(count[0])).sum(0)
     places = _places(sizes, steps, np.arange(n) if order is None else order, batch_first)
-    data = shape.reshape(input, (steps * n, *input.shape[2:]))[wrap(places)]
-    return PackedSequence(data, wrap(sizes), None if order is None else wrap(order))
+    data = shape.reshape(input, (steps * n, *input.shape[2:]))[fixed(places)]
+    return PackedSequence(data, fixed(sizes), None if order is None else fixed(order))
 
 
 def pad_packed_sequence(
@@ -210,7 +210,7 @@ def pad_packed_sequence(
         count, columns = count[back], np.argsort(back)
     places = _places(sizes, steps, columns, batch_first)
     padded = _placed(sequence.data, places, (n, steps) if batch_first else (steps, n), padding_value)
-    return padded, wrap(count)
+    return padded, fixed(count)
 
 
 def pad_sequence(

@@ -1,0 +1,159 @@
+"""Compiled training steps: ours, hand-written `jax.jit` steps with the same outputs, and PyTorch's eager ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Task = Callable[[], Any]
+
+
+def layers_of(width: int) -> list[tuple[int, int]]:
+    return [(3, width), (width, width), (width, width), (width, 1)]
+
+
+def sdf(L: Any, points: int, width: int) -> Callable[[Any], Any]:
+    """A step of Adam on |grad f| and f: MLP 3-H-H-H-1 with sin, differentiated twice."""
+    L.manual_seed(0)
+    nn = L.nn
+    linears = [nn.Linear(i, o) for i, o in layers_of(width)]
+    parameters = [p for linear in linears for p in linear.parameters()]
+    optimizer = L.optim.Adam(parameters, lr=1e-3)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        x = x.detach().requires_grad_()
+        h = x
+        for linear in linears[:-1]:
+            h = linear(h).sin()
+        f = linears[-1](h)
+        (g,) = L.autograd.grad(f.sum(), x, create_graph=True)
+        loss = ((g.norm(dim=1) - 1) ** 2).mean() + f.abs().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def maml(L: Any, points: int, width: int) -> Callable[[Any], Any]:
+    """Three inner steps of gradient descent on 8 tasks, and the outer gradient through them, with Adam."""
+    L.manual_seed(0)
+    tasks, rate = 8, 0.1
+    weights = [L.nn.Parameter(L.randn(i, o) * i**-0.5) for i, o in [(1, width), (width, width), (width, 1)]]
+    optimizer = L.optim.Adam(weights, lr=1e-3)
+    x, y = L.randn(tasks, points, 1), L.randn(tasks, points, 1)
+
+    def net(ws: Any, x: Any) -> Any:
+        for w in ws[:-1]:
+            x = L.tanh(x @ w)
+        return x @ ws[-1]
+
+    def step(scale: Any) -> Any:
+        optimizer.zero_grad()
+        total = 0.0
+        for k in range(tasks):
+            ws = list(weights)
+            for _ in range(3):
+                loss = ((net(ws, x[k]) - y[k] * scale) ** 2).mean()
+                grads = L.autograd.grad(loss, ws, create_graph=True)
+                ws = [w - rate * g for w, g in zip(ws, grads, strict=True)]
+            total = total + ((net(ws, x[k]) - y[k]) ** 2).mean()
+        total.backward()
+        optimizer.step()
+        return total.detach()
+
+    return step
+
+
+def beam(L: Any, points: int, width: int) -> Callable[[Any], Any]:
+    """An Euler-Bernoulli beam: the residual u'''' - q of an MLP 1-H-H-1 with tanh, with Adam."""
+    L.manual_seed(0)
+    linears = [L.nn.Linear(1, width), L.nn.Linear(width, width), L.nn.Linear(width, 1)]
+    optimizer = L.optim.Adam([p for linear in linears for p in linear.parameters()], lr=1e-3)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        x = x.detach().requires_grad_()
+        u = L.tanh(linears[0](x))
+        u = linears[2](L.tanh(linears[1](u)))
+        for _ in range(4):
+            (u,) = L.autograd.grad(u.sum(), x, create_graph=True)
+        loss = ((u - 1.0) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def in_cube(L: Any, points: int) -> Any:
+    return L.rand(points, 3) * 2 - 1
+
+
+PROGRAMS: dict[str, tuple[Any, Any, int, int]] = {  # step, its argument, points, width
+    "SDF 64x64": (sdf, in_cube, 64, 64),
+    "SDF 1024x128": (sdf, in_cube, 1024, 128),
+    "SDF 4096x256": (sdf, in_cube, 4096, 256),
+    "MAML, 8 tasks, 3 steps": (maml, lambda L, n: L.ones(()), 20, 40),
+    "beam, 4th derivative": (beam, lambda L, n: L.rand(n, 1), 256, 64),
+}
+
+
+def eager(L: Any, name: str) -> Task:
+    make, draw, points, width = PROGRAMS[name]
+    step, x = make(L, points, width), draw(L, points)
+    return lambda: step(x)
+
+
+def ours(L: Any, name: str) -> Task:
+    """The compiled step; each call waits for its result, as the others do."""
+    make, draw, points, width = PROGRAMS[name]
+    step, x = L.compile(make(L, points, width), fullgraph=True), draw(L, points)
+    return lambda: step(x).numpy()
+
+
+def by_hand(name: str) -> Task:
+    """The SDF step in JAX: the same updates, and the same outputs: parameters, gradients, moments, a count for each."""
+    import jax
+    import jax.numpy as jnp
+
+    _, _, points, width = PROGRAMS[name]
+    keys = jax.random.split(jax.random.PRNGKey(0), 5)
+    sizes = layers_of(width)
+    params = [(jax.random.normal(k, (o, i)) * i**-0.5, jnp.zeros(o)) for k, (i, o) in zip(keys, sizes, strict=False)]
+    x = jax.random.uniform(keys[4], (points, 3)) * 2 - 1
+
+    def net(params: Any, x: Any) -> Any:
+        for w, b in params[:-1]:
+            x = jnp.sin(x @ w.T + b)
+        w, b = params[-1]
+        return x @ w.T + b
+
+    def loss(params: Any, x: Any) -> Any:
+        g = jax.grad(lambda x: net(params, x).sum())(x)
+        return ((jnp.sqrt((g * g).sum(1)) - 1) ** 2).mean() + jnp.abs(net(params, x)).mean()
+
+    def step(params: Any, m: Any, v: Any, counts: Any, x: Any, lr: Any) -> Any:
+        value, grads = jax.value_and_grad(loss)(params, x)
+        counts = jax.tree.map(lambda t: t + 1, counts)
+        m = jax.tree.map(lambda a, g: a + 0.1 * (g - a), m, grads)
+        v = jax.tree.map(lambda a, g: 0.999 * a + 0.001 * g * g, v, grads)
+
+        def update(p: Any, m: Any, v: Any, t: Any) -> Any:
+            root = jnp.sqrt(1 - 0.999**t)
+            return p - lr * root / (1 - 0.9**t) * m / (jnp.sqrt(v) + 1e-8 * root)
+
+        return jax.tree.map(update, params, m, v, counts), m, v, counts, grads, value
+
+    jitted = jax.jit(step, donate_argnums=(0, 1, 2, 3))
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    state = [params, zeros, jax.tree.map(jnp.zeros_like, params), jax.tree.map(lambda p: jnp.zeros(()), params)]
+    rate = jnp.asarray(1e-3)
+
+    def run() -> Any:
+        *state[:], _, value = jitted(*state, x, rate)
+        return value.block_until_ready()
+
+    run.jitted, run.arguments = jitted, (*state, x, rate)  # type: ignore[attr-defined]
+    return run

@@ -1,0 +1,79 @@
+"""What `Compiled.explain` prints."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from ..core.program import Program, Ref
+from ..core.record import Box
+from ..core.tape import line_at
+
+
+def explained(compiled: Any, kind: Any) -> str:
+    """A page on the programs for one kind of call."""
+    name = getattr(compiled.function, "__qualname__", type(compiled.function).__name__)
+    lines = [f"{name}: {len(kind.entries)} program{'' if len(kind.entries) == 1 else 's'} for such arguments"]
+    lines += [f"traced: {why}" for why in kind.history]
+    if kind.eager is not None:
+        lines.append(f"runs eagerly: {kind.eager}")
+    for entry in kind.entries:
+        lines += [f"called {entry.calls} times", "", *program_lines(entry.program, entry.names), ""]
+        lines += state_lines(entry)
+        lines += [f"{what}: {amount:,.0f}" for what, amount in entry.executable.cost().items()]
+        lines.append("lowering took {:.3f} s, XLA's compilation {:.3f} s".format(*entry.executable.seconds))
+    return "\n".join(lines)
+
+
+def program_lines(program: Program, names: dict[int, str]) -> Iterator[str]:
+    """The program as a Wengert list: result, operation, operands, shape and dtype, where it was called."""
+
+    def text(v: Any) -> str:
+        if type(v) is Ref:
+            return names.get(v.number, f"v{v.number}")
+        if type(v) in (tuple, list):
+            return "(" + ", ".join(map(text, v)) + ("," if len(v) == 1 else "") + ")"
+        return str(v)
+
+    for i in program.code:
+        file, line = line_at(*i.place)
+        results = ", ".join(f"v{n}" for n in i.results)
+        kinds = ", ".join("{1}{0}".format(list(program.metas[n][0]), program.metas[n][1]) for n in i.results)
+        operands = ", ".join(text(v) for v in (*i.operands, *i.params))
+        yield f"{results} = {i.op.name}({operands})  {kinds}  {file.rsplit('/', 1)[-1]}:{line}"
+    yield "return " + ", ".join(text(v) for v in program.results)
+
+
+def state_lines(entry: Any) -> Iterator[str]:
+    """What the program reads besides its arguments, and what it writes."""
+    written = {id(place) for place in entry.writes}
+    for state in (*entry.donated, *entry.kept):
+        how = "read and written back" if id(state) in written else "read"
+        more = ", in place" if state in entry.donated else ""
+        yield f"{entry.names.get(state.number, f'v{state.number}')}: {state.dtype}{list(state.shape)}, {how}{more}"
+    for source in entry.others:
+        yield f"v{source.number}: {source.what}, read at each call"
+    for place, _ in entry.gradients:
+        yield f"sets .grad of {place_name(entry, place)}"
+
+
+def place_name(entry: Any, place: Any) -> str:
+    if type(place) is int:
+        return f"argument {place}"
+    t = place() if isinstance(place, weakref.ref) else None
+    return "a tensor that is gone" if t is None else entry.tensor_names.get(id(t), f"a tensor of {tuple(t.shape)}")
+
+
+def names_of(capture: Any) -> dict[int, str]:
+    """Names of values: of state as its author calls it, and of arguments by position."""
+    found = {n: f"argument {i}" for i, n in enumerate(capture.trace.program.arguments)}
+    for captured in capture.trace.captured.values():
+        owner = captured.owner()
+        name = capture.walk.names.get(id(owner))
+        if name is None and captured.of is not None:
+            of = capture.tensors[captured.of] if type(captured.of) is int else captured.of()
+            name = f"{capture.walk.names.get(id(of), 'a tensor')}.grad"
+        if name is not None and isinstance(owner, Box):
+            found[captured.source.number] = name
+    return found
