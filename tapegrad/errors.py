@@ -265,6 +265,50 @@ def nan_made(op: str, shapes: list[Any], place: tuple[str, int]) -> FloatingPoin
     return FloatingPointError(f"{op} of operands of shape {operands} at {file}:{number} gives nan")
 
 
+def not_a_mesh(kind: str) -> TypeError:
+    return TypeError(f"mesh has to be a jax.sharding.Mesh, not {kind}")
+
+
+def shard_without_mesh() -> ValueError:
+    return ValueError("shard says how arrays lie on a mesh: give the mesh, too")
+
+
+def shard_key(kind: str) -> TypeError:
+    return TypeError(f"the keys of shard are names of arguments and tensors, not {kind}")
+
+
+def shard_name(name: str, signature: object) -> ValueError:
+    return ValueError(
+        f"shard names {name!r}, which is no argument of the function {signature}; a parameter of a module is given as the "
+        "tensor itself, as in shard={net.weight: PartitionSpec('data')}"
+    )
+
+
+def shard_spec(what: str, spec: object) -> TypeError:
+    return TypeError(f"shard gives {spec!r} for {what}: it has to be a jax.sharding.PartitionSpec, or a container of them like it")
+
+
+def shard_item(what: str, key: object) -> ValueError:
+    return ValueError(f"shard gives a specification for {what}[{key!r}], which is not there")
+
+
+def shard_rank(what: str, axes: Sequence[Any], shape: Sequence[int]) -> ValueError:
+    return ValueError(
+        f"shard gives {len(axes)} dimensions {tuple(axes)} for {what}, which has {len(shape)}, of sizes {list(shape)}"
+    )
+
+
+def shard_axis(what: str, axis: str, axes: Sequence[str]) -> ValueError:
+    return ValueError(f"shard divides {what} along {axis!r}, but the axes of the mesh are {tuple(axes)}")
+
+
+def shard_uneven(what: str, dim: int, size: int, along: Sequence[str], parts: int) -> ValueError:
+    return ValueError(
+        f"shard divides dimension {dim} of {what} among {parts} devices along {', '.join(map(repr, along))}, but its size {size} "
+        f"is no multiple of {parts}: pad it, or leave the rest out (a DataLoader's drop_last=True)"
+    )
+
+
 def unhashable_static(name: str, kind: str) -> TypeError:
     return TypeError(f"the static argument {name!r} has to be hashable, and a {kind} is not; give it as a tuple, or not static")
 

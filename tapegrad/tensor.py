@@ -964,13 +964,6 @@ class Tensor(Box, TableMethods):
         """The device in DLPack's terms."""
         return raw(self).__dlpack_device__()
 
-    def __jax_array__(self) -> Any:
-        """What JAX's functions take for this tensor: its array on JAX's devices; of a tensor on the CPU, a copy."""
-        reads(self, "conversion to a JAX array")
-        _refuse_recorded(self)
-        a = raw(self)
-        return devices.put(a, devices.resolved(dtypes.device("jax"))) if self.is_cpu else a
-
     # ------------------------------------------------------------------------------------------------------ NumPy code
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -29,6 +29,7 @@ from .comparison import assert_allclose as assert_allclose
 from .comparison import assert_close as assert_close
 from .comparison import make_tensor as make_tensor
 from .core import kinds, rules
+from .core.body import Part
 from .core.gradient import grad
 from .core.laplace import Laplace
 from .core.op import TABLE, Op
@@ -563,7 +564,7 @@ def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
                     left, right = f"{t.dtype}{list(t.shape)}", f"{cast[i].dtype}{list(cast[i].shape)}"
                     raise _Broken(f"cotangent of argument {i}, {'recorded' if record else 'raw'}", left, right)
     if not any(isinstance(a, np.ndarray) and a.dtype.kind == "c" for a in arrays):
-        for half in half_dtypes():
+        for half in () if any(isinstance(p, Part) for p in params) else half_dtypes():  # a part rounds at each of its steps
             _half_precision(op, arrays, params, half)
 
 
@@ -1081,7 +1082,8 @@ def _needs(
         return True
 
     def spoil(xs: list[Any], ys: tuple[Any, ...]) -> None:
-        poison(ys[last]._d if what == "ans" else xs[what]._d, ())  # type: ignore[index]
+        for t in [ys[last]] if what == "ans" else xs if op.arity < 0 else [xs[what]]:  # type: ignore[index]
+            poison(t._d, ())
 
     before = pull(op, arrays, params, gs, wanted=wanted)
     after = pull(op, arrays, params, gs, wanted=wanted, before=spoil)

@@ -18,11 +18,13 @@ from ..core.level import LEVEL
 from ..core.record import Box
 from ..core.state import RECORDING, TRACE
 from ..func import tree
+from ..nn.module import Module
 from ..ops import casting
 from . import STATISTICS
 from .capture import Capture
 from .entry import Entry, Stale
 from .explain import explained
+from .mesh import Layout
 
 MOST_ENTRIES = 8  # programs kept for one kind of call
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
@@ -55,7 +57,7 @@ class Compiled:
         self.function = function
         self.static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self.donate, self.fullgraph, self.debug_nans = donate, fullgraph, debug_nans
-        self.mesh, self.shard = mesh, shard
+        self.layout = None if mesh is None else Layout(signature_of(function), mesh, shard)
         self.kinds: dict[Any, Kind] = {}
         self.lock = threading.RLock()
         functools.update_wrapper(self, function, updated=())
@@ -139,7 +141,7 @@ class Compiled:
     def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
         if not self.static:
             return tree.flatten((args, kwargs))
-        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        bound = signature_of(self.function).bind(*args, **kwargs)
         bound.apply_defaults()
         fixed = {name: bound.arguments.pop(name) for name in self.static if name in bound.arguments}
         for name, value in fixed.items():
@@ -153,6 +155,7 @@ class Compiled:
     # --------------------------------------------------------------------------------------------------------- tracing
 
     def _trace(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
+        arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
         began = time.perf_counter()
         capture = Capture(self.function, args, kwargs, tensors, self.fullgraph)
         STATISTICS.traces += 1
@@ -168,7 +171,8 @@ class Compiled:
                 self._refuse(kind, capture.reason)
         else:
             kind.failures = 0
-            entry = Entry(self, capture, tensors)
+            placement = None if self.layout is None else self.layout.of_program(arguments, capture)
+            entry = Entry(self, capture, placement)
             STATISTICS.programs += 1
             STATISTICS.lower_seconds += entry.executable.seconds[0]
             STATISTICS.compile_seconds += entry.executable.seconds[1]
@@ -187,16 +191,17 @@ class Compiled:
         kind.eager = reason
         warnings.warn(f"{errors.not_traceable(reason)} The function runs eagerly.", stacklevel=5)
 
-    def placement(self, entry: Any, trace: Any, tensors: list[Any]) -> Any:
-        """Where inputs and results lie on the mesh; None without one."""
-        return None
-
 
 RAW = Box.__dict__["_d"].__get__
 
 
 def record_raw(t: Any) -> Any:
     return RAW(t)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function; of a module, of its forward."""
+    return inspect.signature(function.forward if isinstance(function, Module) else function)
 
 
 def static(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from ..autograd.function import Function
 from ..core import alias, pending, record
 from ..core.modes import enable_grad
-from ..core.pending import RAW
+from ..core.pending import RAW, SET_RAW
 from ..core.program import Program, Ref
 from ..core.record import Box, box, fixed
 from ..core.state import is_recording
@@ -33,26 +33,31 @@ class Stale(Exception):
 class State:
     """A tensor (or the memory block of several) that the program reads, and perhaps writes."""
 
-    __slots__ = ("dtype", "number", "of", "owner", "shape", "tracked")
+    __slots__ = ("donated", "dtype", "number", "of", "owner", "shape", "tracked")
 
     def __init__(self, captured: Captured) -> None:
         self.owner, self.of, self.tracked = captured.owner, captured.of, captured.tracked
         self.number = captured.source.number
         self.shape, self.dtype = captured.source.meta
+        self.donated = False
 
     def find(self, tensors: list[Any]) -> Any:
         """The tensor or block as it is now.
 
         Raises:
-            Stale: if it is gone.
+            Stale: if it is gone, or requires grad now and did not, or the other way round.
         """
-        if self.of is not None:
-            owner = getattr(located(self.of, tensors), "_g", None)
-        else:
-            owner = self.owner()
+        owner = self.owner() if self.of is None else getattr(located(self.of, tensors), "_g", None)
         if owner is None:
             raise Stale("a tensor that it used is gone")
+        if type(owner) is not alias.Store and (owner._s != 0) is not self.tracked:
+            raise Stale("requires_grad of a tensor changed")
         return owner
+
+    def check(self, array: Any) -> None:
+        """Stale if an array has another shape or dtype than the program's."""
+        if array.shape != self.shape or array.dtype != self.dtype:
+            raise Stale(f"a {self.dtype} tensor of {tuple(self.shape)} has become a {array.dtype} one of {tuple(array.shape)}")
 
 
 def located(place: Any, tensors: list[Any]) -> Any:
@@ -132,12 +137,13 @@ class Entry:
         self.program = trace.program.pruned(wanted)
         sources = {s.number: s for s in self.program.sources}
         states = [State(c) for c in trace.captured.values()]
-        self.flags = states
         written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
         used = [s for s in states if s.number in sources]
         may_donate = owner.donate and not owner.debug_nans and self.backward is None
-        self.donated = [s for s in used if may_donate and s.number in written and s.of is None]
-        self.kept = [s for s in used if s not in self.donated]
+        for s in used:
+            s.donated = may_donate and s.number in written and s.of is None
+        self.donated, self.kept = [s for s in used if s.donated], [s for s in used if not s.donated]
+        self.states = self.donated + self.kept
         held = {s.number for s in states}
         self.others = [s for s in self.program.sources if s.number not in held]
         self.scalars: dict[int, tuple[Any, Any]] = {}
@@ -146,8 +152,11 @@ class Entry:
         self.placement = owner.placement(self, trace, tensors)
         self.executable = lower.Executable(self.program, donated, kept, self.placement)
         self.run = self.executable.run
-        by_captured = {id(c): s for c, s in zip(trace.captured.values(), states, strict=True)}
-        self.writes = [(c if type(c) is int else by_captured[id(c)]) for c, _ in capture.writes]
+        at = {s.number: i for i, s in enumerate(self.states)}
+        by_number = {s.number: s for s in states}
+        self.writes = [
+            (c, -1) if type(c) is int else (by_number[c.source.number], at.get(c.source.number, -1)) for c, _ in capture.writes
+        ]
         self.calls = 0
         self.names, self.tensor_names = names_of(capture), capture.walk.names
 
@@ -182,10 +191,6 @@ class Entry:
             t = ref()
             if t is not None and (t._d.shape != shape or t._d.dtype != dtype):
                 return f"a tensor of {tuple(shape)} has become one of {tuple(t._d.shape)}"
-        for state in self.flags:
-            owner = state.owner() if state.of is None else None
-            if owner is not None and type(owner) is not alias.Store and (owner._s != 0) is not state.tracked:
-                return "requires_grad of a tensor changed"
         return None
 
     # ----------------------------------------------------------------------------------------------------------- a run
@@ -197,7 +202,12 @@ class Entry:
             Stale: if state has other shapes or is gone; nothing has been done then.
         """
         owners, given, kept = self._gather(tensors)
-        outs = self.run(given, kept)
+        try:
+            outs = self.run(given, kept)
+        except TypeError:
+            for state, v in zip(self.states, (*given, *kept), strict=False):
+                state.check(v)
+            raise
         if self.debug_nans and any(map(nans.has_nan, outs)):
             numbers = [s.number for s in (*self.donated, *self.kept, *self.others)] + self.program.arguments
             arrays = [record.asarray(v) for v in (*given, *kept)]
@@ -210,22 +220,21 @@ class Entry:
         owners: list[Any] = []
         given: list[Any] = []
         kept: list[Any] = []
-        for state in self.donated:
+        for state in self.states:
             t = state.find(tensors)
-            v = on_jax(t)
-            if v.shape != state.shape or v.dtype != state.dtype:
-                raise Stale(f"a tensor of {tuple(state.shape)} has become one of {tuple(v.shape)}")
-            if getrefcount(v) > FREE or type(t) is alias.Store:
-                v = lower.copied(v)
             owners.append(t)
-            given.append(v)
-        for state in self.kept:
-            t = state.find(tensors)
-            v = on_jax(t)
-            if v.shape != state.shape or v.dtype != state.dtype:
-                raise Stale(f"a tensor of {tuple(state.shape)} has become one of {tuple(v.shape)}")
-            owners.append(t)
-            kept.append(v)
+            if type(t) in pending.KINDS and t._st is None:
+                v = RAW(t)
+            else:
+                v = on_jax(t)
+                state.check(v)
+            if state.donated:
+                given.append(lower.copied(v) if getrefcount(v) > FREE or type(t) is alias.Store else v)
+            else:
+                kept.append(v)
+        if self.others:  # draws are made once: not before all is known to fit
+            for state, v in zip(self.states, (*given, *kept), strict=True):
+                state.check(v)
         arguments = [on_jax(t) if isinstance(t, Box) else lower.to_jax(t) for t in tensors]
         for source in self.others:
             kept.append(self._read(source))
@@ -244,12 +253,12 @@ class Entry:
 
     def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         values, writes, gradients = self.ends
-        by_state = dict(zip([*self.donated, *self.kept], owners, strict=True))
-        for place, out in zip(self.writes, outs[values:writes], strict=True):
-            if type(place) is int:
-                write(tensors[place], out)
+        for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
+            t = owners[at] if at >= 0 else tensors[place] if type(place) is int else place.find(tensors)
+            if type(t) in pending.KINDS and t._st is None:
+                SET_RAW(t, out)
             else:
-                write(by_state[place] if place in by_state else place.find(tensors), out)
+                write(t, out)
         new = iter(outs[writes:gradients])
         for (place, _), cleared in zip(self.gradients, self.cleared, strict=True):
             t = located(place, tensors)

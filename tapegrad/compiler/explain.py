@@ -47,10 +47,10 @@ def program_lines(program: Program, names: dict[int, str]) -> Iterator[str]:
 
 def state_lines(entry: Any) -> Iterator[str]:
     """What the program reads besides its arguments, and what it writes."""
-    written = {id(place) for place in entry.writes}
-    for state in (*entry.donated, *entry.kept):
-        how = "read and written back" if id(state) in written else "read"
-        more = ", in place" if state in entry.donated else ""
+    written = {at for _, at in entry.writes}
+    for i, state in enumerate(entry.states):
+        how = "read and written back" if i in written else "read"
+        more = ", in place" if state.donated else ""
         yield f"{entry.names.get(state.number, f'v{state.number}')}: {state.dtype}{list(state.shape)}, {how}{more}"
     for source in entry.others:
         yield f"v{source.number}: {source.what}, read at each call"

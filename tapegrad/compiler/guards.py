@@ -61,6 +61,7 @@ class Walk:
         of_modules: of modules, which are looked at only when some module has changed.
         arrays: NumPy arrays, by id, with how to find them again.
         names: of tensors, by id, as the function's author knows them.
+        optimizers: those that it reaches.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -68,6 +69,7 @@ class Walk:
         self.of_modules: list[Place] = []
         self.arrays: dict[int, Callable[[], Any]] = {}
         self.names: dict[int, str] = {}
+        self.optimizers: list[Optimizer] = []
         self._seen: dict[int, Any] = {}
         self.visit(function, 0)
 
@@ -100,6 +102,7 @@ class Walk:
         elif isinstance(value, Module):
             self.module(value)
         elif isinstance(value, Optimizer):
+            self.optimizers.append(value)
             self.places.append((value.param_groups, LENGTH, len(value.param_groups)))  # settings: see `Trace.settings`
             for group in value.param_groups:
                 self.items(self.places, group["params"], depth)
@@ -167,7 +170,7 @@ def changed(places: list[Place]) -> str | None:
     """The first place that holds something else now, for people; None."""
     for container, key, value in places:
         now = held(container, key)
-        if not same(value, now):
+        if now is not value and not same(value, now):
             what = "the number of items or attributes" if key is LENGTH else "a closure's variable" if key == 0 else repr(key)
             return f"{what} changed from {shown(value)} to {shown(now)}"
     return None

@@ -238,6 +238,7 @@ class Part:
         Args:
             values: arrays on which it may run: the values of this part's first run, or such that are as good.
         """
+        key = (key, tuple([(v.shape, v.dtype) for v in values]))
         made = self._derived.get(key)
         if made is None:
             made = self._derived[key] = noted_alone(values, function)

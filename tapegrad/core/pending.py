@@ -18,6 +18,9 @@ SET_RAW = Box.__dict__["_d"].__set__
 SOURCES: dict[int, tuple[weakref.ref[Any], Any]] = {}  # by id of a read-only view: a reference to it, and its JAX array
 
 
+KINDS: set[type] = set()  # the classes of pending tensors
+
+
 @functools.cache
 def kind_of(cls: type) -> type:
     """The class of pending tensors of a class."""
@@ -25,7 +28,9 @@ def kind_of(cls: type) -> type:
         "__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
         "_d": property(look, assign), "_pending_of": cls,
     }  # fmt: skip
-    return type(cls)(cls.__name__, (cls,), namespace)
+    kind: type = type(cls)(cls.__name__, (cls,), namespace)
+    KINDS.add(kind)
+    return kind
 
 
 def look(t: Any) -> Any:
@@ -48,7 +53,7 @@ def assign(t: Any, array: Any) -> None:
 def put(t: Any, device_array: Any) -> None:
     """Give a tensor the values of a JAX array."""
     cls = type(t)
-    if not hasattr(cls, "_pending_of"):
+    if cls not in KINDS:
         t.__class__ = kind_of(cls)
     SET_RAW(t, device_array)
 

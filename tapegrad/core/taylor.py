@@ -302,10 +302,8 @@ class Bind:
             if k not in known:
                 with Taylor(k - 1) as level:
                     lifted = [level.lifted(a.c[:k]) if type(a) is Series and [a.get(k)] else tensor_of(a) for a in args]
-                    moving = [
-                        level.lifted([a.step(j) for j in range(1, k + 1)]) if on else None
-                        for a, on in zip(args, active, strict=True)
-                    ]
+                    steps = [[a.step(j) for j in range(1, k + 1)] if on else [None] for a, on in zip(args, active, strict=True)]
+                    moving = [level.lifted(c) if any(x is not None for x in c) else None for c in steps]
                     answers = [level.lifted([r.get(j) for j in range(k)]) for r in results]
                     ts = tangents_of(op, lifted, moving, answers, params, level)
                     known[k] = [None if t is None else level.coefficient(t, k - 1) for t in ts]

@@ -76,7 +76,7 @@ def while_loop(operands: Sequence[Any], condition: Part, body: Part, carried: in
 
 def cond(xp: Any, operands: Sequence[Any], true: Part, false: Part) -> Tensors:
     """What the branch gives that the predicate chooses."""
-    return _run(xp, _variant("cond", len(true.metas), frozenset()), operands, (true, false))
+    return _run(xp, _variant("cond", len(true.metas), frozenset(range(len(true.metas)))), operands, (true, false))
 
 
 # ------------------------------------------------------------------------------------------------------------- forwards
@@ -99,14 +99,16 @@ def _scan(
     operands: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool, history: History
 ) -> Any:
     carry, xs, rest = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
-    rows = [np.empty((length, *shape), dtype) for shape, dtype in part.metas[carried:]]
+    rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in part.metas[carried:]]
     step = part.step
     warnings = arrays.silence()
     try:
-        for t in _order(length, reverse):
+        for i, t in enumerate(_order(length, reverse)):
             results = step(*carry, *[x[t, ...] for x in xs], *rest)
-            carry = results[:carried]
-            for row, r in zip(rows, results[carried:], strict=True):
+            carry, made = results[:carried], results[carried:]
+            if not i:
+                rows = [np.empty((length, *r.shape), r.dtype) for r in made]
+            for row, r in zip(rows, made, strict=True):
                 row[t] = r
     finally:
         arrays.unsilence(warnings)
@@ -192,8 +194,8 @@ def _pushed(part: Part, primals: Tensors, places: Sequence[int], tangents: Tenso
         lifted = list(primals)
         for i, t in zip(places, tangents, strict=True):
             lifted[i] = level.lift(primals[i], t)
-        found = [level.lower(y)[1] for y in _at(part.replay(lifted), outs)]
-    return _filled(primals[0], found, _at(part.metas, outs))
+        found = [level.lower(y) for y in _at(part.replay(lifted), outs)]
+    return [_zeros(y, _meta(y)) if t is None else t for y, t in found]
 
 
 def _batched(part: Part, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
@@ -230,11 +232,12 @@ def _d_scan(
     """A scan the other way, of the vjp of the part: it carries the cotangents of carried values and sums those of the rest."""
     gs, outs = (g, ans) if len(part.metas) > 1 else ([g], [ans])
     states = _moving(args, range(carried))
+    metas = [_meta(args[j]) for j in states]
     given = [k for k in range(carried, len(part.metas)) if gs[k] is not None]
     xs = [i for i in range(carried, carried + scanned) if wanted[i]]
     rest = [i for i in range(carried + scanned, len(args)) if wanted[i]]
     carry, rows, others = _cut_up(args, carried, scanned)
-    entering = _filled(args[0], _at(gs, states), _at(part.metas, states))
+    entering = _filled(args[0], _at(gs, states), metas)
     sums = [_zeros(args[0], _meta(args[i])) for i in rest]
     recorded = _keeps_history(xp, [*entering, *args, *_at(gs, given)])
 
@@ -249,8 +252,8 @@ def _d_scan(
 
     first = _order(length, reverse)[0] if length else 0
     values = [
-        *_ones(_at(part.metas, states)), *map(representative, sums), *map(representative, carry),
-        *[_row(x, first) for x in rows], *_ones(_at(part.metas, given)), *map(representative, others),
+        *_ones(metas), *map(representative, sums), *map(representative, carry), *[_row(x, first) for x in rows],
+        *[_row(gs[k], first) for k in given], *map(representative, others),
     ]  # fmt: skip
     back = part.derived(("vjp", tuple(states), tuple(given), tuple(xs), tuple(rest), recorded), values, step)
     held = len(states) + len(rest)
@@ -272,6 +275,7 @@ def _t_scan(
     """A scan of the tangents, along what the carried values were."""
     outs = ans if len(part.metas) > 1 else [ans]
     states = _moving(args, range(carried))
+    metas = [_meta(args[j]) for j in states]
     xs = [i for i in range(carried, carried + scanned) if tangents[i] is not None]
     rest = [i for i in range(carried + scanned, len(args)) if tangents[i] is not None]
     ys = [k for k in range(carried, len(part.metas)) if is_inexact(part.metas[k][1])]
@@ -283,13 +287,13 @@ def _t_scan(
 
     first = _order(length, reverse)[0] if length else 0
     values = [
-        *_ones(_at(part.metas, states)), *map(representative, carry), *[_row(x, first) for x in rows],
-        *[_row(tangents[i], first) for i in xs], *map(representative, others), *_ones([_meta(args[i]) for i in rest]),
+        *_ones(metas), *map(representative, carry), *[_row(x, first) for x in rows], *[_row(tangents[i], first) for i in xs],
+        *map(representative, others), *_ones([_meta(args[i]) for i in rest]),
     ]  # fmt: skip
     forth = part.derived(("jvp", tuple(states), tuple(xs), tuple(rest)), values, step)
     held = len(states)
     before = [None if h < 0 else outs[h] for h in history]
-    entering = _filled(args[0], _at(tangents, states), _at(part.metas, states))
+    entering = _filled(args[0], _at(tangents, states), metas)
     operands = [*entering, *before, *rows, *_at(tangents, xs), *others, *_at(tangents, rest)]
     forth, operands, remain = forth.trimmed(held, operands)
     across = sum(remain[held : held + carried + scanned + len(xs)])
@@ -366,11 +370,12 @@ def _t_while(
         return [*body.replay([*c, *k]), *_pushed(body, [*c, *k], places, [*t_c, *t_k], states)]
 
     key = ("jvp", tuple(states), tuple(rest))
-    start = [*map(representative, carry), *_ones(_at(body.metas, states))]
+    metas = [_meta(args[j]) for j in states]
+    start = [*map(representative, carry), *_ones(metas)]
     pushing = condition.derived(key, [*start, *map(representative, of_condition)], test)
     values = [*start, *map(representative, of_body), *_ones([_meta(of_body[i]) for i in rest])]
     moved = body.derived(key, values, step)
-    entering = _filled(args[0], _at(tangents, states), _at(body.metas, states))
+    entering = _filled(args[0], _at(tangents, states), metas)
     operands = [*carry, *entering, *of_condition, *of_body, *_at(of_tangents, rest)]
     held = carried + len(states)
     op = _variant("while", held + 1, frozenset([held]))
@@ -433,7 +438,7 @@ def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: Part, false: Part, w
 
         return run
 
-    values = [*map(representative, xs), *_ones(_at(true.metas, given))]
+    values = [*map(representative, xs), *map(representative, _at(gs, given))]
     key = ("vjp", tuple(given), tuple(places))
     branches = [part.derived(key, values, pulling(part)) for part in (true, false)]
     found = cond(xp, [pred, *xs, *_at(gs, given)], *branches)
@@ -485,10 +490,10 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
 
 
 def _scan_samples() -> Iterator[Sample]:
-    h, w, x = uniform((3,), seed=1), uniform((3, 3), -0.5, 0.5, 2), uniform((4, 3), seed=3)
+    h, w, x = uniform((1, 3), seed=1), uniform((3, 3), -0.5, 0.5, 2), uniform((4, 1, 3), seed=3)
 
     def step(h: Any, x: Any, w: Any) -> Tensors:
-        new = TENSOR_XP.tanh(TENSOR_XP.matmul(w, h) + x)
+        new = TENSOR_XP.tanh(TENSOR_XP.matmul(h, w) + x)
         return [new, new * h, h]
 
     part = noted_alone([h, x[0], w], step)
@@ -527,6 +532,6 @@ define(
     samples=_while_samples,
 )  # fmt: skip
 define(
-    "cond", "general", _cond, (_d_cond,), arity=-1, outputs=2, differentiable=2, absent=True, keeps=(), wide=False,
+    "cond", "general", _cond, (_d_cond,), arity=-1, outputs=2, differentiable=2, absent=True, wide=False,
     params=("true", "false"), jvp=_t_cond, on_series=False, batch=_batch_cond, samples=_cond_samples,
 )  # fmt: skip

@@ -294,7 +294,7 @@ def run(p: Plan, operands: Sequence[Any]) -> Any:
     if p.contractions:
         return result
     if p.preparations[0].summed:
-        return result if result._d.flags.c_contiguous else TABLE["contiguous"].call(result)
+        return result.contiguous()
     return TABLE["clone"].call(result)  # of its own memory, like every other result
 
 

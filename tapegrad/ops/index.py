@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from .. import errors
-from ..arrays import dtypes, kernels
+from ..arrays import devices, dtypes, kernels
 from ..arrays.numpy import finite
-from ..core import alias, rules
+from ..core import alias, record, rules
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE, Places
 from ..core.record import Box, fixed, running_trace, titled
@@ -20,7 +20,7 @@ from ..core.trace import reads
 from ..dialect import Recorded
 from . import batching, lookup
 from .define import define
-from .operands import filling, tensor, to_dtype
+from .operands import beside, filling, tensor, to_dtype
 from .samples import Sample, complex_uniform, of_values, uniform
 from .shape import dim_of, form_of, numpy_names, shape_of, sizes, unsqueeze, with_out
 
@@ -61,7 +61,8 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                     _check_mask(i._d, result, shape)
                 basic = False
                 continue
-            t, i = i, i._d.astype(bool) if i._d.dtype == np.uint8 else i._d  # as in PyTorch, bytes are a mask
+            t, i = i, devices.host(i._d)
+            i = i.astype(bool) if i.dtype == np.uint8 else i  # as in PyTorch, bytes are a mask
             if is_inexact(i.dtype):
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
             if traced and i.dtype.kind in "iu" and (i.ndim or lookup.is_traced(t)):
@@ -370,9 +371,12 @@ def getitem(x: Any, index: Any) -> Any:
         alias.sync_only(x)
     key, basic = canonical(index, x._d.shape)
     try:
-        if basic:
-            return alias.view(x, TABLE["index"], lookup.settled(key))
-        return lookup.picked(x, key) if lookup.varies(key) else TABLE["index"].call(x, lookup.settled(key))
+        if lookup.varies(key):
+            return lookup.picked(x, key)
+        key = lookup.settled(key)
+        if type(x._d) in record.foreign:
+            np.broadcast_to(np.False_, x._d.shape)[tuple(map(devices.host, key))]  # raises where JAX takes the nearest element
+        return alias.view(x, TABLE["index"], key) if basic else TABLE["index"].call(x, key)
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
 
@@ -395,7 +399,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     given = value._d if isinstance(value, Box) else value
     if isinstance(value, Box | np.ndarray) and given.dtype.kind == "c" and x._d.dtype.kind != "c":
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
-    v = filling(value, x._d.dtype)
+    v = beside(filling(value, x._d.dtype), x)
     if (mask := _mask_of(x, index, v)) is not None:
         alias.inplace(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
         return
@@ -405,7 +409,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         return
     key = lookup.settled(key)
     try:
-        shape = form_of(x._d)[key].shape
+        shape = form_of(x._d)[tuple(map(devices.host, key))].shape
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
     extra = len(v._d.shape) - len(shape)
@@ -442,7 +446,7 @@ def _int_index(name: str, index: Any, copy: bool = True) -> Any:
     shape_of(i)
     if i._d.dtype.kind not in "iu" or (i._d.dtype.itemsize < 4 and i._d.size):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
-    return i._d.astype(np.int64, copy=copy)
+    return devices.host(i._d).astype(np.int64, copy=copy)
 
 
 def _in_range(name: str, index: Any, size: int, dim: int, kind: type[Exception] = IndexError, first: str = "") -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import devices
 from ..core.batch import Shadow
 from ..core.level import Lift, bottom
 from ..core.op import TABLE, Op, Places
@@ -146,7 +147,7 @@ def true_indices(mask: Any) -> list[Any]:
 
 def values(index: Any) -> Any:
     """The array of an index, of a batched one with the values of all samples."""
-    return bottom(index) if isinstance(index, Box) else index
+    return devices.host(bottom(index) if isinstance(index, Box) else index)
 
 
 def from_zero(index: Any, n: int) -> Any:

@@ -323,7 +323,7 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
     infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
     if check_errors and infos.any():
         raise errors.singular_solve("torch." + name, batch_element(infos)[0])
-    return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos, a, lambda: first_zero_pivot(TABLE["lu"].call(a.detach())[0]))
+    return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos, a, lambda: first_zero_pivot(TABLE["lu_factor"].call(a.detach())[0]))
 
 
 def _solution(a: Any, b: Any) -> Any:
@@ -439,7 +439,7 @@ def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
     infos = infos_of(a, np.isfinite(bottom(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
     if check_errors and infos.any():
         raise errors.singular_inverse(name, *batch_element(infos))
-    return x, info_of(infos, a, lambda: first_zero_pivot(TABLE["lu"].call(a.detach())[0]))
+    return x, info_of(infos, a, lambda: first_zero_pivot(TABLE["lu_factor"].call(a.detach())[0]))
 
 
 @with_out

@@ -19,7 +19,7 @@ from .define import binary, define, named, unary
 from .operands import SCALARS, no_kernel, refused_as, tensor
 from .results import result
 from .samples import PREDICATE, Sample, cases, complex_uniform, of_values, pairs
-from .shape import copied, with_out
+from .shape import copied, form_of, with_out
 
 # ----------------------------------------------------------------------------------------------------- complex numbers
 
@@ -94,7 +94,7 @@ def view_as_complex(input: Any) -> Any:
         RuntimeError: for other sizes, dtypes, or steps in memory that do not allow it.
     """
     x = tensor(input)
-    a = x._d if x._st is None or not isinstance(x._d, np.ndarray) else alias.layers(x)[0]
+    a = form_of(x._d) if x._st is None or not isinstance(x._d, np.ndarray) else alias.layers(x)[0]
     if not is_floating(a.dtype):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "

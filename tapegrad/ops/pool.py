@@ -18,7 +18,7 @@ from ..arrays.convolution import window
 from ..arrays.numpy import finite
 from ..core.level import bottom
 from ..core.op import TABLE
-from ..core.record import fixed, titled
+from ..core.record import titled
 from ..core.rules import fixed_like
 from . import batching, casting, create, index, lookup
 from .conv import integers, tensors
@@ -560,12 +560,12 @@ _best = define(
 )  # fmt: skip
 
 
-def _of_windows(x: Any, indices: Sequence[Array], return_indices: bool) -> Any:
-    """Maxima of windows that are products of indices, each (.., windows, elements) along one of the last dimensions.
+def _of_windows(x: Any, indices: Sequence[Any], return_indices: bool) -> Any:
+    """Maxima of windows that are products of indices, tensors, each (.., windows, elements) along one of the last dimensions.
 
     Leading dimensions of the indices are those of x.
     """
-    won = _best(x, tuple([fixed(i)._d if isinstance(i, np.ndarray) else i for i in indices]))
+    won = _best(x, lookup.settled(indices))
     lead = shape_of(x)[: -len(indices)]
     line, places = (TABLE["reshape"].call(t, (*lead, math.prod(t._d.shape[len(lead) :]))) for t in (x, won))
     maxima = TABLE["reshape"].call(index.gather(line, len(lead), places), won._d.shape)
@@ -585,7 +585,7 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
     def adaptive_max_pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
         (x,) = tensors(name, input=input)
         sizes = _target(name, x, output_size, dims, False)
-        windows = [_covering(n, m) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
+        windows = [fixed_like(_covering(n, m), x) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
         y, places = _of_windows(x, windows, True)
         titled("SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0", y)
         return (y, places) if return_indices else y
@@ -602,14 +602,14 @@ adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max
 )
 
 
-def _fractional_starts(sample: Array, n: int, m: int, kernel: int) -> Array:
+def _fractional_starts(sample: Any, n: int, m: int, kernel: int) -> Any:
     """Starts of m windows at pseudo-random distances (B. Graham, Fractional Max-Pooling, 2014), for samples in [0, 1)."""
+    whole = np.dtype(np.int64)
     sample = sample[..., None]
-    step = sample.dtype.type((n - kernel) / (m - 1)) if m > 1 else sample.dtype.type(0)
-    i = np.arange(m, dtype=sample.dtype)
-    starts = ((i + sample) * step).astype(np.intp) - (sample * step).astype(np.intp)
-    starts[..., -1:] = n - kernel
-    return starts  # type: ignore[no-any-return]
+    step = (n - kernel) / (m - 1) if m > 1 else 0.0
+    i = fixed_like(np.arange(m, dtype=sample._d.dtype), sample)
+    starts = to_dtype((i + sample) * step, whole) - to_dtype(sample * step, whole)
+    return TABLE["where"].call(fixed_like(np.arange(m) == m - 1, sample), n - kernel, starts)
 
 
 def _fractional(dims: int) -> Callable[..., Any]:
@@ -644,7 +644,7 @@ def _fractional(dims: int) -> Callable[..., Any]:
                 raise RuntimeError(f"{name}(): pool {side} {size} too large relative to input {side} {n}")
             # samples stand in order of (width, height), but (time, height, width)
             starts = _fractional_starts(samples[..., 1 - k if dims == 2 else k], n, m, size)
-            windows.append(starts[..., None] + np.arange(size))
+            windows.append(starts[..., None] + fixed_like(np.arange(size), x))
         return _of_windows(x, windows, return_indices)
 
     return named(fractional_max_pool, name, f"""Maxima over windows at pseudo-random places, {dims}-D.
@@ -656,14 +656,16 @@ def _fractional(dims: int) -> Callable[..., Any]:
     """)  # fmt: skip
 
 
-def _samples(x: Any, lead: Sizes, dims: int, given: Any) -> Array:
+def _samples(x: Any, lead: Sizes, dims: int, given: Any) -> Any:
     if given is None:
         given = create.rand(*lead, dims, dtype=x.dtype)
     if given._d.dtype != x._d.dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
     if shape_of(given)[-1] != dims:
         raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {shape_of(given)[-1]}.")
-    return given._d  # type: ignore[no-any-return]
+    if lookup.is_batched(given):
+        raise given._d.level.need_loop()
+    return given.detach()
 
 
 fractional_max_pool2d, fractional_max_pool3d = (_fractional(dims) for dims in (2, 3))

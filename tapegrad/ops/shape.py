@@ -15,7 +15,7 @@ import numpy as np
 from .. import errors
 from ..arrays import dtypes, kernels
 from ..arrays.numpy import in_order, ordered, overlaps, restrided
-from ..core import alias, rules
+from ..core import alias, record, rules
 from ..core.op import TABLE
 from ..core.record import Box, fixed, titled, wrap
 from ..core.rules import arrays, fixed_like
@@ -220,6 +220,9 @@ class _Bits(NamedTuple):
     """The step of a view that takes the memory's bits for another dtype: no record, since it has no gradient."""
 
     name: str = "bits"
+    arity: int = 1
+    outputs: int = 1
+    wide: bool = False
 
     def forward(self, x: Any, dtype: np.dtype[Any]) -> Any:
         return x.view(dtype)
@@ -281,7 +284,7 @@ _embed = define(
 
 def memory_order(a: Any) -> tuple[int, ...]:
     """Dimensions from the largest step in memory to the smallest."""
-    return tuple(sorted(range(a.ndim), key=lambda d: (-abs(a.strides[d]), d)))
+    return tuple(sorted(range(a.ndim), key=lambda d: (-abs(form_of(a).strides[d]), d)))
 
 
 def _strided(line: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Any:
@@ -1108,6 +1111,9 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         x, at = _looked_at(x)
         own = base = root = x._d
         whole, count, order = True, own.size, memory_order(own)
+    elif type(x._d) in record.foreign:  # which lies in memory of its own, in row-major order
+        own = base = root = x._d
+        whole, at, count, order = True, 0, own.size, tuple(range(own.ndim))
     else:
         own, base, root = alias.layers(x)
         whole, order = own is root and own.flags.c_contiguous, tuple(range(own.ndim))
@@ -1620,9 +1626,9 @@ def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
 
 
 def get_device(input: Any) -> int:
-    """-1, the number of the CPU."""
-    shape_of(input)
-    return -1
+    """The number of its device; of the CPU -1."""
+    index = input.device.index
+    return -1 if index is None else int(index)
 
 
 def is_same_size(input: Any, other: Any) -> bool:
