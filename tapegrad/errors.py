@@ -285,7 +285,7 @@ def shard_name(name: str, signature: object) -> ValueError:
 
 
 def shard_spec(what: str, spec: object) -> TypeError:
-    return TypeError(f"shard gives {spec!r} for {what}: it has to be a jax.sharding.PartitionSpec, or a container of them like it")
+    return TypeError(f"shard gives {spec!r} for {what}: it takes a jax.sharding.PartitionSpec, or a container of them like it")
 
 
 def shard_item(what: str, key: object) -> ValueError:
@@ -304,8 +304,8 @@ def shard_axis(what: str, axis: str, axes: Sequence[str]) -> ValueError:
 
 def shard_uneven(what: str, dim: int, size: int, along: Sequence[str], parts: int) -> ValueError:
     return ValueError(
-        f"shard divides dimension {dim} of {what} among {parts} devices along {', '.join(map(repr, along))}, but its size {size} "
-        f"is no multiple of {parts}: pad it, or leave the rest out (a DataLoader's drop_last=True)"
+        f"shard divides dimension {dim} of {what} among {parts} devices along {', '.join(map(repr, along))}, but its size "
+        f"{size} is no multiple of {parts}: pad it, or leave the rest out (a DataLoader's drop_last=True)"
     )
 
 

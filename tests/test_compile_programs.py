@@ -139,7 +139,7 @@ def signed_distance(wrap):
     return run, [model, optimizer]
 
 
-@program(*BOTH)
+@program(*BOTH, traces=2)
 def softplus_distance(wrap):
     """README: normals of a Softplus(beta=100) network; the points are a tensor of outside."""
     points = tg.rand(32, 3).requires_grad_()
@@ -278,7 +278,7 @@ def force_field(wrap):
     return lambda i: step(tg.randn(4, 5, 3), tg.randn(4), tg.randn(4, 5, 3)), [net, optimizer]
 
 
-@program(*BOTH)
+@program(*BOTH, traces=2)
 def euler_beam(wrap):
     """u'''' = q with clamped ends."""
     net = mlp(1, 12, 12, 1)

@@ -333,11 +333,32 @@ def test_version_compares_as_versions_do(torch):
 # ------------------------------------------------------------------------------------------------------- pass-throughs
 
 
-def test_nothing_is_compiled(torch):
+def test_compile_compiles(torch):
+    pytest.importorskip("jax")
     net = torch.nn.Linear(1, 1)
-    assert torch.compile(net) is net and torch.jit.script(net) is net and torch.jit.trace(net, torch.ones(1, 1)) is net
+    fast = torch.compile(net)
+    x = torch.ones(1, 1)
+    for _ in range(3):
+        assert torch.equal(fast(x), net(x))
+    assert isinstance(fast, torch.nn.Module) and fast._orig_mod is net
+    assert list(fast.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
+    assert torch.compile(net, backend="eager") is net and torch.compile(net, disable=True) is net
 
     @torch.compile(mode="max-autotune")
+    def penalty(x: torch.Tensor) -> torch.Tensor:
+        return (x**3).sum()
+
+    for _ in range(3):  # twice differentiable, which PyTorch's is not
+        x = torch.tensor([2.0], requires_grad=True)
+        (g,) = torch.autograd.grad(penalty(x), x, create_graph=True)
+        g.sum().backward()
+        assert (g.item(), x.grad.item()) == (12.0, 12.0)
+
+
+def test_scripts_and_marks_leave_functions_as_they_are(torch):
+    net = torch.nn.Linear(1, 1)
+    assert torch.jit.script(net) is net and torch.jit.trace(net, torch.ones(1, 1)) is net
+
     @torch.jit.script
     @torch.compiler.disable
     def double(x: torch.Tensor) -> torch.Tensor:
@@ -713,4 +734,4 @@ def test_compilers_take_functions_by_name(torch):
     assert torch.jit.trace(func=double, example_inputs=(torch.ones(2),)) is double
     assert torch.jit.script(obj=double) is double and torch.jit.freeze(mod=double) is double
     assert torch.compile(model=double, backend=print) is double and torch.compiler.disable(fn=double) is double
-    assert torch.jit.script(double) is double and torch.compile(mode="default")(double) is double
+    assert torch.jit.script(double) is double and torch.compile(backend="eager")(double) is double

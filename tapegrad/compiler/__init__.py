@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from .. import errors
+from ..nn.module import Module
 
 
 class Statistics:
@@ -39,7 +40,8 @@ def compile(
     optimizers that it reaches are read anew at each call, and what it writes is written back.
 
     Args:
-        function: takes and returns nested tensors, arrays and other values; arguments that are no arrays are static.
+        function: takes and returns nested tensors, arrays and other values; arguments that are no arrays are static. Of a
+            module, the result is a module around it (`_orig_mod`), whose calls are compiled.
         static_argnames: names of arguments that are never traced; they have to be hashable.
         donate: let results take the memory of the state that they replace.
         fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
@@ -59,12 +61,18 @@ def compile(
     if function is None:
         return functools.partial(compile, **options)
     try:
-        from .compiled import Compiled
+        from .compiled import Compiled, OptimizedModule
     except ModuleNotFoundError as e:
         if e.name is None or not e.name.startswith("jax"):
             raise
         raise errors.missing_extra("compile", "JAX", "jax") from None
-    return Compiled(function, **options)
+    return (OptimizedModule if isinstance(function, Module) else Compiled)(function, **options)
 
 
+def compile_module(self: Module, **options: Any) -> None:
+    """Compile the module's calls from now on, in place; options as of `tapegrad.compile`."""
+    self.__dict__["forward"] = compile(self.forward, **options)
+
+
+Module.compile = compile_module
 compile.stats = stats  # type: ignore[attr-defined]

@@ -24,6 +24,7 @@ from . import STATISTICS
 from .capture import Capture
 from .entry import Entry, Stale
 from .explain import explained
+from .lower import ONE_DEVICE
 from .mesh import Layout
 
 MOST_ENTRIES = 8  # programs kept for one kind of call
@@ -57,6 +58,8 @@ class Compiled:
         self.function = function
         self.static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         self.donate, self.fullgraph, self.debug_nans = donate, fullgraph, debug_nans
+        if shard and mesh is None:
+            raise errors.shard_without_mesh()
         self.layout = None if mesh is None else Layout(signature_of(function), mesh, shard)
         self.kinds: dict[Any, Kind] = {}
         self.lock = threading.RLock()
@@ -171,7 +174,7 @@ class Compiled:
                 self._refuse(kind, capture.reason)
         else:
             kind.failures = 0
-            placement = None if self.layout is None else self.layout.of_program(arguments, capture)
+            placement = ONE_DEVICE if self.layout is None else self.layout.of_program(arguments, capture)
             entry = Entry(self, capture, placement)
             STATISTICS.programs += 1
             STATISTICS.lower_seconds += entry.executable.seconds[0]
@@ -190,6 +193,28 @@ class Compiled:
             raise errors.not_traceable(reason)
         kind.eager = reason
         warnings.warn(f"{errors.not_traceable(reason)} The function runs eagerly.", stacklevel=5)
+
+
+class OptimizedModule(Module):
+    """A module whose calls are compiled; all else is that of the module itself, `_orig_mod`."""
+
+    def __init__(self, module: Module, **options: Any) -> None:
+        super().__init__()
+        self._orig_mod = module
+        self.__dict__["_compiled"] = Compiled(module, **options)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled(*args, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> None:
+        """See `Compiled.explain`."""
+        self._compiled.explain(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.__dict__["_modules"]["_orig_mod"], name)
 
 
 RAW = Box.__dict__["_d"].__get__

@@ -33,12 +33,13 @@ class Stale(Exception):
 class State:
     """A tensor (or the memory block of several) that the program reads, and perhaps writes."""
 
-    __slots__ = ("donated", "dtype", "number", "of", "owner", "shape", "tracked")
+    __slots__ = ("donated", "dtype", "number", "of", "owner", "shape", "tracked", "where")
 
-    def __init__(self, captured: Captured) -> None:
+    def __init__(self, captured: Captured, placement: lower.Placement) -> None:
         self.owner, self.of, self.tracked = captured.owner, captured.of, captured.tracked
         self.number = captured.source.number
         self.shape, self.dtype = captured.source.meta
+        self.where = placement.of(self.number)
         self.donated = False
 
     def find(self, tensors: list[Any]) -> Any:
@@ -65,22 +66,26 @@ def located(place: Any, tensors: list[Any]) -> Any:
     return tensors[place] if type(place) is int else place()
 
 
-def on_jax(t: Any) -> Any:
-    """The JAX array of a tensor or memory block. A private tensor keeps it, for the next call."""
+def on_jax(t: Any, where: Any = None) -> Any:
+    """The JAX array of a tensor or memory block. A private tensor keeps it, for the next call.
+
+    Args:
+        where: the sharding of an array that is NumPy's yet.
+    """
     if type(t) is alias.Store:
-        return t.root if type(t.root) is jax_type else lower.to_jax(t.root)
+        return t.root if type(t.root) is jax_type else lower.to_jax(t.root, where)
     st = t._st
     if st is not None and type(st) is alias.Alias:
         alias.sync_only(t)
         array = t._d
-        return array if type(array) is jax_type else lower.to_jax(array)
+        return array if type(array) is jax_type else lower.to_jax(array, where)
     array = RAW(t)
     if type(array) is jax_type:
         return array
     array = t._d
     found = pending.source_of(array)
     if found is None:
-        found = lower.to_jax(array)
+        found = lower.to_jax(array, where)
     if st is None:
         pending.put(t, found)
     return found
@@ -121,9 +126,9 @@ class Entry:
         executable: of XLA.
     """
 
-    def __init__(self, owner: Any, capture: Capture, tensors: list[Any]) -> None:
+    def __init__(self, owner: Any, capture: Capture, placement: lower.Placement) -> None:
         trace = capture.trace
-        self.capture_program = trace.program
+        self.capture_program, self.placement = trace.program, placement
         self.debug_nans = owner.debug_nans
         self.results, self.spec = capture.results, capture.spec
         self.places, self.of_modules = capture.walk.places, capture.walk.of_modules
@@ -136,7 +141,7 @@ class Entry:
         wanted = self._wanted(capture)
         self.program = trace.program.pruned(wanted)
         sources = {s.number: s for s in self.program.sources}
-        states = [State(c) for c in trace.captured.values()]
+        states = [State(c, placement) for c in trace.captured.values()]
         written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
         used = [s for s in states if s.number in sources]
         may_donate = owner.donate and not owner.debug_nans and self.backward is None
@@ -149,9 +154,9 @@ class Entry:
         self.scalars: dict[int, tuple[Any, Any]] = {}
         donated = [s.number for s in self.donated]
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
-        self.placement = owner.placement(self, trace, tensors)
-        self.executable = lower.Executable(self.program, donated, kept, self.placement)
+        self.executable = lower.Executable(self.program, donated, kept, placement)
         self.run = self.executable.run
+        self.where = [placement.of(n) for n in self.program.arguments]
         at = {s.number: i for i, s in enumerate(self.states)}
         by_number = {s.number: s for s in states}
         self.writes = [
@@ -208,6 +213,9 @@ class Entry:
             for state, v in zip(self.states, (*given, *kept), strict=False):
                 state.check(v)
             raise
+        except ValueError:
+            given, kept = self._moved(owners, given, kept)
+            outs = self.run(given, kept)
         if self.debug_nans and any(map(nans.has_nan, outs)):
             numbers = [s.number for s in (*self.donated, *self.kept, *self.others)] + self.program.arguments
             arrays = [record.asarray(v) for v in (*given, *kept)]
@@ -220,13 +228,14 @@ class Entry:
         owners: list[Any] = []
         given: list[Any] = []
         kept: list[Any] = []
+        arguments: list[Any] = []
         for state in self.states:
             t = state.find(tensors)
             owners.append(t)
             if type(t) in pending.KINDS and t._st is None:
                 v = RAW(t)
             else:
-                v = on_jax(t)
+                v = on_jax(t, state.where)
                 state.check(v)
             if state.donated:
                 given.append(lower.copied(v) if getrefcount(v) > FREE or type(t) is alias.Store else v)
@@ -235,11 +244,20 @@ class Entry:
         if self.others:  # draws are made once: not before all is known to fit
             for state, v in zip(self.states, (*given, *kept), strict=True):
                 state.check(v)
-        arguments = [on_jax(t) if isinstance(t, Box) else lower.to_jax(t) for t in tensors]
+        for t, where in zip(tensors, self.where, strict=True):
+            arguments.append(on_jax(t, where) if isinstance(t, Box) else lower.to_jax(t, where))
         for source in self.others:
             kept.append(self._read(source))
         kept.extend(arguments)
         return owners, given, kept
+
+    def _moved(self, owners: list[Any], given: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Inputs that lie where a program for other devices has left them, where this one takes them."""
+        given, kept = self.executable.moved(given, kept)
+        for t, v in zip(owners[len(given) :], kept, strict=False):
+            if type(t) in pending.KINDS and t._st is None:
+                SET_RAW(t, v)
+        return given, kept
 
     def _read(self, source: Any) -> Any:
         """A source that is no state; a number that is still the same object needs no new array."""
@@ -247,9 +265,9 @@ class Entry:
         if type(value) is float:
             found = self.scalars.get(source.number)
             if found is None or found[0] is not value:
-                found = self.scalars[source.number] = value, lower.to_jax(value)
+                found = self.scalars[source.number] = value, lower.to_jax(value, self.placement.rest)
             return found[1]
-        return lower.to_jax(value)
+        return lower.to_jax(value, self.placement.rest)
 
     def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         values, writes, gradients = self.ends
@@ -340,8 +358,15 @@ class Reverse:
     def first_order(self, residuals: list[Any], cotangents: list[Any]) -> list[Any]:
         if self.executable is None:
             numbers = self.residuals + self.found.cotangents
-            self.executable = lower.Executable(self.program, [], numbers, self.entry.placement)
+            self.executable = lower.Executable(self.program, [], numbers, self._placement())
         return self.executable.run([], residuals + cotangents)  # type: ignore[no-any-return]
+
+    def _placement(self) -> lower.Placement:
+        """That of the forward program, which knows how it leaves the residuals; gradients lie as their inputs do."""
+        forward = self.entry.placement
+        left = self.entry.executable.shardings[self.entry.ends[2] :]
+        known = forward.known | dict(zip(self.residuals, left, strict=True))
+        return lower.Placement(known, forward.rest, [forward.of(n) for n in self.found.numbers])
 
     def recorded(self, hidden: dict[int, Any], inputs: list[Any], cotangents: list[Any]) -> Any:
         """Gradients as functions of inputs and cotangents."""

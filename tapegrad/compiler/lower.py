@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..arrays import jax as backend
 from ..core.program import Instruction, Program
@@ -16,10 +17,14 @@ Array = jax.Array
 jax_type = type(jnp.zeros(()))
 
 
-def to_jax(array: Any) -> Any:
-    """A copy of a NumPy array, or of a number in float64, in JAX's memory: nothing that is written later shows in it."""
+def to_jax(array: Any, where: Any = None) -> Any:
+    """A copy of a NumPy array, or of a number in float64, in JAX's memory: nothing that is written later shows in it.
+
+    Args:
+        where: its sharding; None is the default device.
+    """
     with jax.enable_x64(True):
-        return jnp.array(array)
+        return jnp.array(array) if where is None else jax.device_put(np.array(array), where)
 
 
 def copied(array: Any) -> Any:
@@ -38,6 +43,25 @@ def call(program: Program) -> Any:
     return run
 
 
+class Placement:
+    """Where the values of a program lie.
+
+    Attributes:
+        known: shardings of inputs, by number.
+        rest: that of all other inputs; None is the default device.
+        results: those of the first results, in order; XLA chooses the others.
+    """
+
+    def __init__(self, known: dict[int, Any], rest: Any, results: list[Any]) -> None:
+        self.known, self.rest, self.results = known, rest, results
+
+    def of(self, number: int) -> Any:
+        return self.known.get(number, self.rest)
+
+
+ONE_DEVICE = Placement({}, None, [])
+
+
 class Executable:
     """A program for one device (or mesh), compiled ahead of time.
 
@@ -45,13 +69,14 @@ class Executable:
         program: its results are the executable's.
         donated: numbers of the inputs whose memory the results may take.
         kept: numbers of the other inputs, in order.
-        shardings: of inputs and results by number, where there is a mesh.
+        placement: where the values lie.
 
     Attributes:
+        shardings: of the results.
         seconds: what lowering (JAX's tracing included) and XLA's compilation took.
     """
 
-    def __init__(self, program: Program, donated: Sequence[int], kept: Sequence[int], placement: Any = None) -> None:
+    def __init__(self, program: Program, donated: Sequence[int], kept: Sequence[int], placement: Placement) -> None:
         def function(given: list[Any], more: list[Any]) -> list[Any]:
             environment: dict[int, Any] = dict(zip(donated, given, strict=True))
             environment.update(zip(kept, more, strict=True))
@@ -61,19 +86,23 @@ class Executable:
             return [r if isinstance(r, jax.Array) else jnp.asarray(r) for r in results]
 
         def like(numbers: Sequence[int]) -> list[Any]:
-            return [
-                jax.ShapeDtypeStruct(*program.metas[n], sharding=None if placement is None else placement.of(n))
-                for n in numbers
-            ]
+            return [jax.ShapeDtypeStruct(*program.metas[n], sharding=placement.of(n)) for n in numbers]
 
-        options = {} if placement is None else {"out_shardings": placement.of_results(program)}
+        left = placement.results + [None] * (len(program.results) - len(placement.results))
         with jax.enable_x64(True):
             began = time.perf_counter()
-            lowered = jax.jit(function, donate_argnums=(0,), **options).lower(like(donated), like(kept))
+            jitted = jax.jit(function, donate_argnums=(0,), out_shardings=left)
+            lowered = jitted.lower(like(donated), like(kept))
             between = time.perf_counter()
             self.compiled = lowered.compile()
             self.seconds = between - began, time.perf_counter() - between
         self.run = self.compiled
+        self.shardings = self.compiled.output_shardings
+
+    def moved(self, given: list[Any], kept: list[Any]) -> Any:
+        """Inputs on the devices of the executable: themselves where they are there."""
+        with jax.enable_x64(True):
+            return jax.device_put((given, kept), self.compiled.input_shardings[0])
 
     def cost(self) -> dict[str, Any]:
         """XLA's own estimate: floating-point operations, bytes read and written, bytes of memory."""

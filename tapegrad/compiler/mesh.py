@@ -14,31 +14,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import errors
 from ..core import alias
-from ..core.record import Box, ndarray
 from ..core.program import Ref
+from ..core.record import Box, ndarray
 from ..func import tree
+from .lower import Placement
 
 RETURN = "return"  # the name under which `shard` speaks of the result
-
-
-class Placement:
-    """Shardings of a program's values.
-
-    Attributes:
-        known: by number, of inputs.
-        rest: of all other inputs.
-        results: of the results, in order; None where XLA chooses.
-    """
-
-    def __init__(self, known: dict[int, Any], rest: Any, results: list[Any]) -> None:
-        self.known, self.rest, self.results = known, rest, results
-
-    def of(self, number: int) -> Any:
-        return self.known.get(number, self.rest)
-
-    def reverse(self, inputs: list[int], residuals: dict[int, Any]) -> Placement:
-        """That of the reverse pass: cotangents lie as their inputs do."""
-        return Placement(self.known | residuals, self.rest, [self.of(n) for n in inputs])
 
 
 class Layout:

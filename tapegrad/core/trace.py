@@ -56,7 +56,11 @@ class Captured:
         owner = self.owner()
         if owner is None:
             return None
-        return owner.root if type(owner) is alias.Store else owner._d
+        if type(owner) is alias.Store:
+            return owner.root
+        if owner._st is not None:  # written through a view, perhaps
+            alias.sync_only(owner)
+        return owner._d
 
 
 class Trace:

@@ -132,8 +132,7 @@ class Module:
 
     _call_impl = __call__
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Does nothing: calls of the module run eagerly, as before."""
+    compile: Callable[..., None]  # see `compiler`
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

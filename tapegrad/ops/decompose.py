@@ -109,10 +109,10 @@ def info_of(infos: Any, a: Any, zero_pivot: Callable[[], Any]) -> Any:
 
 def first_zero_pivot(packed: Any) -> Any:
     """The place, from 1 on, of the first 0 on the diagonals of LU factors; 0 if there is none."""
-    zero = TABLE["eq"].call(TABLE["diagonal"].call(packed, 0, packed._d.ndim - 2, packed._d.ndim - 1), 0)
-    last = zero._d.ndim - 1
-    place = TABLE["argmax"].call(TABLE["cast"].call(zero, np.dtype(np.int32)), last, False) + 1
-    return TABLE["cast"].call(TABLE["where"].call(TABLE["any"].call(zero, (last,), False), place, 0), np.dtype(np.int32))
+    last = packed._d.ndim - 2
+    regular = TABLE["ne"].call(TABLE["diagonal"].call(packed, 0, last, last + 1), 0)
+    count = TABLE["sum"].call(TABLE["cumprod"].call(TABLE["cast"].call(regular, np.dtype(np.int32)), last), (last,), False)
+    return to_dtype(TABLE["where"].call(TABLE["eq"].call(count, regular._d.shape[-1]), 0, count + 1), np.dtype(np.int32))
 
 
 def batch_element(infos: Any) -> tuple[int | None, int]:

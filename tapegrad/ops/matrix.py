@@ -327,7 +327,7 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
 
 
 def _solution(a: Any, b: Any) -> Any:
-    recorded = (is_recorded(a) or is_recorded(b)) and bottom(a) is a._d
+    recorded = (is_recorded(a) or is_recorded(b)) and bottom(a) is a._d and running_trace() is None
     return _solve([a, b], lapack.factors(a._d, b._d) if recorded else None)  # the factors spare the backward pass its own
 
 

@@ -7,6 +7,10 @@ from tapegrad.arrays.dtypes import complex32 as complex32
 from tapegrad.arrays.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.arrays.dtypes import float8_e5m2 as float8_e5m2
 
+from importlib.util import find_spec
+
+import tapegrad
+
 from .torch_version import TorchVersion as _TorchVersion
 
 __version__ = _TorchVersion("2.13.0+tapegrad")
@@ -18,9 +22,16 @@ class OutOfMemoryError(RuntimeError):
     """A device has no memory left; never raised here."""
 
 
-def compile(model: object = None, *args: object, **kwargs: object) -> object:
-    """The function or module as it is: nothing is compiled. Without one, a decorator."""
-    return model if callable(model) else lambda fn: fn
+def compile(
+    model: object = None, *, fullgraph: bool = False, dynamic: object = None, backend: object = "inductor",
+    mode: object = None, options: object = None, disable: bool = False, recompile_limit: object = None,
+    isolate_recompiles: object = None,
+) -> object:  # fmt: skip
+    """tapegrad.compile where JAX is installed; the function or module as it is without, and for backends of one's own."""
+    compiles = not disable and isinstance(backend, str) and backend not in ("eager", "aot_eager") and find_spec("jax")
+    if model is None:
+        return lambda fn: compile(fn, fullgraph=fullgraph, backend=backend, disable=disable)
+    return tapegrad.compile(model, fullgraph=fullgraph) if compiles else model
 
 
 def __getattr__(name: str) -> object:

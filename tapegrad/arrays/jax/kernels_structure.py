@@ -91,8 +91,7 @@ def _writers(line: Any, places: Any) -> tuple[Any, Any]:
     The elements are whole rows of the array where nothing but integers index its first dimensions.
     """
     lead = len(places) if all([hasattr(i, "dtype") and i.dtype.kind in "iu" for i in places]) else line.ndim
-    empty = jax.ShapeDtypeStruct(line.shape[:lead], line.dtype)
-    shape = jax.eval_shape(lambda x: x[places], empty).shape
+    shape = jax.eval_shape(lambda x: x[places], np.broadcast_to(False, line.shape[:lead])).shape
     number = lax.iota(int, math.prod(shape)).reshape(shape)
     return number, jnp.full(line.shape[:lead], -1).at[places].max(number)
 
@@ -252,7 +251,6 @@ class Windows:
 FEW_TAPS = 27  # of a window; more make long programs
 
 
-
 def _convolved(x: Any, w: Any, spec: tuple[str, str, str], padding: Any, **geometry: Any) -> Any:
     return lax.conv_general_dilated(
         x, w, padding=padding, dimension_numbers=spec, precision=EXACT, preferred_element_type=x.dtype, **geometry
@@ -270,9 +268,10 @@ def _tapwise(channels: int, kernel: Sizes) -> bool:
     return channels == 1 and math.prod(kernel) <= FEW_TAPS and jax.default_backend() == "cpu"
 
 
-def _of_filters(w: Any, i: int) -> Any:
-    """Tap i of depthwise filters, (channels, filters of each, 1, ..)."""
-    return w.reshape(*w.shape[:2], -1)[:, :, i].reshape(*w.shape[:2], *(1,) * (w.ndim - 3))
+def _of_filters(w: Any) -> list[Any]:
+    """The taps of depthwise filters: (filters, 1, ..) each."""
+    count, rank = w.shape[0], w.ndim - 2
+    return [tap.reshape(count, *(1,) * rank) for tap in w.reshape(count, -1).T]
 
 
 @kernel("conv")
@@ -280,9 +279,8 @@ def conv(x: Any, w: Any, y: Sizes, stride: Sizes, padding: Sizes, dilation: Size
     """The derivative by y of the form of `arrays.convolution`."""
     if groups > 1 and _tapwise(w.shape[1], w.shape[2:]):
         taps = Windows(x.shape[2:], y, w.shape[2:], stride, padding, dilation).taps(x, 0)
-        w = w.reshape(groups, -1, *w.shape[2:])
-        out = functools.reduce(lax.add, [tap[:, :, None] * _of_filters(w, i) for i, tap in enumerate(taps)])
-        return out.reshape(x.shape[0], -1, *y)
+        each = w.shape[0] // groups
+        return functools.reduce(lax.add, [jnp.repeat(tap, each, 1) * f for tap, f in zip(taps, _of_filters(w), strict=True)])
     ends = [
         (p, (m - 1) * s + d * (k - 1) + 1 - n - p)
         for n, k, m, s, p, d in zip(x.shape[2:], w.shape[2:], y, stride, padding, dilation, strict=True)
@@ -299,8 +297,8 @@ def conv_input(y: Any, w: Any, x: Sizes, stride: Sizes, padding: Sizes, dilation
     filters, channels, *kernels = w.shape
     if groups > 1 and _tapwise(channels, tuple(kernels)):
         windows = Windows(x, y.shape[2:], tuple(kernels), stride, padding, dilation)
-        w, y = w.reshape(groups, -1, *kernels), y.reshape(len(y), groups, -1, *y.shape[2:])
-        return windows.back((y * _of_filters(w, i)).sum(2) for i in range(len(windows.starts)))
+        parts = windows.back(y * f for f in _of_filters(w))
+        return parts if filters == groups else parts.reshape(len(y), groups, -1, *x).sum(2)
     w = w.reshape(groups, filters // groups, channels, *kernels).swapaxes(1, 2)
     w = lax.rev(w.reshape(groups * channels, filters // groups, *kernels), range(2, len(x) + 2))
     ends = [
