@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import dtypes
+from .arrays.devices import host
 from .core.warning import warn
 from .ops import create
 from .ops.parts import view_as_real
@@ -204,7 +205,7 @@ def _compare_tensors(
             raise _Mismatch(AssertionError, f"The values for attribute '{name}' do not match: {a} != {b}.")
     rtol, atol = tolerances or _tolerances(actual.dtype, expected.dtype)
     dtype = dtypes.promote_types(actual.dtype, expected.dtype).numpy
-    x, y = (raw(t).astype(dtype) for t in (actual, expected))
+    x, y = (host(raw(t)).astype(dtype) for t in (actual, expected))
     with np.errstate(all="ignore"):
         same = np.isclose(x, y, rtol, atol, equal_nan) if dtype.kind != "b" else x == y
         if np.all(same):

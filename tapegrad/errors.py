@@ -818,3 +818,9 @@ def branches_differ(what: str, path: str, true: object, false: object) -> ValueE
         f"tg.cond: both branches must return the same {what}, but the result{path} of true_fn has {true} and that of false_fn "
         f"{false}"
     )
+
+
+def body_writes() -> RuntimeError:
+    return RuntimeError(
+        "the body of a control-flow function writes into a tensor from outside, which it cannot do here: carry the tensor along"
+    )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import dtypes
-from .core import level
+from .arrays.devices import values_of
 from .core.rules import fixed_like
 from .ops import elementwise, reduce, sort
 from .ops.operands import tensor
@@ -119,7 +119,7 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
     values = sort.nanmedian(_filled(x.float() if whole else x, mask, float("nan")), dim, keepdim)[0]
     if not whole:
         return values
-    if np.isnan(level.bottom(values)).any():
+    if np.isnan(values_of(values)).any():
         raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
     return _cast(values, x.dtype if dtype is None else dtype)
 

@@ -278,7 +278,7 @@ def force_field(wrap):
     return lambda i: step(tg.randn(4, 5, 3), tg.randn(4), tg.randn(4, 5, 3)), [net, optimizer]
 
 
-@program(*BOTH, traces=2)
+@program(*BOTH)
 def euler_beam(wrap):
     """u'''' = q with clamped ends."""
     net = mlp(1, 12, 12, 1)
@@ -288,7 +288,8 @@ def euler_beam(wrap):
         return grad(y.sum(), x, create_graph=True)[0]
 
     @wrap
-    def step(x, ends):
+    def step(x):
+        ends = tg.tensor([[0.0], [1.0]], requires_grad=True)
         u = net(x)
         u4 = u
         for _ in range(4):
@@ -300,8 +301,7 @@ def euler_beam(wrap):
         optimizer.step()
         return loss.detach()
 
-    ends = tg.tensor([[0.0], [1.0]], requires_grad=True)
-    return lambda i: step(tg.rand(16, 1).requires_grad_(), ends), [net, optimizer]
+    return lambda i: step(tg.rand(16, 1).requires_grad_()), [net, optimizer]
 
 
 @program(*BOTH)
@@ -850,7 +850,7 @@ def complex_parameters(wrap):
 # ------------------------------------------------------------------------------------------------- compiled beside eager
 
 
-@program(tg.float64)
+@program(tg.float64, traces=2)
 def touched_between(wrap):
     """Parameters read, rewritten, loaded, copied and pickled between the steps."""
     model = mlp(3, 6, 1)
@@ -870,6 +870,7 @@ def touched_between(wrap):
             found = list(arrays_of([twin, state]))
         if i % 5 == 3:
             model.load_state_dict(best)
+        if i == 13:  # its state is other tensors now
             optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
         if i % 5 == 4:
             again = pickle.loads(pickle.dumps(model))

@@ -26,6 +26,7 @@ LAYERS = [
     {"nn"},
     {"optim"},
     {"distributions"},
+    {"compiler"},
     {"utils"},
     {"serialization"},
     {"testing"},

@@ -129,6 +129,11 @@ def host(array: Any) -> Any:
     return np.asarray(array) if type(array) in record.foreign else array
 
 
+def values_of(t: Any) -> Any:
+    """A tensor's values as an array of NumPy that may not be written into; of a batched one, those of the whole batch."""
+    return host(rules.bottom(t))
+
+
 def common(arrays: Sequence[Any]) -> device:
     """The device of an operation's operands. Numbers, and NumPy arrays without dimensions, go with any.
 

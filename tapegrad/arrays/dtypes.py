@@ -583,7 +583,7 @@ def _device_error(found: object) -> str:
     )
 
 
-count_accelerators: Callable[[], builtins.int]  # `arrays.devices` says how many CUDA devices there are
+count_accelerators: Callable[[], builtins.int] = builtins.int  # 0, until `arrays.devices` says how many there are
 
 DEFAULT: ContextVar[tuple[device, ...]] = ContextVar("tapegrad_device", default=(device("cpu"),))
 """Where new tensors are: the last counts; the first is that of `set_default_device`."""

@@ -43,6 +43,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..core.trace import stops
+
 Array = npt.NDArray[Any]
 Shape = int | Sequence[int]
 
@@ -405,6 +407,7 @@ class Generator:
         Seeds in [-2**63, 2**64) are accepted; a negative seed counts as ``2**64 + seed``. Only the low 32
         bits choose the stream (experiment: seeds 5 and 2**32 + 5 give the same draws in PyTorch).
         """
+        stops("seeding a generator")
         if not hasattr(seed, "__index__"):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         value = operator.index(seed)
@@ -450,6 +453,7 @@ class Generator:
 
     def set_state(self, state: npt.ArrayLike) -> None:
         """Continue from a state of :meth:`get_state`, or of a CPU generator of PyTorch."""
+        stops("restoring a generator's state")
         data = np.ascontiguousarray(state)
         if data.dtype != np.uint8:
             raise TypeError(f"RNG state must be a torch.ByteTensor, of dtype uint8, but got {data.dtype}")

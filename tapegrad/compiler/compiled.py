@@ -16,7 +16,7 @@ from ..arrays import dtypes
 from ..core import alias, record
 from ..core.level import LEVEL
 from ..core.record import Box
-from ..core.state import RECORDING, TRACE
+from ..core.state import ANOMALY, PACKING, RECORDING, TRACE
 from ..func import tree
 from ..nn.module import Module
 from ..ops import casting
@@ -27,6 +27,7 @@ from .explain import explained
 from .lower import ONE_DEVICE
 from .mesh import Layout
 
+record.mark_package(__name__.partition(".")[0])  # these modules are loaded later than the package
 MOST_ENTRIES = 8  # programs kept for one kind of call
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
 
@@ -69,7 +70,7 @@ class Compiled:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if record.traces and TRACE.get() is not None:
+        if runs_eagerly():
             return self.function(*args, **kwargs)
         tensors, key = self._key(args, kwargs)
         if tensors is None:
@@ -122,7 +123,7 @@ class Compiled:
         if self.static or kwargs or not all([isinstance(a, Box) for a in args]):
             leaves, spec = self._flat(args, kwargs)
         tensors: list[Any] = []
-        parts: list[Any] = [spec, RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.get_default_dtype()]
+        parts: list[Any] = [spec, RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.DEFAULT.get()]
         for leaf in leaves:
             if isinstance(leaf, Box):
                 if leaf._st is not None:
@@ -193,6 +194,12 @@ class Compiled:
             raise errors.not_traceable(reason)
         kind.eager = reason
         warnings.warn(f"{errors.not_traceable(reason)} The function runs eagerly.", stacklevel=5)
+
+
+def runs_eagerly() -> bool:
+    """Whether the function itself is to run: inside a trace or a transform, and where each operation is watched."""
+    traced = record.traces and TRACE.get() is not None
+    return bool(traced) or LEVEL.get() is not None or PACKING.get() is not None or ANOMALY.get()[0]
 
 
 class OptimizedModule(Module):

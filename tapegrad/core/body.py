@@ -9,6 +9,8 @@ while that is noted in turn (`Part.derived`).
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,8 +21,9 @@ from .level import LEVEL, Level, Lift
 from .op import BY_ID, TABLE, Op, Places
 from .program import Instruction, Program, Ref
 from .record import Box, Extra, fixed, new
-from .state import TRANSFORMING, current_tape, restore_recording, set_packing, set_recording
-from .tape import OUTPUT, next_slot
+from .replay import reach
+from .state import TRANSFORMING, current_tape, is_recording, restore_recording, set_packing, set_recording
+from .tape import OUTPUT, inputs_of, next_slot
 from .trace import Trace
 
 DRAWS = "random numbers drawn in the body of a control-flow function (draw them outside, and give them to tg.scan as xs)"
@@ -85,7 +88,9 @@ class Body(Trace):
         if is_inexact(array.dtype):
             self.connected.add(self.numbers[id(array)])
             slot = alias.link(TABLE["alias"], slot, array, array, ())
-        return private(array, slot)
+        t = private(array, slot)
+        self.made.append(weakref.ref(t))
+        return t
 
     def free(self, t: Any, array: Any) -> int:
         """The number of an array from outside, which becomes an argument."""
@@ -100,8 +105,8 @@ class Body(Trace):
 
     def opaque(self, tensors: Sequence[Any]) -> list[Any] | None:
         """Operands with plain tensors in the place of those at levels around the part; None if there are none."""
-        if self.level is None or not any([self._is_around(t) for t in tensors]):
-            return None
+        if not any([self._is_around(t) for t in tensors]):
+            return None if self.outer is None else self.outer.opaque(tensors)
         return [self._stand_in(t) if self._is_around(t) else t for t in tensors]
 
     def _is_around(self, t: Any) -> bool:
@@ -121,7 +126,7 @@ class Body(Trace):
     def number_of(self, t: Any, array: Any) -> int:
         number = self.numbers.get(id(array))
         if number is None:
-            if id(array) in self.met_arrays:
+            if id(array) in self.met_arrays and not self._is_reachable(array):
                 self.stop("an array that NumPy made inside the function")
                 return -1
             number = self.free(t, array)
@@ -133,6 +138,15 @@ class Body(Trace):
             self.stop("a derivative of a kind that no program holds")
             return -1
         return number
+
+    def _is_reachable(self, array: Any) -> bool:
+        """Whether a NumPy array is one that a traced function around the part can reach."""
+        trace = self.outer
+        while trace is not None:
+            if id(array) in trace.arrays_outside:
+                return True
+            trace = trace.outer
+        return False
 
     def _is_ordinary(self, slot: int, number: int) -> bool:
         """Whether the derivative of a tracked value is what its program says."""
@@ -169,6 +183,19 @@ class Body(Trace):
 
     # ----------------------------------------------------------------------------------------------- what comes out
 
+    def surfaced(self, t: Any) -> Any:
+        """A result as it is outside: without a slot unless it depends on something that is tracked there."""
+        if not t._s or (is_recording() and self._depends_outside(t._s)):
+            return t
+        return alias.detached(t) if type(t._st) is alias.Alias else private(t._d, 0)
+
+    def _depends_outside(self, slot: int) -> bool:
+        try:
+            entries = reach([slot], current_tape(), self.floor)[0].values()
+        except RuntimeError:  # a pass inside has released some
+            return True
+        return any([0 < abs(s) < self.floor for e in entries for s in inputs_of(e)])
+
     def finished(self, results: Sequence[Any]) -> Part | None:
         """The part with these results; None if it cannot be a program."""
         if self.stopped is None:
@@ -179,9 +206,16 @@ class Body(Trace):
                 return Part(self.program.pruned([Ref(n) for n in refs]))
         return None
 
+    @property
+    def wrote(self) -> bool:
+        """Whether a tensor from outside was written."""
+        return any([f.written() for f in self.tensors])
+
     def check_effects(self, results: Sequence[Any]) -> None:
         """Stop where the part did more than compute its results."""
-        if any([f.written() for f in self.tensors]):
+        if self.stopped is not None:
+            return
+        if self.wrote:
             self.stop("a write into a tensor from outside the body")
         elif self.gradients:
             self.stop("a .grad that the body touches")
@@ -192,7 +226,13 @@ class Body(Trace):
 def escaped(made: list[Any], results: Sequence[Any]) -> bool:
     """Whether tensors that were made inside are alive besides the results."""
     known = {id(t) for t in results}
-    return any([(t := ref()) is not None and id(t) not in known for ref in made])
+
+    def alive() -> bool:
+        return any([(t := ref()) is not None and id(t) not in known for ref in made])
+
+    if alive():
+        gc.collect()  # they may be garbage in circles
+    return alive()
 
 
 def private(array: Any, slot: int) -> Any:
@@ -269,6 +309,13 @@ class Part:
             program = self.program
             self._derived[key] = Part(program.pruned([*program.results, *[Ref(program.arguments[i]) for i in places]]))
         return self._derived[key]
+
+    def taking(self, place: int, tensors: Sequence[Any]) -> Part:
+        """The part with arguments for some tensors put in at a place, of which it makes no use."""
+        program = self.program.pruned(self.program.results)
+        program.arguments = list(program.arguments)
+        program.arguments[place:place] = [program.value(t._d.shape, t._d.dtype) for t in tensors]
+        return Part(program)
 
     @property
     def step(self) -> Callable[..., tuple[Any, ...]]:

@@ -26,7 +26,7 @@ from .op import TABLE, Op
 from .record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_place
 from .rules import arrays
 from .rules import bottom as bottom
-from .state import TRANSFORMING, is_recording
+from .state import TRACE, TRANSFORMING, is_recording
 from .tape import HEAVY, next_slot
 
 LEVEL: ContextVar[Level | None] = ContextVar("tapegrad_level", default=None)
@@ -304,6 +304,8 @@ def depth_of(op: Op, tensors: Sequence[Any]) -> Level:
 
 def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
     """Run and record an op of which some operand is at a level."""
+    if record.traces and (trace := TRACE.get()) is not None and (plain := trace.opaque(tensors)) is not None:
+        return op.on(plain, params)
     top = depth_of(op, tensors)
     if top.closed:
         if not top.soft:

@@ -41,7 +41,7 @@ def look(t: Any) -> Any:
     t._d = array
     if not array.flags.writeable:
         key = id(array)
-        SOURCES[key] = weakref.ref(array, lambda _: SOURCES.pop(key, None)), device_array
+        SOURCES[key] = weakref.ref(array, lambda _, pop=SOURCES.pop: pop(key, None)), device_array
     return array
 
 

@@ -234,6 +234,10 @@ class Trace:
             return Ref(self.number_of(None, params))
         return params
 
+    def opaque(self, tensors: Sequence[Any]) -> list[Any] | None:
+        """What stands for operands at levels that the trace is not to look into; None if there are none."""
+        return None
+
     def same(self, array: Any, other: Any) -> None:
         """An array holds the value of another one."""
         number = self.numbers.get(id(other))

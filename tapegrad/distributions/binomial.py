@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..arrays import dtypes
-from ..core.level import bottom
+from ..arrays.devices import values_of
 from ..core.modes import no_grad
 from ..ops.activation import logsigmoid
 from ..ops.create import arange
@@ -83,7 +83,7 @@ class Binomial(Trials):
 
     def _same_count(self, what: str) -> int:
         """The number of trials, if it is one for all."""
-        counts = bottom(self.total_count)
+        counts = values_of(self.total_count)
         if counts.min() != counts.max():
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")
         return int(counts.max())

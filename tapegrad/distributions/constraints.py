@@ -11,8 +11,8 @@ from typing import Any
 
 from .. import linalg
 from ..arrays import dtypes
+from ..arrays.devices import values_of
 from ..core.modes import no_grad
-from ..core.rules import bottom
 from ..ops import create, shape
 from ..ops.elementwise import isclose
 
@@ -50,7 +50,7 @@ class Constraint:
 def holds(constraint: Any, value: Any) -> bool:
     """Whether all values satisfy a constraint; inside vmap those of all samples."""
     with no_grad():
-        return bool(bottom(constraint.check(value)).all())
+        return bool(values_of(constraint.check(value)).all())
 
 
 def _all(valid: Any, dims: int) -> Any:
@@ -320,7 +320,7 @@ class _PositiveSemidefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
-        if not bottom(symmetric).all():
+        if not values_of(symmetric).all():
             return symmetric
         return (linalg.eigvalsh(value) >= 0).all(-1)
 
@@ -330,7 +330,7 @@ class _PositiveDefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
-        if not bottom(symmetric).all():
+        if not values_of(symmetric).all():
             return symmetric
         return linalg.cholesky_ex(value).info == 0
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import linalg
-from ..core.level import bottom
+from ..arrays.devices import values_of
 from ..ops.elementwise import where
 from ..ops.shape import diag_embed
 from ..ops.special import digamma, xlogy
@@ -149,7 +149,7 @@ def _bernoulli_poisson(p: Any, q: Any) -> Any:
 
 @register_kl(Binomial, Binomial)
 def _binomial_binomial(p: Any, q: Any) -> Any:
-    if bottom(p.total_count < q.total_count).any():
+    if values_of(p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     one = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     return where(p.total_count > q.total_count, math.inf, p.total_count * one)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import special
+from ..arrays.devices import values_of
 from ..core.modes import no_grad
-from ..core.rules import bottom
 from ..ops.create import zeros_like
 from ..ops.loss import binary_cross_entropy_with_logits
 from . import constraints
@@ -30,7 +30,7 @@ class Geometric(ProbsOrLogits):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(self._take_either(probs, logits).shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not constraints.holds(constraints.positive, self.probs):
-            values = bottom(self.probs)
+            values = values_of(self.probs)
             raise ValueError(
                 f"Expected parameter probs ({described(self.probs)}) of distribution {self!r} to be positive but found "
                 f"invalid values:\n{self.probs.new_tensor(values[values <= 0])}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import linalg
 from ..arrays import dtypes
-from ..core.level import bottom
+from ..arrays.devices import values_of
 from ..core.modes import no_grad
 from ..ops.create import arange, tensor
 from ..ops.elementwise import where
@@ -67,12 +67,12 @@ class Wishart(GivenByMatrix, ExponentialFamily):
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         p = matrix.shape[-1]
         freedom = df if isinstance(df, Tensor) else tensor(df, dtype=matrix.dtype)
-        if bottom(freedom <= p - 1).any():
+        if values_of(freedom <= p - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {p - 1}.")
         batch_shape = broadcast_shapes(matrix.shape[:-2], freedom.shape)
         self.df = freedom.expand(batch_shape)
         setattr(self, name, matrix.expand(*batch_shape, -1, -1))
-        if bottom(freedom < p).any():
+        if values_of(freedom < p).any():
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.", stacklevel=2
             )
@@ -126,7 +126,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         sample = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):
             valid = self.support.check(sample)
-            if bottom(valid).all():
+            if values_of(valid).all():
                 break
             warnings.warn("Singular sample detected.", stacklevel=2)
             sample = where(valid[..., None, None], sample, self._bartlett_sampling(sample_shape))

@@ -217,7 +217,7 @@ def _cut_up(values: Sequence[Any], *lengths: int) -> list[Tensors]:
 # ---------------------------------------------------------------------------------------------------------------- scan
 
 
-def _keeps_history(xp: Any, operands: Sequence[Any]) -> bool:
+def keeps_history(xp: Any, operands: Sequence[Any]) -> bool:
     """Whether derivatives of what is to be computed may be wanted."""
     if xp is not TENSOR_XP:
         return False
@@ -239,7 +239,7 @@ def _d_scan(
     carry, rows, others = _cut_up(args, carried, scanned)
     entering = _filled(args[0], _at(gs, states), metas)
     sums = [_zeros(args[0], _meta(args[i])) for i in rest]
-    recorded = _keeps_history(xp, [*entering, *args, *_at(gs, given)])
+    recorded = keeps_history(xp, [*entering, *args, *_at(gs, given)])
 
     def step(*tensors: Any) -> Tensors:
         g_carry, sums, c, x, g_rows, k = _cut_up(tensors, len(states), len(rest), carried, scanned, len(given))

@@ -14,8 +14,8 @@ import numpy as np
 
 from .. import errors
 from ..arrays import devices, dtypes, random
+from ..arrays.devices import values_of
 from ..core import alias, draws, record
-from ..core.op import TABLE
 from ..core.record import Box, fixed, running_trace, wrap
 from ..core.rules import arrays, bottom, fixed_like
 from ..core.trace import reads, stops
@@ -639,7 +639,7 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
     levels = sorted({*own, *different}, key=lambda level: level.id)
     stops("random numbers that depend on values")
-    values = devices.host(bottom(x))
+    values = values_of(x)
     if not levels:
         return fixed_like(make(g, values), x)
     sizes = [level.size for level in levels]
@@ -775,7 +775,7 @@ def normal(
         return finish(made, requires_grad, device)
     tensors = [v for v in (mean, std) if isinstance(v, Box)]
     shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])
-    if isinstance(std, Box) and (devices.host(bottom(std)) < 0).any():
+    if isinstance(std, Box) and (values_of(std) < 0).any():
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator)
     return finish(noise, False, home(tensors[0], device)) * std + mean
@@ -789,7 +789,7 @@ def bernoulli(input: Any, *, generator: Any = None) -> Any:
 
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers of the rates given by each element."""
-    if not (devices.host(bottom(input)) >= 0).all():
+    if not (values_of(input) >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return drawn_from(lambda g, rates: g.poisson(rates), input, generator)
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from .. import errors
 from ..arrays import lapack
+from ..arrays.devices import host, values_of
 from ..core.alias import slot_of
-from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import running_trace, wrap
 from ..core.rules import fixed_like
@@ -83,7 +83,7 @@ def on_diagonal(xp: Any, x: Any) -> Any:
 
 def hermitian(a: Any, lower: bool) -> Any:
     """The Hermitian matrix in a triangle; its gradient is spread over both triangles, as PyTorch's."""
-    raw = bottom(a)
+    raw = values_of(a)
     if running_trace() is None and np.array_equal(raw, lapack.mh(raw)):
         return a
     part = tril(a) if lower else triu(a)
@@ -112,7 +112,8 @@ def first_zero_pivot(packed: Any) -> Any:
     last = packed._d.ndim - 2
     regular = TABLE["ne"].call(TABLE["diagonal"].call(packed, 0, last, last + 1), 0)
     count = TABLE["sum"].call(TABLE["cumprod"].call(TABLE["cast"].call(regular, np.dtype(np.int32)), last), (last,), False)
-    return to_dtype(TABLE["where"].call(TABLE["eq"].call(count, regular._d.shape[-1]), 0, count + 1), np.dtype(np.int32))
+    info = TABLE["where"].call(TABLE["eq"].call(count, regular._d.shape[-1]), 0, count + 1)
+    return TABLE["cast"].call(info, np.dtype(np.int32))
 
 
 def batch_element(infos: Any) -> tuple[int | None, int]:
@@ -579,8 +580,8 @@ def _factored(name: str, A: Any, upper: bool, check_errors: bool) -> Any:
     factor = _cholesky(hermitian(a, not upper))
     infos = infos_of(
         a,
-        np.isfinite(bottom(factor)).all(),
-        lambda: lapack.first_bad_minor(_hermitian_part(hermitian(a.detach(), not upper)._d)),
+        np.isfinite(values_of(factor)).all(),
+        lambda: lapack.first_bad_minor(_hermitian_part(host(hermitian(a.detach(), not upper)._d))),
     )
     if check_errors and infos.any():
         raise errors.not_positive_definite(name, *batch_element(infos))
@@ -658,7 +659,7 @@ def geqrf(input: Any) -> Any:
     if is_recording() and slot_of(x):
         raise NotImplementedError("the derivative for 'geqrf' is not implemented: use linalg.qr.")
     reads(x, "geqrf(), which LAPACK computes")
-    raw, tau = np.linalg.qr(x._d, mode="raw")
+    raw, tau = np.linalg.qr(host(x._d), mode="raw")
     return result("geqrf", wrap(raw.swapaxes(-2, -1)), wrap(tau))
 
 
@@ -682,7 +683,7 @@ def linalg_lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = Fals
 
 def _factored_lu(name: str, A: Any, pivot: bool, check_errors: bool) -> Any:
     packed, pivots = _pivoted(name.removeprefix("torch."), A, pivot)
-    infos = infos_of(packed, bool(np.diagonal(bottom(packed), 0, -2, -1).all()), lambda: lapack.first_zero_pivot(packed._d))
+    infos = infos_of(packed, bool(np.diagonal(values_of(packed), 0, -2, -1).all()), lambda: lapack.first_zero_pivot(host(packed._d)))
     if check_errors and infos.any():
         raise errors.zero_pivot(name, *batch_element(infos))
     return result("linalg_lu_factor_ex", packed, pivots, info_of(infos, packed, lambda: first_zero_pivot(packed.detach())))
@@ -768,15 +769,15 @@ def linalg_eigvalsh(A: Any, UPLO: str = "L") -> Any:
 
 def _finite(name: str, A: Any) -> Any:
     a = squares(name, A)
-    if not np.isfinite(bottom(a)).all():
+    if not np.isfinite(values_of(a)).all():
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
     return a
 
 
 def _decomposed(A: Any, full: bool) -> Any:
     a = matrices("linalg.svd", A)
-    if not np.isfinite(bottom(a)).all():
-        raise errors.svd_failed(batch_element(~np.isfinite(a._d).all((-2, -1)))[0])
+    if not np.isfinite(values_of(a)).all():
+        raise errors.svd_failed(batch_element(~np.isfinite(host(a._d)).all((-2, -1)))[0])
     return _svd_op(a, full)
 
 

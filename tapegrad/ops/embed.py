@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import kernels
-from ..core.level import bottom
+from ..arrays.devices import host, values_of
 from ..core.modes import no_grad
 from ..core.op import TABLE, Op
 from ..core.record import fixed
@@ -110,7 +110,7 @@ def _indices(name: str, indices: Any, rows: int) -> Any:
             f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"torch.{errors.dtype_name(index._d.dtype)}Tensor instead (while checking arguments for {name})"
         )
-    values = bottom(index)
+    values = values_of(index)
     if values.size and not 0 <= values.min() <= values.max() < rows:
         raise IndexError("index out of range in self")
     return to_dtype(index, np.dtype(np.int64))
@@ -128,7 +128,7 @@ def _padding(padding_idx: int | None, rows: int) -> int | None:
 def limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are used down to a norm of max_norm, in place."""
     reads(index, "max_norm, which looks at the rows that are used")
-    used, weight = create.as_tensor(np.unique(index._d)), weight.detach()
+    used, weight = create.as_tensor(np.unique(host(index._d))), weight.detach()
     rows = weight[used]
     norms = reduce.norm(rows, norm_type, -1, True)
     weight[used] = elementwise.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
@@ -190,7 +190,7 @@ def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[A
         raise ValueError("offsets has to be a 1D Tensor")
     if include_last_offset and not starts._d.size:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
-    values = bottom(starts)
+    values = values_of(starts)
     if values.size and (values[..., 0] != 0).any():
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
@@ -309,7 +309,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     shape_of(labels)
     if num_classes == -1:
         reads(labels, "one_hot() without num_classes")
-    values = bottom(labels) if num_classes > 0 else labels._d
+    values = values_of(labels) if num_classes > 0 else host(labels._d)
     if values.dtype.kind not in "iu":
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if values.size and values.min() < 0:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import devices
+from ..arrays.devices import values_of
 from ..core.batch import Shadow
-from ..core.level import Lift, bottom
+from ..core.level import Lift
 from ..core.op import TABLE, Op, Places
 from ..core.record import Box, fixed, running_trace
 from ..core.trace import reads, same
@@ -127,7 +128,7 @@ def is_traced(t: Any) -> bool:
 def true_places(mask: Any) -> Any:
     """Places of the true elements of a flattened mask; the samples run in a loop unless all have the same number."""
     reads(mask, SHAPE)
-    values = bottom(mask)
+    values = values_of(mask)
     counts = values.sum(tuple(range(values.ndim - mask._d.ndim, values.ndim)))
     if counts.min() != counts.max():
         raise mask._d.level.need_loop()
@@ -147,7 +148,7 @@ def true_indices(mask: Any) -> list[Any]:
 
 def values(index: Any) -> Any:
     """The array of an index, of a batched one with the values of all samples."""
-    return devices.host(bottom(index) if isinstance(index, Box) else index)
+    return values_of(index) if isinstance(index, Box) else devices.host(index)
 
 
 def from_zero(index: Any, n: int) -> Any:

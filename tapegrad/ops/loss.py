@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, kernels
+from ..arrays.devices import host, values_of
 from ..arrays.numpy import quiet
-from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import running_trace, titled
 from ..core.rules import fixed_like
@@ -171,7 +171,7 @@ def gaussian_nll_loss(
     """
     x, y = tensor(input), tensor(target)
     v = tensor(var) if not isinstance(var, float) else create.full_like(x, var)
-    if (bottom(v) < 0).any():
+    if (values_of(v) < 0).any():
         raise ValueError("var has negative entry/entries")
     a, b = shape_of(x), shape_of(v)
     if b != a:
@@ -273,7 +273,7 @@ def binary_cross_entropy(
             f"({errors.size(shape_of(x))}) is deprecated. Please ensure they have the same size."
         )
     reduction = _reduction(size_average, reduce, reduction)
-    values = bottom(x)
+    values = values_of(x)
     if not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
     loss = _log_loss(x, y)
@@ -437,7 +437,7 @@ def multi_margin_loss(
         )
     if y._d.dtype != np.int64:
         raise RuntimeError(f"expected scalar type Long but found {errors.dtype_name(y._d.dtype)}")
-    places = bottom(y)
+    places = values_of(y)
     if ((places < 0) | (places >= classes)).any():
         raise RuntimeError("target out of range")
     y = shape.reshape(y, (n, 1))
@@ -472,7 +472,7 @@ def multilabel_margin_loss(
         )
     x, y, single = _rows("multilabel_margin_loss", input, target)
     n, classes = shape_of(x)
-    values = bottom(y)
+    values = values_of(y)
     if ((values < -1) | (values >= classes)).any():
         raise RuntimeError("argument #2 'target' is out of range")
     wanted = sums.cumprod(to_dtype(y >= 0, np.dtype(np.int64)), 1)
@@ -684,10 +684,10 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
             f"shape has shape {list(expected)}"
         )
     labels, counted = to_dtype(labels, np.dtype(np.int64)), None
-    if running_trace() is not None or (bottom(labels) == ignore_index).any():
+    if running_trace() is not None or (values_of(labels) == ignore_index).any():
         counted = elementwise.ne(labels, ignore_index)
         labels = elementwise.where(counted, labels, 0)
-    values = bottom(labels)
+    values = values_of(labels)
     outside = (values < 0) | (values >= classes)
     if outside.any():
         raise IndexError(f"Target {values[outside].flat[0]} is out of bounds.")
@@ -944,7 +944,7 @@ def ctc_loss(
 def _known_lengths(lengths: Any) -> Any:
     given = tensor(lengths)
     reads(given, "ctc_loss() of lengths that are tensors: tuples are part of the program")
-    return np.atleast_1d(np.asarray(given._d, np.int64))
+    return np.atleast_1d(np.asarray(host(given._d), np.int64))
 
 
 def _check_ctc(frames: Any, lengths: Any, steps: int, batch: int, classes: int, blank: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, lapack
+from ..arrays.devices import host, values_of
 from ..core.kinds import HALF
 from ..core.level import bottom
 from ..core.op import TABLE, Op
@@ -319,15 +320,15 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
     b = unsqueeze(b, -1) if vector else b
     _check_equation(name, a, b, left)
     x = _solution(a, b) if left else transpose(_solution(transpose(a, -2, -1), transpose(b, -2, -1)), -2, -1)
-    fine = (x._d.size or not a._d.size) and np.isfinite(bottom(x)).all()
-    infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
+    fine = (x._d.size or not a._d.size) and np.isfinite(values_of(x)).all()
+    infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(host(a._d))[0]))
     if check_errors and infos.any():
         raise errors.singular_solve("torch." + name, batch_element(infos)[0])
     return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos, a, lambda: first_zero_pivot(TABLE["lu_factor"].call(a.detach())[0]))
 
 
 def _solution(a: Any, b: Any) -> Any:
-    recorded = (is_recorded(a) or is_recorded(b)) and bottom(a) is a._d and running_trace() is None
+    recorded = (is_recorded(a) or is_recorded(b)) and type(a._d) is np.ndarray and bottom(a) is a._d and running_trace() is None
     return _solve([a, b], lapack.factors(a._d, b._d) if recorded else None)  # the factors spare the backward pass its own
 
 
@@ -436,7 +437,7 @@ def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
 def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
     a = squares(name, A)
     x = _inverse(a)
-    infos = infos_of(a, np.isfinite(bottom(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(a._d)[0]))
+    infos = infos_of(a, np.isfinite(values_of(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(host(a._d))[0]))
     if check_errors and infos.any():
         raise errors.singular_inverse(name, *batch_element(infos))
     return x, info_of(infos, a, lambda: first_zero_pivot(TABLE["lu_factor"].call(a.detach())[0]))
@@ -470,7 +471,7 @@ def _tolerance(value: Any, otherwise: float) -> Any:
     """A tolerance beside singular values: a number, or a number for each matrix."""
     if value is None:
         return otherwise
-    return np.asarray(value._d)[..., None] if isinstance(value, Box) else value
+    return host(value._d)[..., None] if isinstance(value, Box) else value
 
 
 def _tolerances(a: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -546,7 +547,7 @@ def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | No
     residuals = empty
     if m > n and driver in ("gelsd", "gelss"):
         reads(rank, "lstsq(): the shape of the residuals depends on the rank")
-    if m > n and (driver == "gels" or (driver != "gelsy" and (rank._d == n).all())):
+    if m > n and (driver == "gels" or (driver != "gelsy" and (host(rank._d) == n).all())):
         r = a @ x - b2
         residuals = reduce.sum(TABLE["real"].call(r * conj(r)) if r._d.dtype.kind == "c" else r * r, -2)
     return result(
@@ -765,16 +766,16 @@ def linalg_cond(A: Any, p: Any = None) -> Any:
     a = matrices("linalg.cond", A)
     if p is None or p == 2 or p == -2:
         if not shape_of(a)[-1] * shape_of(a)[-2]:
-            return fixed_like(np.zeros(shape_of(a)[:-2], a._d.real.dtype), a)
+            return fixed_like(np.zeros(shape_of(a)[:-2], host(a._d).real.dtype), a)
         s = linalg_svdvals(a)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     a = squares("linalg.cond", a)
     if not shape_of(a)[-1]:
-        return fixed_like(np.zeros(shape_of(a)[:-2], a._d.real.dtype), a)
+        return fixed_like(np.zeros(shape_of(a)[:-2], host(a._d).real.dtype), a)
     x, infos = _inverted("linalg.cond", a, False)
     singular = TABLE["ne"].call(infos, 0)
     r = linalg_matrix_norm(a, p) * linalg_matrix_norm(x, p)
-    return TABLE["where"].call(singular, math.inf, r) if running_trace() is not None or singular._d.any() else r
+    return TABLE["where"].call(singular, math.inf, r) if running_trace() is not None or host(singular._d).any() else r
 
 
 # -------------------------------------------------------------------------------------------- reflections, low rank

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..arrays.devices import values_of
 from ..arrays.convolution import window
 from ..arrays.numpy import finite
-from ..core.level import bottom
 from ..core.op import TABLE
 from ..core.record import titled
 from ..core.rules import fixed_like
@@ -727,7 +727,7 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         pads = _expanded(name, "padding", padding, dims)
         sizes = _unpooled_sizes(x, kernel, _stride(name, stride, kernel), pads, output_size)
         size = math.prod(sizes)
-        values = bottom(places)
+        values = values_of(places)
         wrong = values[(values < 0) | (values >= size)]
         if wrong.size:
             volume = "x".join(map(str, sizes if dims > 1 else (*sizes, 1)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes
-from ..core.level import bottom
+from ..arrays.devices import values_of
 from ..core.op import TABLE
 from ..core.record import fixed
 from . import batching, casting, fft
@@ -215,7 +215,7 @@ def istft(
     kept = max(min(end, full) - start, 0)
     signal = narrow(TABLE["overlap_add"].call(parts * weights, full, hop), -1, start, kept)
     envelope = narrow(TABLE["overlap_add"].call(squares, full, hop), -1, start, kept)
-    least = np.abs(bottom(envelope)).min(initial=np.inf)
+    least = np.abs(values_of(envelope)).min(initial=np.inf)
     if not least > VANISHING:
         raise RuntimeError(f"istft() window overlap add min: {least}: the windows leave a part of the signal out")
     if end > full:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.level import bottom
+from ..arrays.devices import host, values_of
 from ..core.op import TABLE
 from ..core.record import Box, running_trace
 from ..core.trace import reads
@@ -57,7 +57,7 @@ def _observation_weights(name: str, weights: Any, x: Any) -> Any:
     if w._d.size != count:
         raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                            f"{w._d.size} != {count}")  # fmt: skip
-    if (bottom(w) < 0).any():
+    if (values_of(w) < 0).any():
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return TABLE["reshape"].call(w, (count,))
 
@@ -90,14 +90,14 @@ def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights
         centred = x - TABLE["mean"].call(x, (1,), True)
     else:
         total = sum(w)
-        if not (bottom(total) != 0).all():
+        if not (values_of(total) != 0).all():
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         centred = x - sum(x * w, 1, True) / total
     divisor: Any = total - correction
     if correction and important is not None:
         divisor = total - correction * sum(w * important) / total
     unknown = isinstance(divisor, Box) and running_trace() is not None
-    if unknown or np.any((bottom(divisor) if isinstance(divisor, Box) else divisor) <= 0):
+    if unknown or np.any((values_of(divisor) if isinstance(divisor, Box) else divisor) <= 0):
         warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
         divisor = TABLE["where"].call(TABLE["gt"].call(divisor, 0), divisor, 0.0) if isinstance(divisor, Box) else 0
     weighted = centred if w is None else centred * w
@@ -135,7 +135,7 @@ def _bounds(name: str, x: Any, low: float, high: float) -> tuple[float, float]:
 def _real_values(name: str, input: Any) -> Any:
     given = tensor(input)
     reads(given, f"{name}(), which NumPy counts")
-    x = given._d
+    x = host(given._d)
     if x.dtype.kind not in "fV":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{errors.dtype_name(x.dtype)}'")
     return x
@@ -171,8 +171,8 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
         low, high = _bounds("histogram", x, *(range or (0, 0)))
         edges: Any = np.linspace(low, high, _some_bins(bins) + 1)
     else:
-        edges = tensor(bins)._d.astype(np.float64)
-    weights = None if weight is None else tensor(weight)._d.reshape(-1)
+        edges = host(tensor(bins)._d).astype(np.float64)
+    weights = None if weight is None else host(tensor(weight)._d).reshape(-1)
     hist, _ = np.histogram(wide.reshape(-1), edges, weights=weights, density=density)
     return result("histogram", tensor(hist.astype(x.dtype)), tensor(edges.astype(x.dtype)))
 
@@ -203,12 +203,12 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
             low, high = _bounds("histogramdd", points[:, d], *((0, 0) if range is None else range[2 * d : 2 * d + 2]))
             edges.append(np.linspace(low, high, _some_bins(own) + 1))
         else:
-            edges.append(tensor(own)._d.astype(np.float64))
+            edges.append(host(tensor(own)._d).astype(np.float64))
     index, inside = np.zeros(len(points), np.intp), np.ones(len(points), bool)
     for column, e in zip(points.T, edges, strict=True):
         inside &= (column >= e[0]) & (column <= e[-1])
         index = index * (len(e) - 1) + np.minimum(np.searchsorted(e, column, "right") - 1, len(e) - 2)
-    weights = None if weight is None else tensor(weight)._d.reshape(-1)[inside]
+    weights = None if weight is None else host(tensor(weight)._d).reshape(-1)[inside]
     sizes = [len(e) - 1 for e in edges]
     hist = np.bincount(index[inside], weights, math.prod(sizes)).reshape(sizes)
     if density:

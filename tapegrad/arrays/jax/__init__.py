@@ -21,9 +21,9 @@ from ...core.kinds import HALF
 from ...core.op import TABLE, Op
 from ...core.record import half_of, narrowed, services, widened
 from ...core.rules import RAW_XP
+from . import kernels_elementwise, kernels_linalg, kernels_reduce, kernels_structure, kernels_transfer  # noqa: F401
 from .derive import STANDS_FOR, Reading, derive
 from .draft import derive_writing
-from . import kernels_elementwise, kernels_linalg, kernels_reduce, kernels_structure, kernels_transfer  # noqa: F401
 from .registry import KERNELS
 
 Array = Any
@@ -74,28 +74,33 @@ class Forwards:
 STANDS_FOR[RAW_XP] = Forwards()
 
 
+def in_arrays(function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[Callable[..., Any], list[Array]]:
+    """function(*operands) as a function of the JAX arrays among the operands and in their sequences; and these arrays."""
+    leaves, tree = jax.tree.flatten(operands)
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+
+    def run(*arrays: Any) -> Any:
+        filled = list(leaves)
+        for i, array in zip(places, arrays, strict=True):
+            filled[i] = array
+        return function(*jax.tree.unflatten(tree, filled))
+
+    return run, [leaves[i] for i in places]
+
+
 def on_host(op: Op) -> Callable[..., Any]:
     """The NumPy forward as a function on JAX arrays: tracers become a call back from the compiled program."""
     numpy_forward = services.quiet(op.forward)
 
     def run(*operands: Any, like: Any = None) -> Any:
-        leaves, tree = jax.tree.flatten(operands)
-        places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
-
-        def call(*arrays: Any) -> Any:
-            filled = list(leaves)
-            for i, array in zip(places, arrays, strict=True):
-                filled[i] = np.asarray(array)
-            return numpy_forward(*jax.tree.unflatten(tree, filled))
-
-        arrays = [leaves[i] for i in places]
+        call, arrays = in_arrays(numpy_forward, operands)
         if not any(isinstance(a, jax.core.Tracer) for a in arrays):
-            return jax.tree.map(jnp.array, call(*arrays))
+            return jax.tree.map(jnp.array, call(*map(np.asarray, arrays)))
         if like is None:
             raise errors.no_result_shape(op.name)
 
         def exactly(*arrays: Any) -> Any:
-            return jax.tree.map(lambda r, s: np.asarray(r, s.dtype).reshape(s.shape), call(*arrays), like)
+            return jax.tree.map(lambda r, s: np.asarray(r, s.dtype).reshape(s.shape), call(*map(np.asarray, arrays)), like)
 
         return jax.pure_callback(exactly, like, *arrays, vmap_method="sequential")
 
@@ -145,8 +150,9 @@ def needs_host(op: Op, operands: tuple[Any, ...]) -> bool:
     if not op.name.startswith("custom."):
         return op.name in HOST
     if op not in READABLE:
+        run, arrays = in_arrays(forward(op), operands)
         try:
-            jax.eval_shape(lambda: forward(op)(*operands))
+            jax.eval_shape(run, *arrays)
             READABLE[op] = True
         except Exception:  # whatever a user's text does to a tracer
             READABLE[op] = False

@@ -295,7 +295,7 @@ def conv(x: Any, w: Any, y: Sizes, stride: Sizes, padding: Sizes, dilation: Size
 def conv_input(y: Any, w: Any, x: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
     """The derivative by x."""
     filters, channels, *kernels = w.shape
-    if groups > 1 and _tapwise(channels, tuple(kernels)):
+    if groups > 1 and set(stride) == {1} and _tapwise(channels, tuple(kernels)):
         windows = Windows(x, y.shape[2:], tuple(kernels), stride, padding, dilation)
         parts = windows.back(y * f for f in _of_filters(w))
         return parts if filters == groups else parts.reshape(len(y), groups, -1, *x).sum(2)

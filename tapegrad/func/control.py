@@ -1,0 +1,331 @@
+"""Loops and branches of tensors: `cond`, `while_loop` and `scan`.
+
+The body is noted while it runs once; the loop is then one operation, whose derivative is a loop again. What cannot be noted,
+since the body looks at values, draws random numbers or writes into tensors from outside, runs as an ordinary Python loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .. import errors
+from ..core import alias
+from ..core.batch import Batch
+from ..core.body import Body, Part, representative
+from ..core.fresh import synced
+from ..core.leaves import twin
+from ..core.level import LEVEL, level_of
+from ..core.record import Box, running_trace
+from ..core.rules import TENSOR_XP, zeros_like
+from ..ops import control, shape
+from ..ops.operands import tensor
+from . import tree
+
+Flat = Callable[[Sequence[Any]], list[Any]]
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False
+) -> tuple[Any, Any]:
+    """A loop over the rows of xs that carries a value along: what the body gives besides is stacked.
+
+    As `for x in xs: carry, y = f(carry, x); ys.append(y)`, in one operation of the tape and one loop of a compiled program,
+    with derivatives of any order in both modes. Memory for the derivative: what is carried at each step, from which the
+    rest is computed again.
+
+    Args:
+        f: takes (carry, x) and returns (carry, y). The carry keeps structure, shapes and dtypes. It runs once, and what it
+            uses from outside, as parameters of a module, gets gradients too; where that cannot be noted (it looks at values,
+            draws random numbers, writes into tensors from outside or stores one there) it runs once a step.
+        init: the first carry: a tensor, a number or nested containers of them.
+        xs: what is scanned over the first dimension: tensors in nested containers; None gives f None for x.
+        length: number of steps; needed without xs.
+        reverse: begin with the last row; each y is put where its x came from.
+
+    Returns:
+        (carry, ys): the last carry and the stacked ys, with the steps in the first dimension.
+
+    Raises:
+        ValueError: for rows of different lengths, or a carry that changes.
+    """
+    carry, spec = leaves_of(init)
+    rows, rows_spec = leaves_of(xs)
+    n = length_of(rows, length)
+    structure: list[tree.Spec] = []
+
+    def step(tensors: Sequence[Any]) -> list[Any]:
+        c, x = tensors[: len(carry)], tensors[len(carry) :]
+        result = f(tree.unflatten(spec, list(c)), tree.unflatten(rows_spec, list(x)))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ValueError(f"tg.scan: f must return a pair (carry, y), got {type(result).__name__}")
+        after = checked("scan", carry, spec, result[0])
+        ys, ys_spec = leaves_of(result[1])
+        structure[:] = [ys_spec]
+        return [*after, *ys]
+
+    order = range(n - 1, -1, -1) if reverse else range(n)
+    noted = Noted(step, [*carry, *(rows_at(rows, order[0]) if n else [zeros_like(x, x._d.shape[1:]) for x in rows])])
+    if noted.part is None:
+        if not n:
+            raise ValueError(f"tg.scan: of a loop without steps the results are not known, since its body has {noted.reason}")
+        final, ys = python_loop(step, carry, rows, order, noted.results)
+    else:
+        final, ys = scanned(noted, carry, rows, n, reverse)
+    return tree.unflatten(spec, final), tree.unflatten(structure[0], ys)
+
+
+def while_loop(
+    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any, max_steps: int | None = None
+) -> Any:
+    """A loop that goes on while a condition on what it carries holds.
+
+    In an eager function it is an ordinary Python loop, with gradients of any order. In a traced one it is one operation,
+    which has forward-mode derivatives of any order, and with `max_steps` reverse-mode ones too.
+
+    Args:
+        cond_fn: takes what is carried (a tuple's items as arguments) and returns a bool, or a tensor of one.
+        body_fn: takes the same and returns what is carried next, of the same structure, shapes and dtypes.
+        carried_inputs: what is carried at first: a tuple of tensors, numbers or nested containers; or another one alone.
+        max_steps: the loop ends after so many steps even if the condition still holds.
+
+    Returns:
+        What is carried at last.
+
+    Raises:
+        ValueError: if what is carried changes in structure, shape or dtype.
+        RuntimeError: in a backward pass through a traced loop without max_steps.
+    """
+    carry, spec = leaves_of(carried_inputs)
+
+    def called(function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
+        given = tree.unflatten(spec, list(tensors))
+        return function(*given) if isinstance(given, tuple) else function(given)
+
+    def test(tensors: Sequence[Any]) -> list[Any]:
+        return [predicate("while_loop", called(cond_fn, tensors))]
+
+    def step(tensors: Sequence[Any]) -> list[Any]:
+        return checked("while_loop", carry, spec, called(body_fn, tensors))
+
+    if not is_noted(carry):
+        return tree.unflatten(spec, python_while(test, step, [twin(c) for c in carry], max_steps))
+    if max_steps is not None:
+        final, _ = scan(lambda c, _: (_chosen(test(c)[0], step, list, c), None), carry, None, max_steps)
+        return tree.unflatten(spec, final)
+    condition, body = Noted(test, carry), Noted(step, carry)
+    if condition.part is None or body.part is None:
+        return tree.unflatten(spec, python_while(test, step, carry, None, condition, body))
+    operands = [*carry, *condition.frees, *body.frees]
+    final = control.while_loop(operands, condition.part, body.part, len(carry), len(condition.frees))
+    return tree.unflatten(spec, final[:-1])
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+    """The result of one of two functions, as a predicate says.
+
+    In an eager function only that one runs. In a traced one, and in `vmap` where the samples' predicates differ, both are
+    noted, and the program holds both. Nothing is felt of the one that is not taken: its derivatives are exactly 0.
+
+    Args:
+        pred: a bool, or a tensor of one element.
+        true_fn, false_fn: take the operands; both return results of the same structure, shapes and dtypes.
+        operands: a tuple of arguments: tensors, numbers or nested containers of them.
+
+    Raises:
+        ValueError: for a predicate of several elements, or where both are noted and their results differ in structure, shape
+            or dtype.
+    """
+    if not isinstance(pred, Box):
+        return (true_fn if pred else false_fn)(*operands)
+    pred = predicate("cond", pred)
+    leaves, spec = leaves_of(tuple(operands))
+    if running_trace() is None and not is_batched(pred):
+        return (true_fn if bool(pred) else false_fn)(*operands)
+    found: dict[int, tree.Spec] = {}
+
+    def branch(i: int, function: Callable[..., Any]) -> Flat:
+        def run(tensors: Sequence[Any]) -> list[Any]:
+            results, found[i] = leaves_of(function(*tree.unflatten(spec, list(tensors))))
+            if found[i] != found[0]:
+                raise errors.branches_differ("structure", "", found[0], found[i])
+            return results
+
+        return run
+
+    results = _chosen(pred, branch(0, true_fn), branch(1, false_fn), leaves)
+    return tree.unflatten(next(iter(found.values())), results)
+
+
+def _chosen(pred: Any, true: Flat, false: Flat, leaves: Sequence[Any]) -> list[Any]:
+    """The results of one of two functions of leaves."""
+    if running_trace() is None and not is_batched(pred):
+        return (true if bool(pred) else false)(leaves)
+    first, second = Noted(true, leaves), Noted(false, leaves)
+    if first.part is None or second.part is None:
+        taken, run = (first, true) if bool(pred) else (second, false)
+        return run(leaves) if taken.results is None else taken.results
+    check_alike(first.part, second.part)
+    a = first.part.taking(len(leaves) + len(first.frees), second.frees)
+    b = second.part.taking(len(leaves), first.frees)
+    return control.cond(TENSOR_XP, [pred, *leaves, *first.frees, *second.frees], a, b)
+
+
+# ----------------------------------------------------------------------------------------------------- noted, or a loop
+
+
+class Noted:
+    """A function of tensors, noted while it runs once.
+
+    Attributes:
+        part: what it does; None if that cannot be noted.
+        frees: what it uses besides its operands, operands of the part too.
+        results: of this run, if they can be used; None where it ran on values that stand for others.
+        wrote: whether it wrote into tensors from outside.
+        reason: why it cannot be noted.
+    """
+
+    def __init__(self, function: Flat, operands: Sequence[Any]) -> None:
+        alone = LEVEL.get() is not None or any([level_of(t) is not None for t in operands])
+        with Body(running_trace(), alone) as body:
+            given = [body.given(representative(t), 0 if alone else alias.slot_of(t)) for t in operands]
+            results = function(given)
+        del given
+        body.check_effects(results)
+        self.part = body.finished(results)
+        self.frees = [free.tensor for free in body.tensors]
+        self.wrote, self.reason = body.wrote, None if body.stopped is None else body.stopped[0]
+        if alone and self.wrote:
+            raise errors.body_writes()
+        self.results = None if alone else [body.surfaced(t) for t in results]
+
+
+def is_noted(leaves: Sequence[Any]) -> bool:
+    """Whether a loop that looks at a condition has to be noted: its values may not be at hand."""
+    return running_trace() is not None or any([is_batched(t) for t in leaves]) or is_inside(LEVEL.get())
+
+
+def is_batched(t: Any) -> bool:
+    return is_inside(level_of(t))
+
+
+def is_inside(level: Any) -> bool:
+    """Whether a level is a vmap, or inside of one."""
+    while level is not None:
+        if isinstance(level, Batch):
+            return True
+        level = level.outer
+    return False
+
+
+def scanned(noted: Noted, carry: list[Any], rows: list[Any], length: int, reverse: bool) -> tuple[list[Any], list[Any]]:
+    """Final carry and rows of a loop whose body was noted."""
+    part, held = noted.part, len(carry)
+    assert part is not None
+    outputs = len(part.metas)
+    if not outputs:
+        return [], []
+    operands, history = [*carry, *rows, *noted.frees], (-1,) * held
+    if running_trace() is not None or control.keeps_history(TENSOR_XP, operands):
+        part, history = control.with_history(part, held)
+    found = control.scan(TENSOR_XP, operands, part, held, len(rows), length, reverse, history)
+    return found[:held], found[held:outputs]
+
+
+def python_loop(
+    step: Flat, carry: list[Any], rows: list[Any], order: range, first: list[Any] | None
+) -> tuple[list[Any], list[Any]]:
+    """The same by a loop in Python; `first`: results of the first step if that has run."""
+    columns: list[list[Any]] = []
+    for i in order:
+        results = step([twin(t) for t in (*carry, *rows_at(rows, i))]) if first is None else first
+        first = None
+        carry = results[: len(carry)]
+        columns = columns or [[] for _ in results[len(carry) :]]
+        for column, y in zip(columns, results[len(carry) :], strict=True):
+            column.append(y)
+    return carry, [shape.stack(column if order.step > 0 else column[::-1]) for column in columns]
+
+
+def python_while(
+    test: Flat, step: Flat, carry: list[Any], most: int | None, tested: Noted | None = None, stepped: Noted | None = None
+) -> list[Any]:
+    """The loop in Python; `tested`, `stepped`: the first test and the first step if those have run."""
+    going = tested.results if tested is not None else None
+    after = stepped.results if stepped is not None else None
+    steps = 0
+    while most is None or steps < most:
+        if not bool((test(carry) if going is None else going)[0]):
+            if after is not None and stepped is not None and stepped.wrote:
+                raise errors.body_writes()
+            break
+        carry = step(carry) if after is None else after
+        going = after = None
+        steps += 1
+    return carry
+
+
+# -------------------------------------------------------------------------------------------------------------- checks
+
+
+def leaves_of(value: Any) -> tuple[list[Any], tree.Spec]:
+    """Leaves of a tree, as tensors."""
+    leaves, spec = tree.flatten(value)
+    return [synced(tensor(leaf)) for leaf in leaves], spec
+
+
+def predicate(function: str, value: Any) -> Any:
+    """A condition as a 0-dim bool tensor."""
+    t = tensor(value)
+    if t._d.size != 1:
+        raise ValueError(f"tg.{function}: the condition must be a bool or a tensor of one element, got shape {tuple(t._d.shape)}")
+    t = t if not t._d.ndim else TENSOR_XP.reshape(t, ())
+    return t if t._d.dtype.kind == "b" else TENSOR_XP.ne(t, 0)
+
+
+def length_of(rows: list[Any], length: int | None) -> int:
+    """The number of steps over rows of one length."""
+    if any([not x._d.ndim for x in rows]):
+        raise ValueError("tg.scan: xs must have a first dimension to scan over, got a 0-dim tensor")
+    sizes = {x._d.shape[0] for x in rows} | ({length} if length is not None else set())
+    if len(sizes) != 1:
+        what = f"got lengths {sorted(sizes)} in xs and length" if sizes else "got neither xs nor length"
+        raise ValueError(f"tg.scan: the number of steps must be told once, {what}")
+    return sizes.pop()  # type: ignore[no-any-return]
+
+
+def rows_at(rows: list[Any], i: int) -> list[Any]:
+    return [TENSOR_XP.index(x, (i, Ellipsis)) for x in rows]
+
+
+def checked(function: str, before: list[Any], spec: tree.Spec, result: Any) -> list[Any]:
+    """Leaves of what is carried on, checked to be as they were."""
+    after, got = leaves_of(result)
+    if got != spec:
+        raise errors.carry_changed(function, "the structure", "s", spec, got)
+    for a, b, path in zip(before, after, paths(spec), strict=True):
+        if a._d.shape != b._d.shape:
+            raise errors.carry_changed(function, "the shape", path, tuple(a._d.shape), tuple(b._d.shape))
+        if a._d.dtype != b._d.dtype:
+            raise errors.carry_changed(function, "the dtype", path, a.dtype, b.dtype)
+    return after
+
+
+def check_alike(true: Part, false: Part) -> None:
+    """Whether two branches give the same shapes and dtypes."""
+    for i, (a, b) in enumerate(zip(true.metas, false.metas, strict=True)):
+        if a[0] != b[0]:
+            raise errors.branches_differ("shape", f" number {i}", a[0], b[0])
+        if a[1] != b[1]:
+            raise errors.branches_differ("dtype", f" number {i}", a[1], b[1])
+
+
+def paths(spec: tree.Spec, at: str = "") -> Iterator[str]:
+    """Where each leaf of a tree is, as one writes it."""
+    if spec.kind is None:
+        yield at
+        return
+    keys = range(len(spec.children)) if isinstance(spec.keys, int) else spec.keys
+    for key, child in zip(keys, spec.children, strict=True):
+        is_item = isinstance(spec.keys, int) or issubclass(spec.kind, dict)
+        yield from paths(child, f"{at}[{key!r}]" if is_item else f"{at}.{key}")
