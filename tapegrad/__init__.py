@@ -88,6 +88,9 @@ from .core.modes import set_grad_enabled as set_grad_enabled
 from .core.modes import tape as tape
 from .core.record import mark_package as _mark_package
 from .func import vmap as vmap
+from .func.control import cond as cond
+from .func.control import scan as scan
+from .func.control import while_loop as while_loop
 from .nn.module import typename as typename
 from .ops.activation import _softmax_backward_data as _softmax_backward_data
 from .ops.activation import (

@@ -147,7 +147,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     def branch(i: int, function: Callable[..., Any]) -> Flat:
         def run(tensors: Sequence[Any]) -> list[Any]:
             results, found[i] = leaves_of(function(*tree.unflatten(spec, list(tensors))))
-            if found[i] != found[0]:
+            if found[i] != found.get(0, found[i]):
                 raise errors.branches_differ("structure", "", found[0], found[i])
             return results
 
