@@ -259,6 +259,14 @@ def not_traceable(reason: str) -> RuntimeError:
     return RuntimeError(f"tapegrad.compile: {reason}.")
 
 
+def many_traces(name: str, count: int, why: str) -> str:
+    return (
+        f"tapegrad.compile: {name} has been traced {count} times, now because of {why!r}. Every new shape, dtype, mode, value of "
+        "an argument that is no array, or value of what the function reads besides makes a program: give numbers that change "
+        "from call to call as tensors."
+    )
+
+
 def nan_made(op: str, shapes: list[Any], place: tuple[str, int]) -> FloatingPointError:
     file, number = place
     operands = ", ".join([str(tuple(s)) for s in shapes])
@@ -300,6 +308,13 @@ def shard_rank(what: str, axes: Sequence[Any], shape: Sequence[int]) -> ValueErr
 
 def shard_axis(what: str, axis: str, axes: Sequence[str]) -> ValueError:
     return ValueError(f"shard divides {what} along {axis!r}, but the axes of the mesh are {tuple(axes)}")
+
+
+def on_other_hosts(shape: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"part of this tensor of {tuple(shape)} lies on devices of other processes: return a clone of it from a compiled function "
+        "with the same mesh, which every process calls"
+    )
 
 
 def shard_uneven(what: str, dim: int, size: int, along: Sequence[str], parts: int) -> ValueError:

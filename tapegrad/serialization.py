@@ -26,6 +26,7 @@ import numpy as np
 from .arrays import dtypes
 from .core.modes import no_grad
 from .core.record import wrap
+from .core.trace import reads
 from .core.warning import warn
 from .ops import create, shape
 from .sparse import sparse_coo_tensor
@@ -184,6 +185,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
         return function, args
 
     def plain_form(self, t: Any) -> tuple[Name, tuple[Any, ...]]:
+        reads(t, "saving")
         array = raw(t)
         self.arrays.append(array)
         key, count, offset, array = (0, 0, 0, array) if self.blocks is None else self.blocks.place(array)
@@ -254,6 +256,8 @@ def _write_legacy(file: Any, name: str, obj: Any, protocol: int) -> None:
 def _named_arrays(obj: Any, suffix: str) -> dict[str, Any]:
     if not isinstance(obj, dict) or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in obj.items()):
         raise TypeError(f"a {suffix} file holds a dict of names and tensors, as a state_dict; got {type(obj).__name__}")
+    for t in obj.values():
+        reads(t, "saving")
     return {name: np.ascontiguousarray(raw(t)).reshape(t.shape) for name, t in obj.items()}
 
 

@@ -26,7 +26,7 @@ from .core.record import Box
 from .core.rules import bottom, fixed_like
 from .core.state import TRACE, is_recording
 from .core.tape import next_slot
-from .core.trace import reads, touches
+from .core.trace import reads, same, touches
 from .ops import (
     activation,
     create,
@@ -323,6 +323,8 @@ class Tensor(Box, TableMethods):
     @property
     def requires_grad(self) -> bool:
         """Whether operations on it are recorded."""
+        if record.traces and (trace := TRACE.get()) is not None:
+            trace.looks(self)
         if self._st is not None:
             alias.sync_only(self)
             return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.lower.requires_grad)
@@ -936,6 +938,7 @@ class Tensor(Box, TableMethods):
         if id(self) in memo:
             return memo[id(self)]
         array = devices.copied(raw(self))
+        same(array, self)
         t = rebuild(type(self), array, self._s < 0, {})
         memo[id(self)] = t
         g = getattr(self, "_g", None)
@@ -946,6 +949,7 @@ class Tensor(Box, TableMethods):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in PRIVATE}
+        reads(self, "pickling")
         array = np.ascontiguousarray(raw(self)).reshape(self._d.shape)
         return rebuild, (type(self), array, self._s != 0, state, *([] if self.is_cpu else [self.device]))
 
@@ -955,6 +959,7 @@ class Tensor(Box, TableMethods):
         """A capsule of the array for libraries that read DLPack; they share its memory."""
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        reads(self, "export to another library")
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # which NumPy 2.0 does not know
         if not self.is_cpu:
             return raw(self).__dlpack__(stream=stream, **given)

@@ -19,7 +19,7 @@ from tapegrad.nn import functional as F
 pytest.importorskip("jax")
 
 grad = tg.autograd.grad
-TOLERANCE = {tg.float32: 1e-5, tg.float64: 1e-10, tg.bfloat16: 0.0}
+TOLERANCE = {4: 1e-5, 8: 1e-10}  # by the bytes of a real number
 BOTH = (tg.float32, tg.float64)
 PROGRAMS = {}
 
@@ -74,13 +74,14 @@ def same(name, got, expected):
         assert type(got) is type(expected) and got == expected, f"{name}: {got} for {expected}"
         return
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape), name
+    if expected.dtype == tg.bfloat16:
+        got, expected = got.float(), expected.float()
     a, b = got.resolve_conj().numpy(), expected.resolve_conj().numpy()
     if b.dtype.kind not in "fc":
         assert np.array_equal(a, b), name
         return
-    rtol = TOLERANCE[tg.float32] if b.real.dtype == np.float32 else TOLERANCE[tg.float64]
     off, size = np.abs(a - b).max(initial=0), np.abs(b).max(initial=0)
-    assert off <= rtol * size, f"{name}: off by {off / size:.1e}"
+    assert off <= TOLERANCE[b.real.dtype.itemsize] * size, f"{name}: off by {off / size:.1e}"
 
 
 # ------------------------------------------------------------------------------------------------- higher-order programs
@@ -437,7 +438,8 @@ def transformer_block(wrap):
     block = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True, activation="gelu")
     head = nn.Linear(8, 3)
     model = nn.Sequential(block, head)
-    optimizer = optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
+    # The bias of the keys has no gradient but rounding, which the usual eps would make steps of.
+    optimizer = optim.AdamW(model.parameters(), lr=1e-3, eps=1e-3, weight_decay=0.1)
 
     def loss_of(model, x, y):
         return F.cross_entropy(model(x).mean(1), y, label_smoothing=0.1)
@@ -510,7 +512,8 @@ OPTIMIZERS = {
 }  # fmt: skip
 
 
-@program(*BOTH, traces=2)
+@program(tg.float64, traces=2)
+@program(tg.float32, steps=8, traces=2)
 def every_optimizer(wrap):
     """One step moves nine copies of a model, each by its own optimizer."""
     first = mlp(3, 4, 1)
@@ -860,7 +863,7 @@ def touched_between(wrap):
 
     def run(i):
         loss = step(tg.randn(5, 3))
-        found = [p.detach().numpy().copy().tolist() for p in model.parameters()] if i % 2 else None
+        found = [tg.tensor(p.detach().numpy()) for p in model.parameters()] if i % 2 else None
         if i % 5 == 1:
             with tg.no_grad():
                 model[0].weight.mul_(0.9)
@@ -920,14 +923,202 @@ def eager_backward(wrap):
     return run, [model, optimizer]
 
 
+@program(tg.float64, steps=5)
+def results_kept(wrap):
+    """State, gradients, views and arguments returned by each step and looked at after the last one."""
+    w, b = tg.randn(3, requires_grad=True), tg.zeros(3)
+    kept = []
+
+    @wrap
+    def step(x):
+        w.grad = None
+        loss = (w * x).sin().sum()
+        loss.backward()
+        with tg.no_grad():
+            w.sub_(0.1 * w.grad)
+            b.add_(w)
+        same = w.detach().clone()
+        return {"loss": loss.detach(), "w": w.detach(), "b": (b, b[0], b.view(3, 1)), "g": w.grad, "x": x, "again": [same, same]}
+
+    def run(i):
+        kept.append(step(tg.randn(3)))
+        kept[-1]["b"] = tuple(t.clone() for t in kept[-1]["b"])
+        return kept[-1]["loss"]
+
+    return run, [kept, w, b]
+
+
+@program(tg.float64, steps=8)
+def own_generator(wrap):
+    """Draws from two generators, and from one that another compiled function uses too."""
+    g, h = tg.Generator().manual_seed(1), tg.Generator().manual_seed(2)
+
+    @wrap
+    def both(x):
+        return x * tg.rand(3, generator=g) + tg.randn(3, generator=h) + tg.randperm(3, generator=g) + tg.rand(3)
+
+    @wrap
+    def one(x):
+        return tg.bernoulli(x.sigmoid() * 0 + 0.5, generator=g) if False else x + tg.randint(0, 9, (3,), generator=g)
+
+    return lambda i: (both(tg.ones(3)), one(tg.ones(3)), tg.rand(2, generator=g)), [g, h]
+
+
+@program(tg.float64, steps=8)
+def tied_and_normed(wrap):
+    """A head tied to the embedding, weight_norm and spectral_norm."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = nn.Embedding(7, 4), nn.Linear(4, 7, bias=False)
+            self.head.weight = self.embed.weight
+            self.middle = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
+            self.last = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))
+
+        def forward(self, tokens):
+            return self.head(self.last(self.middle(self.embed(tokens)).tanh()))
+
+    model = Model()
+    optimizer = optim.AdamW(model.parameters(), lr=0.01)
+    step = trained(model, cross_entropy, optimizer, wrap)
+    return lambda i: step(tg.randint(0, 7, (6,)), labels(6, 7)), [model, optimizer]
+
+
+@program(tg.float64, steps=10)
+def trainer(wrap):
+    """Methods, a dict of data, keywords, batches of two sizes, one of them compiled first."""
+
+    class Trainer:
+        def __init__(self):
+            self.model = mlp(3, 4, 1)
+            self.optimizer = optim.SGD(self.model.parameters(), lr=0.1)
+            self.scale = 2.0
+
+        def loss(self, batch):
+            return self.scale * F.mse_loss(self.model(batch["x"]), batch["y"])
+
+        def step(self, batch, clip=None):
+            self.optimizer.zero_grad()
+            loss = self.loss(batch)
+            loss.backward()
+            if clip is not None:
+                nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+            self.optimizer.step()
+            return {"loss": loss.detach(), "size": len(batch["x"])}
+
+    t = Trainer()
+    step = wrap(t.step)
+
+    def run(i):
+        n = 2 if i % 3 == 2 else 4
+        return step({"x": tg.randn(n, 3), "y": tg.randn(n, 1)}, **({"clip": 0.5} if i % 2 else {}))
+
+    return run, [t.model]
+
+
+@program(tg.float64, steps=12, traces=8)
+def changed_between(wrap):
+    """Layers frozen, a parameter replaced, a group added, settings changed, another activation."""
+    model = mlp(3, 4, 1)
+    optimizer = optim.SGD(model[0].parameters(), lr=0.1)
+    step = trained(model, lambda m, x: (m(x) - 1).square().mean(), optimizer, wrap)
+
+    def run(i):
+        if i == 3:
+            model[0].bias.requires_grad_(False)
+        if i == 5:
+            model[2].weight = nn.Parameter(model[2].weight.detach() * 2)
+            optimizer.add_param_group({"params": model[2].parameters(), "lr": 0.05})
+        if i == 7:
+            optimizer.param_groups[1]["weight_decay"] = 0.1
+        if i == 9:
+            model[1] = nn.Softplus()
+        return step(tg.randn(4, 3))
+
+    return run, [model, optimizer]
+
+
+@program(tg.float64, steps=6)
+def module_compiled(wrap):
+    """A module with BatchNorm and Dropout is compiled, the rest of the step is eager."""
+    inner = nn.Sequential(nn.Linear(3, 6, bias=False), nn.BatchNorm1d(6), nn.Dropout(0.2), nn.Linear(6, 1))
+    model = wrap(inner)
+    optimizer = optim.SGD(inner.parameters(), lr=0.1, momentum=0.5)
+
+    def run(i):
+        optimizer.zero_grad()
+        loss = model(tg.randn(5, 3)).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return run, [inner, optimizer]
+
+
+@program(tg.float64, steps=6, traces=2)
+def cyclic_momentum(wrap):
+    """OneCycleLR changes the learning rate and beta1 at each step."""
+    model = mlp(3, 4, 1)
+    optimizer = optim.Adam(model.parameters(), lr=0.1)
+    scheduler = optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=10)
+    step = trained(model, lambda m, x: m(x).square().mean(), optimizer, wrap)
+
+    def run(i):
+        loss = step(tg.randn(4, 3))
+        scheduler.step()
+        return loss
+
+    return run, [model, optimizer]
+
+
+@program(tg.float64, steps=6, traces=2)
+def hooks(wrap):
+    """Hooks on tensors, parameters, modules, gradients and the optimizer, which compute and keep nothing."""
+    model = mlp(3, 4, 1)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    model[0].weight.register_hook(lambda g: g.clamp(-0.05, 0.05))
+    model[2].bias.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5))
+    model[0].register_forward_hook(lambda m, args, out: out * 1.5)
+    model[2].register_forward_pre_hook(lambda m, args: (args[0] + 0.1,))
+    model[1].register_full_backward_hook(lambda m, g_in, g_out: (2 * g_in[0],))
+
+    def loss_of(m, x):
+        h = m(x)
+        h.register_hook(lambda g: g * 0.9)
+        return h.square().mean()
+
+    step = trained(model, loss_of, optimizer, wrap)
+    return lambda i: step(tg.randn(4, 3)), [model]
+
+
+@program(tg.float32, steps=8)
+def autocast(wrap):
+    model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+    optimizer = optim.SGD(model.parameters(), lr=0.05)
+
+    @wrap
+    def step(x):
+        optimizer.zero_grad()
+        with tg.autocast("cpu", dtype=tg.bfloat16):
+            y = model(x)
+            loss = y.float().square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach(), y.detach()
+
+    return lambda i: step(tg.randn(4, 3)), [model]
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_compiled_equals_eager(name):
     build, dtype, steps, traces = PROGRAMS[name]
     compiled = []
 
     def wrap(function):
-        compiled.append(tg.compile(function, fullgraph=True))
-        return compiled[-1]
+        made = tg.compile(function, fullgraph=True)
+        compiled.append(made.__dict__.get("_compiled", made))
+        return made
 
     default = tg.get_default_dtype()
     tg.set_default_dtype(dtype)
@@ -942,3 +1133,176 @@ def test_compiled_equals_eager(name):
     assert [name for name, _ in got] == [name for name, _ in expected]
     for (name, a), (_, b) in zip(got, expected, strict=True):
         same(name, a, b)
+
+
+# ------------------------------------------------------------------------------------- what no program can do: eager again
+
+
+FALLBACKS = {}
+
+
+def falls_back(build):
+    FALLBACKS[build.__name__] = build
+    return build
+
+
+@falls_back
+def reads_a_value(wrap):
+    w = tg.randn(3, requires_grad=True)
+    log = []
+
+    @wrap
+    def step(x):
+        loss = (w * x).square().sum()
+        loss.backward()
+        with tg.no_grad():
+            w.sub_(w.grad, alpha=0.1 if loss.item() < 2 else 0.01)
+        w.grad = None
+        log.append(float(loss))
+        return loss.detach()
+
+    return lambda i: step(tg.randn(3)), [w, log]
+
+
+@falls_back
+def counts_in_python(wrap):
+    w, box = tg.randn(3), {"calls": 0, "losses": []}
+
+    @wrap
+    def step(x):
+        box["calls"] += 1
+        w.add_(x, alpha=box["calls"])
+        box["losses"].append(w.sum())
+        return w.mean()
+
+    return lambda i: step(tg.randn(3)), [w, box]
+
+
+@falls_back
+def scheduler_inside(wrap):
+    model = nn.Linear(2, 1)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    scheduler = optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+    @wrap
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+        return loss.detach(), optimizer.param_groups[0]["lr"]
+
+    return lambda i: step(tg.randn(4, 2)), [model, scheduler.state_dict()]
+
+
+@falls_back
+def hooks_that_keep(wrap):
+    w, seen = tg.randn(3, requires_grad=True), []
+    w.register_hook(lambda g: seen.append(g.sum()))
+
+    @wrap
+    def step(x):
+        w.grad = None
+        loss = (w * x).square().sum()
+        loss.backward()
+        return loss.detach()
+
+    return lambda i: step(tg.randn(3)), [w, seen]
+
+
+@falls_back
+def newton_by_lbfgs(wrap):
+    w = tg.randn(3, requires_grad=True)
+    optimizer = optim.LBFGS([w], lr=0.5, max_iter=3)
+
+    @wrap
+    def step(x):
+        def closure():
+            optimizer.zero_grad()
+            loss = (w * x - 1).square().sum()
+            loss.backward()
+            return loss
+
+        return optimizer.step(closure).detach()
+
+    return lambda i: step(tg.randn(3)), [w]
+
+
+@falls_back
+def gradient_scaler(wrap):
+    w = tg.randn(3, requires_grad=True)
+    optimizer, scaler = optim.SGD([w], lr=0.1), tg.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+
+    @wrap
+    def step(x):
+        optimizer.zero_grad()
+        loss = (w * x).square().sum()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss.detach()
+
+    return lambda i: step(tg.randn(3)), [w, scaler.state_dict()]
+
+
+@falls_back
+def shapes_by_values(wrap):
+    w = tg.randn(3, requires_grad=True)
+
+    @wrap
+    def step(x):
+        chosen = x[x > 0]
+        w.grad = None
+        loss = (w.sum() * chosen).square().sum() + tg.unique(chosen.round()).sum()
+        loss.backward()
+        return loss.detach(), chosen
+
+    return lambda i: step(tg.randn(6)), [w]
+
+
+@falls_back
+def numpy_inside(wrap):
+    w = tg.randn(3)
+    total = np.zeros(3)
+
+    @wrap
+    def step(x):
+        nonlocal total
+        total += x.numpy()
+        w.add_(tg.from_numpy(np.cumsum(x.numpy())))
+        return w.sum()
+
+    return lambda i: step(tg.randn(3)), [w, tg.from_numpy(total)]
+
+
+@falls_back
+def python_randomness(wrap):
+    w = tg.ones(3)
+    rng = np.random.default_rng(0)
+
+    @wrap
+    def step(x):
+        w.mul_(float(rng.uniform()))
+        return (w * x).sum()
+
+    return lambda i: step(tg.randn(3)), [w]
+
+
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_falls_back_to_eager(name):
+    """Without fullgraph such a function gives the same results, effects happen once a call, and a warning says why."""
+    tg.manual_seed(0)
+    expected = history(FALLBACKS[name], 6, lambda function: function)
+    with pytest.warns(UserWarning, match="runs eagerly") as warned:
+        got = history(FALLBACKS[name], 6, tg.compile)
+    assert len([w for w in warned if "runs eagerly" in str(w.message)]) == 1
+    assert [name for name, _ in got] == [name for name, _ in expected]
+    for (name, a), (_, b) in zip(got, expected, strict=True):
+        same(name, a, b)
+
+
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_fullgraph_refuses(name):
+    with pytest.raises(RuntimeError, match="cannot be compiled|tapegrad.compile"):
+        history(FALLBACKS[name], 6, lambda function: tg.compile(function, fullgraph=True))

@@ -46,7 +46,14 @@ def step(x, y):
     return loss.detach()
 
 
-step = tg.compile(step, mesh=mesh, shard={"x": PartitionSpec("data"), "y": PartitionSpec("data")})
+def trained():
+    """The parameters, as a result on every device."""
+    return {name: p.detach().clone() for name, p in net.named_parameters()}
+
+
+# The batch is divided among the devices, and so are the hidden layer's weights; all else is on each of them.
+shard = {"x": PartitionSpec("data"), "y": PartitionSpec("data"), net[0].weight: PartitionSpec("data")}
+step = tg.compile(step, mesh=mesh, shard=shard)
 rng = np.random.default_rng(0)  # every process makes the whole batch; each device takes its part of it
 for i in range(options.steps):
     x = rng.uniform(-2, 2, (64 * 8, 2)).astype(np.float32)
@@ -55,5 +62,6 @@ for i in range(options.steps):
     loss = step(tg.tensor(x), tg.tensor(y))
     if options.number == 0 and (i + 1) % 50 == 0:
         print(f"step {i + 1}: loss {loss.item():.6f}")
+parameters = tg.compile(trained, mesh=mesh)()  # every process takes part; no process has all of a divided tensor
 if options.number == 0 and options.out:
-    tg.save(net.state_dict(), options.out)
+    tg.save(parameters, options.out)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core import alias, record
+from ..core.node import Handle
 from ..core.pending import RAW
 from ..core.program import Program, Ref, filled
 from ..core.record import Box, box
@@ -19,6 +20,7 @@ from ..core.state import current_tape
 from ..core.tape import next_slot
 from ..core.trace import Captured, Trace
 from ..func import tree
+from ..nn.module import Module
 from . import nans
 from .guards import Walk, changed
 
@@ -34,15 +36,20 @@ class Result:
 
     Attributes:
         value: what the program computes, or the Python object itself.
-        same: the position of an argument, or the state, that is returned as it is.
+        same: the position of an argument, or the state, that is returned as it is; (place,) for the gradient of what is there.
+        chain: view operations that lead from there to the result; None for the tensor itself.
+        tracked: whether such a view has the tensor's history, too.
         slot: of the tensor, if it requires grad.
         foreign: whether it stays on its device.
     """
 
-    __slots__ = ("foreign", "same", "slot", "value")
+    __slots__ = ("chain", "foreign", "same", "slot", "tracked", "value")
 
-    def __init__(self, value: Any, same: Any = None, slot: int = 0, foreign: bool = False) -> None:
+    def __init__(
+        self, value: Any, same: Any = None, slot: int = 0, foreign: bool = False, chain: Any = None, tracked: bool = False
+    ) -> None:
         self.value, self.same, self.slot, self.foreign = value, same, slot, foreign
+        self.chain, self.tracked = chain, tracked
 
 
 class Capture:
@@ -57,12 +64,16 @@ class Capture:
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
         present: (tensor or position, whether its `.grad` was there) for those read before they were set.
         backward: the reverse pass from the results; see `Backward`.
+        version: how often modules and hooks had changed when it began.
     """
 
-    def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, tensors: list[Any], strict: bool) -> None:
-        self.walk = Walk(function)
+    def __init__(
+        self, function: Callable[..., Any], args: Any, kwargs: Any, tensors: list[Any], strict: bool, varying: Any = ()
+    ) -> None:
+        self.version = Module.changes, Handle.changes
+        self.walk = Walk(function, tree.flatten((args, kwargs))[0])
         self.trace = trace = Trace(strict=strict)
-        trace.arrays_outside = self.walk.arrays
+        trace.arrays_outside, trace.varying = self.walk.arrays, varying
         self.tensors = tensors
         self.positions = {id(t): i for i, t in enumerate(tensors)}
         self.reason: str | None = None
@@ -85,6 +96,7 @@ class Capture:
         if trace.stopped is not None:
             self.reason = trace.stopped[0]
         self.program: Program = trace.program
+        self.arrays = [array for array, _ in before] + [c.array for c in trace.captured.values()]
 
     def check_nans(self) -> None:
         """FloatingPointError if the call has made nan."""
@@ -159,16 +171,39 @@ class Capture:
             return Result(leaf)
         if id(leaf) in self.positions:
             return Result(leaf, same=self.positions[id(leaf)])
-        array, slot = array_of(leaf), alias.slot_of(leaf)
-        number = self.trace.numbers.get(id(array))
-        captured = self.trace.captured.get(id(leaf))
-        if number is None or captured is not None:  # a tensor of outside, returned as it is
+        if id(leaf) not in self.born:
             return Result(None, same=weakref.ref(leaf))
-        return Result(Ref(number), slot=slot, foreign=type(array) in record.foreign)
+        for t, _, _ in self.trace.gradients.values():
+            if getattr(t(), "_g", None) is leaf:
+                return Result(None, same=(self._place(t()),))
+        array, slot = array_of(leaf), alias.slot_of(leaf)
+        shared = self._view(leaf, slot != 0)
+        if shared is not None:
+            return shared
+        return Result(self._number(array), slot=slot, foreign=type(array) in record.foreign)
+
+    def _view(self, leaf: Any, tracked: bool) -> Result | None:
+        """A result that shares the memory of a tensor of outside: a view of that at each call."""
+        a = leaf._st
+        if type(a) is not alias.Alias:
+            return None
+        owners = [(captured.owner, captured.owner()) for captured in self.trace.captured.values()]
+        for place, t in [*enumerate(self.tensors), *owners]:
+            if t is a.store:
+                chain, hist = a.chain, None
+            elif isinstance(t, Box) and type(t._st) is alias.Alias and t._st.store is a.store:
+                own, hist = t._st.chain, t._st.hist
+                chain = a.chain[len(own) :] if a.chain[: len(own)] == own else None
+            else:
+                continue
+            if chain is None or (tracked and hist is not a.hist):
+                raise Unusable("a view of a tensor of outside, with a history of its own, is returned")
+            return Result(None, same=place, chain=chain, tracked=tracked)
+        return None
 
     def _escaped(self, leaves: list[Any]) -> None:
         """Refuse tensors that were made inside and are stored where no program can store them."""
-        born = {id(t) for t in living(self.trace.made)}
+        self.born = born = {id(t) for t in living(self.trace.made)}
         gradients = self._new_gradients(born)
         known = {id(t) for t in (*leaves, *gradients)}
         rest = [ref for ref, t in zip(self.trace.made, identities(self.trace.made), strict=True) if t and t not in known]

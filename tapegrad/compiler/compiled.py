@@ -15,6 +15,7 @@ from .. import errors
 from ..arrays import dtypes
 from ..core import alias, record
 from ..core.level import LEVEL
+from ..core.pending import KINDS, RAW
 from ..core.record import Box
 from ..core.state import ANOMALY, PACKING, RECORDING, TRACE
 from ..func import tree
@@ -24,12 +25,14 @@ from . import STATISTICS
 from .capture import Capture
 from .entry import Entry, Stale
 from .explain import explained
-from .lower import ONE_DEVICE
+from .lower import placed
 from .mesh import Layout
 
 record.mark_package(__name__.partition(".")[0])  # these modules are loaded later than the package
 MOST_ENTRIES = 8  # programs kept for one kind of call
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
+MOST_KINDS = 64  # kinds of calls whose programs are kept
+MANY_TRACES = 16  # with so many there is a warning
 
 
 class Kind:
@@ -63,6 +66,8 @@ class Compiled:
             raise errors.shard_without_mesh()
         self.layout = None if mesh is None else Layout(signature_of(function), mesh, shard)
         self.kinds: dict[Any, Kind] = {}
+        self.varying: set[tuple[int, Any]] = set()  # settings that have changed: see `Trace.varying`
+        self.traces = 0
         self.lock = threading.RLock()
         functools.update_wrapper(self, function, updated=())
 
@@ -79,6 +84,8 @@ class Compiled:
             kind = self.kinds.get(key)
             if kind is None:
                 kind = self.kinds[key] = Kind()
+                if len(self.kinds) > MOST_KINDS:
+                    del self.kinds[next(iter(self.kinds))]
             return self._run(kind, args, kwargs, tensors)
 
     def _run(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
@@ -130,8 +137,9 @@ class Compiled:
                     if alias.lifted(leaf):
                         return None, None
                     alias.sync_only(leaf)
-                array = record_raw(leaf)
-                parts.append((array.shape, array.dtype, leaf._s != 0, type(leaf._st) is record.Extra))
+                array = RAW(leaf)
+                foreign = type(array) in record.foreign and type(leaf) not in KINDS
+                parts.append((array.shape, array.dtype, leaf._s != 0, foreign and array.sharding))
                 tensors.append(leaf)
             elif isinstance(leaf, record.ndarray):
                 parts.append((leaf.shape, leaf.dtype))
@@ -154,17 +162,20 @@ class Compiled:
             except TypeError:
                 raise errors.unhashable_static(name, type(value).__name__) from None
         leaves, spec = tree.flatten(dict(bound.arguments))
-        return leaves, (spec, tuple([(name, type(v), v) for name, v in fixed.items()]))
+        return leaves, (spec, tuple([(name, static(v)) for name, v in fixed.items()]))
 
     # --------------------------------------------------------------------------------------------------------- tracing
 
     def _trace(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
         arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
         began = time.perf_counter()
-        capture = Capture(self.function, args, kwargs, tensors, self.fullgraph)
+        capture = Capture(self.function, args, kwargs, tensors, self.fullgraph, self.varying)
         STATISTICS.traces += 1
         STATISTICS.trace_seconds += time.perf_counter() - began
         kind.history.append(why)
+        self.traces += 1
+        if self.traces == MANY_TRACES:
+            warn(errors.many_traces(getattr(self.function, "__name__", type(self.function).__name__), MANY_TRACES, why))
         if self.debug_nans and capture.trace.stopped is None:
             capture.check_nans()
         if capture.trace.stopped is not None:
@@ -175,7 +186,8 @@ class Compiled:
                 self._refuse(kind, capture.reason)
         else:
             kind.failures = 0
-            placement = ONE_DEVICE if self.layout is None else self.layout.of_program(arguments, capture)
+            layout = self.layout
+            placement = placed(capture.arrays) if layout is None else layout.of_program(arguments, capture)
             entry = Entry(self, capture, placement)
             STATISTICS.programs += 1
             STATISTICS.lower_seconds += entry.executable.seconds[0]
@@ -185,15 +197,17 @@ class Compiled:
         return capture.result
 
     def _fall_back(self, kind: Kind, what: str, place: tuple[str, int]) -> None:
+        error = errors.trace_stopped(what, place, linecache.getline(*place).strip())
+        if self.fullgraph:  # the function has caught it
+            raise error
         kind.eager = what
-        text = errors.trace_stopped(what, place, linecache.getline(*place).strip())
-        warnings.warn(f"{text} The function runs eagerly.", stacklevel=5)
+        warn(f"{error} The function runs eagerly.")
 
     def _refuse(self, kind: Kind, reason: str) -> None:
         if self.fullgraph:
             raise errors.not_traceable(reason)
         kind.eager = reason
-        warnings.warn(f"{errors.not_traceable(reason)} The function runs eagerly.", stacklevel=5)
+        warn(f"{errors.not_traceable(reason)} The function runs eagerly.")
 
 
 def runs_eagerly() -> bool:
@@ -224,22 +238,44 @@ class OptimizedModule(Module):
             return getattr(self.__dict__["_modules"]["_orig_mod"], name)
 
 
-RAW = Box.__dict__["_d"].__get__
-
-
-def record_raw(t: Any) -> Any:
-    return RAW(t)
-
-
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """The signature of a function; of a module, of its forward."""
     return inspect.signature(function.forward if isinstance(function, Module) else function)
 
 
+class Same:
+    """An object by its identity, for a key."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Same and other.value is self.value
+
+
 def static(value: Any) -> Any:
-    """A static argument as part of a key: by value if it can be hashed, else the object itself."""
+    """A static argument as part of a key: by value if it can be hashed, else the object itself; 0.0 and -0.0 differ."""
+    if isinstance(value, float):
+        return type(value), float.hex(value)
+    if isinstance(value, complex):
+        return type(value), repr(value)
+    if type(value) is tuple:
+        return tuple, tuple(map(static, value))
     try:
         hash(value)
     except TypeError:
-        return id(value)
+        return Same(value)
     return type(value), value
+
+
+def warn(message: str) -> None:
+    """A warning at the line of the nearest frame outside the package."""
+    level, frame = 1, record.getframe(0)
+    while frame is not None and record.MARK in frame.f_globals:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)

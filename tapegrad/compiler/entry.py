@@ -10,11 +10,12 @@ from typing import Any
 from ..autograd.function import Function
 from ..core import alias, pending, record
 from ..core.modes import enable_grad
+from ..core.node import Handle
 from ..core.pending import RAW, SET_RAW
 from ..core.program import Program, Ref
 from ..core.record import Box, box, fixed
 from ..core.state import is_recording
-from ..core.trace import Captured
+from ..core.trace import Captured, zeros
 from ..func import tree
 from ..nn.module import Module
 from . import lower, nans
@@ -61,22 +62,46 @@ class State:
             raise Stale(f"a {self.dtype} tensor of {tuple(self.shape)} has become a {array.dtype} one of {tuple(array.shape)}")
 
 
+def holds(value: Any, now: Any, varies: bool) -> bool:
+    """Whether a program made for a setting's value is right for another one."""
+    if varies:
+        return bool(zeros(now) == zeros(value))
+    return type(now) is type(value) and not isinstance(now, Box) and bool(now == value)
+
+
+def hooks_on(t: Any) -> list[Any]:
+    """The hooks of a leaf."""
+    return [*(getattr(t, "_hooks", None) or {}).values(), *(getattr(t, "_post_hooks", None) or {}).values()]
+
+
 def located(place: Any, tensors: list[Any]) -> Any:
-    """The tensor at a position among the arguments, or behind a reference."""
+    """The tensor at a position among the arguments, or behind a reference; for (place,) the gradient of the one there."""
+    if type(place) is tuple:
+        return getattr(located(place[0], tensors), "_g", None)
     return tensors[place] if type(place) is int else place()
 
 
-def on_jax(t: Any, where: Any = None) -> Any:
-    """The JAX array of a tensor or memory block. A private tensor keeps it, for the next call.
+def view_of(t: Any, chain: Any, tracked: bool) -> Any:
+    """A view of a tensor or memory block."""
+    v = t if tracked else alias.of_block(t) if type(t) is alias.Store else alias.detached(t)
+    for op, params in chain:
+        v = alias.view(v, op, *params)
+    return v
+
+
+def on_jax(t: Any, where: Any = None, keep: bool = True) -> Any:
+    """The JAX array of a tensor or memory block.
 
     Args:
         where: the sharding of an array that is NumPy's yet.
+        keep: let a private tensor hold it from now on, for the next call.
     """
     if type(t) is alias.Store:
         return t.root if type(t.root) is jax_type else lower.to_jax(t.root, where)
+    if t._st is not None:
+        alias.sync(t)
     st = t._st
     if st is not None and type(st) is alias.Alias:
-        alias.sync_only(t)
         array = t._d
         return array if type(array) is jax_type else lower.to_jax(array, where)
     array = RAW(t)
@@ -86,7 +111,7 @@ def on_jax(t: Any, where: Any = None) -> Any:
     found = pending.source_of(array)
     if found is None:
         found = lower.to_jax(array, where)
-    if st is None:
+    if st is None and keep:
         pending.put(t, found)
     return found
 
@@ -96,14 +121,12 @@ def write(t: Any, value: Any) -> None:
     if type(t) is alias.Store:
         write_block(t, value)
         return
+    if t._st is not None:
+        alias.sync(t)
     st = t._st
-    if st is not None and (type(st) is alias.Alias or type(RAW(t)) is not jax_type):
-        alias.sync_only(t)
-        st = t._st
-        if type(st) is alias.Alias:
-            write_block(st.store, value, st.chain)
-            return
-    if st is None:
+    if st is not None and type(st) is alias.Alias:
+        write_block(st.store, value, st.chain)
+    elif st is None:
         pending.put(t, value)
     else:
         t._d = value if type(t._d) is jax_type else record.asarray(value).copy()
@@ -132,9 +155,8 @@ class Entry:
         self.debug_nans = owner.debug_nans
         self.results, self.spec = capture.results, capture.spec
         self.places, self.of_modules = capture.walk.places, capture.walk.of_modules
-        self.version = Module.changes
-        self.settings, self.present = trace.settings, capture.present
-        self.looked_at = trace.looked_at
+        self.version = capture.version
+        self.settings, self.varying, self.present = trace.settings, owner.varying, capture.present
         self.gradients = [(place, i) for i, (place, _) in enumerate(capture.gradients)]
         self.cleared = [ref is None for _, ref in capture.gradients]
         self.backward = Reverse(self, capture.backward) if capture.backward is not None else None
@@ -144,6 +166,9 @@ class Entry:
         states = [State(c, placement) for c in trace.captured.values()]
         written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
         used = [s for s in states if s.number in sources]
+        self.hooks = [(s.owner, hooks_on(s.owner())) for s in used]
+        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in sources]
+        self.looked_at = [*trace.looked_at.values(), *[u for u in unread if isinstance(u[0](), Box)]]
         may_donate = owner.donate and not owner.debug_nans and self.backward is None
         for s in used:
             s.donated = may_donate and s.number in written and s.of is None
@@ -156,7 +181,7 @@ class Entry:
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
         self.executable = lower.Executable(self.program, donated, kept, placement)
         self.run = self.executable.run
-        self.where = [placement.of(n) for n in self.program.arguments]
+        self.where = [(w, lower.is_readable(w)) for w in map(placement.of, self.program.arguments)]
         at = {s.number: i for i, s in enumerate(self.states)}
         by_number = {s.number: s for s in states}
         self.writes = [
@@ -179,23 +204,28 @@ class Entry:
     def misfit(self, tensors: list[Any]) -> str | None:
         """Why the program does not hold now; None if it does."""
         what = changed(self.places)
-        if what is None and self.version != Module.changes:
+        if what is None and self.version != (version := (Module.changes, Handle.changes)):
             what = changed(self.of_modules)
+            if what is None and any([hooks_on(ref()) != hooks for ref, hooks in self.hooks]):
+                what = "hooks on a tensor came or went"
             if what is None:
-                self.version = Module.changes
+                self.version = version
         if what is not None:
             return what
-        for group, key, value in self.settings:
+        for group, key, value, varies in self.settings:
             now = group.get(key)
-            if now is not value and now != value:
+            if now is not value and not holds(value, now, varies):
+                self.varying.add((id(group), key))
                 return f"the setting {key!r} changed from {value!r} to {now!r}"
         for place, there in self.present:
             if (getattr(located(place, tensors), "_g", None) is not None) is not there:
                 return f"a tensor {'has no' if there else 'has a'} .grad at the call"
-        for ref, shape, dtype in self.looked_at:
+        for ref, shape, dtype, tracked in self.looked_at:
             t = ref()
-            if t is not None and (t._d.shape != shape or t._d.dtype != dtype):
-                return f"a tensor of {tuple(shape)} has become one of {tuple(t._d.shape)}"
+            if t is not None and (RAW(t).shape != shape or RAW(t).dtype != dtype):
+                return f"a tensor of {tuple(shape)} has become one of {tuple(RAW(t).shape)}"
+            if t is not None and (t._s != 0) is not tracked:
+                return "requires_grad of a tensor changed"
         return None
 
     # ----------------------------------------------------------------------------------------------------------- a run
@@ -244,8 +274,8 @@ class Entry:
         if self.others:  # draws are made once: not before all is known to fit
             for state, v in zip(self.states, (*given, *kept), strict=True):
                 state.check(v)
-        for t, where in zip(tensors, self.where, strict=True):
-            arguments.append(on_jax(t, where) if isinstance(t, Box) else lower.to_jax(t, where))
+        for t, (where, keep) in zip(tensors, self.where, strict=True):
+            arguments.append(on_jax(t, where, keep) if isinstance(t, Box) else lower.to_jax(t, where))
         for source in self.others:
             kept.append(self._read(source))
         kept.extend(arguments)
@@ -291,7 +321,8 @@ class Entry:
 
     def _result(self, r: Result, tensors: list[Any], computed: Any) -> Any:
         if r.same is not None:
-            return located(r.same, tensors)
+            t = located(r.same, tensors)
+            return t if r.chain is None else view_of(t, r.chain, r.tracked)
         if type(r.value) is not Ref:
             return r.value
         array = next(computed)

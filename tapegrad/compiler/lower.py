@@ -9,8 +9,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import SingleDeviceSharding
 
+from .. import errors
 from ..arrays import jax as backend
+from ..core import record
 from ..core.program import Instruction, Program
 
 Array = jax.Array
@@ -25,6 +29,27 @@ def to_jax(array: Any, where: Any = None) -> Any:
     """
     with jax.enable_x64(True):
         return jnp.array(array) if where is None else jax.device_put(np.array(array), where)
+
+
+def is_readable(array: Any) -> bool:
+    """Whether this process has all values of an array, or of those of a sharding."""
+    return array is None or array.is_fully_addressable or array.is_fully_replicated
+
+
+def gathered(array: Any) -> Any:
+    """The values of a JAX array; where other processes hold part of it, all have to ask, as they do while they trace.
+
+    Raises:
+        RuntimeError: for such an array while no trace runs.
+    """
+    if is_readable(array):
+        return np.asarray(array)
+    if not record.traces:
+        raise errors.on_other_hosts(array.shape)
+    return multihost_utils.process_allgather(array, tiled=True)
+
+
+record.services.gathered = gathered
 
 
 def copied(array: Any) -> Any:
@@ -59,7 +84,12 @@ class Placement:
         return self.known.get(number, self.rest)
 
 
-ONE_DEVICE = Placement({}, None, [])
+HOST = None if jax.default_backend() == "cpu" else SingleDeviceSharding(jax.local_devices(backend="cpu")[0])
+
+
+def placed(arrays: Sequence[Any]) -> Placement:
+    """For a program of these inputs: on the device of those that are JAX's, else on the host."""
+    return Placement({}, next((a.sharding for a in arrays if type(a) is jax_type), HOST), [])
 
 
 class Executable:

@@ -296,7 +296,11 @@ def detached(t: Any) -> Any:
 
 def whole_block(t: Any) -> Any:
     """The memory block that a tensor looks at, as a tensor without history."""
-    store = alias_of(t).store
+    return of_block(alias_of(t).store)
+
+
+def of_block(store: Store) -> Any:
+    """A memory block as a tensor without history."""
     v = wrap(store.root)
     v._st = Alias(store, (), Hist(0), ())
     return v
@@ -390,7 +394,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
     if type(t._d) is record.ndarray and t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
         if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
             raise errors.inplace_expanded(name)
-        if type(a) is Alias and not t._d.flags.writeable:
+        if type(a) is Alias and a.store.foreign and not t._d.flags.writeable:
             raise errors.inplace_read_only(name)
     if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]) and services.overlaps(t._d):
         raise errors.inplace_expanded(name)

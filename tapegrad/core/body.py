@@ -59,6 +59,7 @@ class Body(Trace):
         self.places: dict[int, int] = {}  # position among `tensors` of a value
         self.cuts: dict[int, int] = {}
         self.stand_ins: dict[int, Any] = {}
+        self.cells: frozenset[Any] = frozenset()  # hooks of what comes from outside
         self.level: Level | None = None
         self.floor = next_slot()
 
@@ -81,14 +82,17 @@ class Body(Trace):
 
     # ------------------------------------------------------------------------------------------------ what goes in
 
-    def given(self, array: Any, slot: int = 0) -> Any:
-        """The next argument: a tensor of the array's values that depends on the slot."""
+    def given(self, array: Any, slot: int = 0, cells: Any = None) -> Any:
+        """The next argument: a tensor of the array's values that depends on the slot, with hooks that it keeps alive."""
         array = array.view() if type(array) is record.ndarray else array.copy()
         self.argument(array)
         if is_inexact(array.dtype):
             self.connected.add(self.numbers[id(array)])
             slot = alias.link(TABLE["alias"], slot, array, array, ())
         t = private(array, slot)
+        if cells is not None:
+            t._st = Extra(cells)
+            self.cells |= cells
         self.made.append(weakref.ref(t))
         return t
 
@@ -99,6 +103,7 @@ class Body(Trace):
         number = self.numbers[id(array)]
         self.places[number] = len(self.tensors)
         self.tensors.append(Free(t, array))
+        self.cells |= cells_of(t)
         if t._s and is_inexact(array.dtype):
             self.connected.add(number)
         return number
@@ -217,15 +222,17 @@ class Body(Trace):
             return
         if self.wrote:
             self.stop("a write into a tensor from outside the body")
+        elif any([cells_of(t) - self.cells for t in results]):
+            self.stop("a hook that the body registers")
         elif self.gradients:
             self.stop("a .grad that the body touches")
-        elif escaped(self.made, results):
+        elif escaped(self.made, [*results, *self.stand_ins.values()]):
             self.stop("a tensor that the body stores outside")
 
 
-def escaped(made: list[Any], results: Sequence[Any]) -> bool:
-    """Whether tensors that were made inside are alive besides the results."""
-    known = {id(t) for t in results}
+def escaped(made: list[Any], expected: Sequence[Any]) -> bool:
+    """Whether tensors that were made inside are alive besides those expected."""
+    known = {id(t) for t in expected}
 
     def alive() -> bool:
         return any([(t := ref()) is not None and id(t) not in known for ref in made])
@@ -233,6 +240,11 @@ def escaped(made: list[Any], results: Sequence[Any]) -> bool:
     if alive():
         gc.collect()  # they may be garbage in circles
     return alive()
+
+
+def cells_of(t: Any) -> frozenset[Any]:
+    """The hooks that a tensor keeps alive."""
+    return frozenset() if t._st is None or t._st.cells is None else t._st.cells
 
 
 def private(array: Any, slot: int) -> Any:

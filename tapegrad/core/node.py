@@ -278,14 +278,17 @@ class Handle:
     """
 
     __slots__ = ("_tables", "id")
+    changes = 0  # hooks that came and went in this process: what a compiled function has seen of them holds while it is equal
 
     def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
+        Handle.changes += 1
         extra = () if extra_dict is None else (extra_dict,) if isinstance(extra_dict, dict) else extra_dict
         self._tables: tuple[dict[int, Any], ...] = (hooks_dict, *extra)
         self.id = next(HOOK_IDS)
 
     def remove(self) -> None:
         """Take the hook away; nothing happens if it is gone."""
+        Handle.changes += 1
         for table in self._tables:
             table.pop(self.id, None)
 

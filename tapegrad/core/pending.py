@@ -11,7 +11,7 @@ import functools
 import weakref
 from typing import Any
 
-from .record import Box, asarray, new
+from .record import Box, new, services
 
 RAW = Box.__dict__["_d"].__get__
 SET_RAW = Box.__dict__["_d"].__set__
@@ -36,7 +36,7 @@ def kind_of(cls: type) -> type:
 def look(t: Any) -> Any:
     """The values as an array of NumPy; the tensor is an ordinary one from now on."""
     device_array = RAW(t)
-    array = asarray(device_array)
+    array = services.gathered(device_array)
     t.__class__ = t._pending_of
     t._d = array
     if not array.flags.writeable:

@@ -84,6 +84,7 @@ class Services:
     may_share: Callable[[Any, Any], bool]
     overlaps: Callable[[Any], bool]  # whether two elements of an array lie in one place
     can_store: Callable[[Any, Any], bool]  # whether a result of one dtype may be written into another
+    gathered: Callable[[Any], Any]  # the values of a foreign array, which may lie on several devices, as an ndarray
     on_device: Callable[[Op, list[Any], tuple[Any, ...]], Any]  # an op's forward on arrays of which some are foreign
     ufunc: Any
 

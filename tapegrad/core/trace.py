@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import linecache
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .. import errors
@@ -73,9 +73,13 @@ class Trace:
         met_arrays: arrays of unknown origin that came about inside, by id.
         captured: state that was read, by id of its owner.
         gradients: tensors whose `.grad` was touched: (reference, `.grad` before, whether it was read first), by id.
-        settings: (dict, key, value) that were read from settings: the program holds while they are the same.
-        looked_at: tensors of outside whose shape or dtype was read, with these.
+        settings: (dict, key, value, varies) of settings that were read: the program holds while they are the same, those that
+            vary while they are zero where they were.
+        varying: (id of the dict, key) of numbers among the settings that are inputs of the program, besides learning rates.
+        looked_at: tensors of outside of which more than values was read: (reference, shape, dtype, tracked), by id.
         made: weak references to the tensors made inside.
+        draws: random numbers in the order in which they were used.
+        again: where a part of the function runs again, those that it used before.
         outer: the trace around it, whose values it may use: they become arguments, see `frees`.
         strict: raise instead of stopping.
     """
@@ -88,10 +92,13 @@ class Trace:
         self.met_arrays: dict[int, Any] = {}
         self.captured: dict[int, Captured] = {}
         self.gradients: dict[int, tuple[Any, Any, bool]] = {}
-        self.settings: list[tuple[Any, Any, Any]] = []
-        self.looked_at: list[tuple[weakref.ref[Any], tuple[int, ...], Any]] = []
+        self.settings: list[tuple[Any, Any, Any, bool]] = []
+        self.varying: Collection[tuple[int, Any]] = ()
+        self.looked_at: dict[int, tuple[weakref.ref[Any], tuple[int, ...], Any, bool]] = {}
         self._settings: dict[tuple[int, Any], Any] = {}
         self.made: list[weakref.ref[Any]] = []
+        self.draws: list[Any] = []
+        self.again: Iterator[Any] | None = None
         self.outer, self.strict = outer, strict
         self.frees: list[Any] = []  # arrays of the outer trace that became arguments
         self.arrays_outside: dict[int, Callable[[], Any]] = {}  # NumPy arrays that the function can reach, by id
@@ -154,6 +161,16 @@ class Trace:
             return
         self.source(array, draw, "random numbers")
 
+    def draw(self, make: Callable[[], Any]) -> Any:
+        """Random numbers: drawn now, or those of the run before."""
+        if self.again is not None:
+            array = next(self.again)
+        else:
+            array = make()
+            self.drawn(array, make)
+        self.draws.append(array)
+        return array
+
     def number_of(self, t: Any, array: Any) -> int:
         """The number of an operand's array, whose tensor is t (None: a bare array); -1 if the trace had to stop."""
         number = self.numbers.get(id(array))
@@ -176,6 +193,7 @@ class Trace:
 
     def capture(self, t: Any, array: Any) -> int:
         """The number of a tensor's state, met for the first time."""
+        alias.sync(t)  # private again, where nothing shares its memory any more
         st = t._st
         if type(st) is not alias.Alias:
             ref = weakref.ref(t)
@@ -194,6 +212,7 @@ class Trace:
             if self.outer is not None:
                 self.outer.block(store)
                 return
+            self.kept.append(store)  # so that its tensors stay its tensors while the trace runs
             ref = weakref.ref(store)
             source = self.source(store.root, lambda: _root(ref), "memory that tensors share")
             self.captured[id(store)] = Captured(store, store.root, source, False)
@@ -256,9 +275,10 @@ class Trace:
         return self.numbers.get(id(RAW(t))) in self.program.constants
 
     def looks(self, t: Any) -> None:
-        """Shape or dtype of a tensor is read."""
-        if t._st is None and not self.knows(RAW(t)) and id(RAW(t)) not in self.met_arrays:
-            self.looked_at.append((weakref.ref(t), t._d.shape, t._d.dtype))
+        """Shape, dtype or requires_grad of a tensor is read."""
+        array = RAW(t)
+        if not self.knows(array) and id(array) not in self.met_arrays and (t._st is None or type(t._st) is alias.Alias):
+            self.looked_at.setdefault(id(t), (weakref.ref(t), array.shape, array.dtype, t._s != 0))
 
     def stop(self, what: str) -> None:
         """End the trace: no program can do this."""
@@ -282,13 +302,27 @@ class Trace:
         if found is None or found[0]() is not t:
             self.gradients[id(t)] = weakref.ref(t), getattr(t, "_g", None), read
 
-    def setting(self, group: dict[Any, Any], key: Any) -> Any:
-        """A number in a dict that may change from call to call without a new trace, as a 0-dim float64 tensor."""
-        array = self._settings.get((id(group), key))
-        if array is None:
-            array = self._settings[id(group), key] = record.asarray(float(group[key]))
-            self.source(array, lambda: group[key], f"the setting {key!r}")
-        return record.wrap(array)
+    def setting(self, group: dict[Any, Any], key: Any, value: Any) -> Any:
+        """What a formula gets for a setting: the value, or what may change without a new trace as 0-dim float64 tensors."""
+        at = id(group), key
+        if at not in self._settings:
+            given = group[key]
+            varies = zeros(given) is not None and (key == "lr" or at in self.varying)
+            if key != "lr" or not varies:
+                self.settings.append((group, key, given, varies))
+            self._settings[at] = self._varying(lambda: group[key], given, f"the setting {key!r}") if varies else None
+        arrays = self._settings[at]
+        if type(arrays) is tuple:
+            return tuple([record.wrap(a) for a in arrays])
+        return value if arrays is None else record.wrap(arrays)
+
+    def _varying(self, read: Callable[[], Any], value: Any, what: str) -> Any:
+        """Inputs for a number, or for each in a tuple."""
+        if isinstance(value, tuple | list):
+            return tuple([self._varying(lambda i=i: read()[i], v, what) for i, v in enumerate(value)])
+        array = record.asarray(float(value))
+        self.source(array, lambda: float(read()), what)
+        return array
 
 
 DATA_DEPENDENT: frozenset[str] = frozenset()
@@ -304,6 +338,14 @@ class suspended:
     def __exit__(self, *_: object) -> None:
         trace = self._previous
         TRACE.set(None if trace is None or trace.stopped is not None else trace)
+
+
+def zeros(value: Any) -> Any:
+    """Whether a setting that is a number is zero, for each number in a tuple; None for other settings."""
+    if isinstance(value, tuple | list):
+        found = [zeros(v) for v in value]
+        return None if None in found else found
+    return value == 0 if isinstance(value, float | int) and type(value) is not bool else None
 
 
 def _held(ref: weakref.ref[Any]) -> Any:

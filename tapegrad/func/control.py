@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import errors
-from ..core import alias
 from ..core.batch import Batch
-from ..core.body import Body, Part, representative
+from ..core.body import Body, Part, cells_of, representative
 from ..core.fresh import synced
 from ..core.leaves import twin
 from ..core.level import LEVEL, level_of
@@ -23,6 +22,7 @@ from ..ops.operands import tensor
 from . import tree
 
 Flat = Callable[[Sequence[Any]], list[Any]]
+SHORT = 32  # steps that cost less one by one than noting the body does
 
 
 def scan(
@@ -60,11 +60,14 @@ def scan(
         if not isinstance(result, tuple) or len(result) != 2:
             raise ValueError(f"tg.scan: f must return a pair (carry, y), got {type(result).__name__}")
         after = checked("scan", carry, spec, result[0])
-        ys, ys_spec = leaves_of(result[1])
+        ys, ys_spec = returned(result[1])
         structure[:] = [ys_spec]
         return [*after, *ys]
 
     order = range(n - 1, -1, -1) if reverse else range(n)
+    if 0 < n <= SHORT and running_trace() is None and LEVEL.get() is None:
+        final, ys = python_loop(step, carry, rows, order)
+        return tree.unflatten(spec, final), tree.unflatten(structure[0], ys)
     noted = Noted(step, [*carry, *(rows_at(rows, order[0]) if n else [zeros_like(x, x._d.shape[1:]) for x in rows])])
     if noted.part is None:
         if not n:
@@ -103,7 +106,7 @@ def while_loop(
         return function(*given) if isinstance(given, tuple) else function(given)
 
     def test(tensors: Sequence[Any]) -> list[Any]:
-        return [predicate("while_loop", called(cond_fn, tensors))]
+        return [twin(predicate("while_loop", called(cond_fn, tensors)))]
 
     def step(tensors: Sequence[Any]) -> list[Any]:
         return checked("while_loop", carry, spec, called(body_fn, tensors))
@@ -146,7 +149,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 
     def branch(i: int, function: Callable[..., Any]) -> Flat:
         def run(tensors: Sequence[Any]) -> list[Any]:
-            results, found[i] = leaves_of(function(*tree.unflatten(spec, list(tensors))))
+            results, found[i] = returned(function(*tree.unflatten(spec, list(tensors))))
             if found[i] != found.get(0, found[i]):
                 raise errors.branches_differ("structure", "", found[0], found[i])
             return results
@@ -187,8 +190,10 @@ class Noted:
 
     def __init__(self, function: Flat, operands: Sequence[Any]) -> None:
         alone = LEVEL.get() is not None or any([level_of(t) is not None for t in operands])
+        for t in operands:
+            synced(t)
         with Body(running_trace(), alone) as body:
-            given = [body.given(representative(t), 0 if alone else alias.slot_of(t)) for t in operands]
+            given = [body.given(representative(t)) if alone else body.given(t._d, t._s, cells_of(t) or None) for t in operands]
             results = function(given)
         del given
         body.check_effects(results)
@@ -233,7 +238,7 @@ def scanned(noted: Noted, carry: list[Any], rows: list[Any], length: int, revers
 
 
 def python_loop(
-    step: Flat, carry: list[Any], rows: list[Any], order: range, first: list[Any] | None
+    step: Flat, carry: list[Any], rows: list[Any], order: range, first: list[Any] | None = None
 ) -> tuple[list[Any], list[Any]]:
     """The same by a loop in Python; `first`: results of the first step if that has run."""
     columns: list[list[Any]] = []
@@ -274,6 +279,13 @@ def leaves_of(value: Any) -> tuple[list[Any], tree.Spec]:
     return [synced(tensor(leaf)) for leaf in leaves], spec
 
 
+def returned(value: Any) -> tuple[list[Any], tree.Spec]:
+    """Leaves of what a function returned, as tensors of their own: those that it made die if it has not stored them."""
+    leaves, spec = leaves_of(value)
+    leaves = [twin(t) for t in leaves]
+    return leaves, tree.flatten(tree.unflatten(spec, leaves))[1]
+
+
 def predicate(function: str, value: Any) -> Any:
     """A condition as a 0-dim bool tensor."""
     t = tensor(value)
@@ -300,7 +312,7 @@ def rows_at(rows: list[Any], i: int) -> list[Any]:
 
 def checked(function: str, before: list[Any], spec: tree.Spec, result: Any) -> list[Any]:
     """Leaves of what is carried on, checked to be as they were."""
-    after, got = leaves_of(result)
+    after, got = returned(result)
     if got != spec:
         raise errors.carry_changed(function, "the structure", "s", spec, got)
     for a, b, path in zip(before, after, paths(spec), strict=True):

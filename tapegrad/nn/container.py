@@ -50,7 +50,7 @@ class Ordered(Module):
         self._renumber(list(self._modules.values()))
 
     def _renumber(self, modules: list[Any]) -> None:
-        self.__dict__["_modules"] = {str(i): m for i, m in enumerate(modules)}
+        self._modules = {str(i): m for i, m in enumerate(modules)}
 
     def append(self, module: Any) -> Any:
         """Add a module at the end; returns the container."""
@@ -177,7 +177,7 @@ class ModuleDict(Module):
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
-        del self._modules[key]
+        self.pop(key)
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -190,10 +190,11 @@ class ModuleDict(Module):
 
     def clear(self) -> None:
         """Remove all modules."""
-        self._modules.clear()
+        self._modules = {}
 
     def pop(self, key: str) -> Any:
         """Remove a module and return it."""
+        Module.changes += 1
         return self._modules.pop(key)
 
     def keys(self) -> Iterable[str]:

@@ -237,6 +237,7 @@ class Module:
         self.register_buffer(name, value, *(() if persistent else (False,)))
 
     def __delattr__(self, name: str) -> None:
+        Module.changes += 1
         for members in (self._parameters, self._buffers, self._modules):
             if name in members:
                 del members[name]
@@ -277,6 +278,7 @@ class Module:
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
+        Module.changes += 1
         self._parameters[name] = None if param is None else hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
@@ -286,6 +288,7 @@ class Module:
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise cannot_assign(tensor, "object to buffer", name, "torch Tensor or None required")
+        Module.changes += 1
         self._buffers[name] = hooks.registered("buffer", self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -297,6 +300,7 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
+        Module.changes += 1
         self._modules[name] = hooks.registered("module", self, name, module)
 
     def register_module(self, name: str, module: Any) -> None:
@@ -487,6 +491,7 @@ class Module:
                 grad = getattr(param, "_g", None)
                 if grad is not None:
                     param.grad = fn(grad)
+        Module.changes += 1
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
                 buffer._like = fn(buffer._like)

@@ -94,7 +94,7 @@ class _BatchNorm(_NormBase):
         seen = self.num_batches_tracked if training and self.track_running_stats else None
         momentum = self.momentum
         if momentum is None:
-            momentum = 0.0 if seen is None else 1.0 / (seen + 1.0 if running_trace() is not None else float(seen) + 1.0)
+            momentum = 0.0 if seen is None else 1.0 / ((seen.double() if running_trace() is not None else float(seen)) + 1.0)
         if training and not self.track_running_stats:
             mean = var = None
         use_batch = training or (mean is None and var is None)

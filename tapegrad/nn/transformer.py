@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import running_trace
+from ..core.trace import reads
 from ..ops import create, shape
 from ..ops.attention import added_masks
 from ..tensor import raw
@@ -28,10 +29,14 @@ def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> 
     return shape.triu(create.full((size, size), -math.inf, dtype=dtype, device=device), 1)
 
 
-def _is_causal(mask: Any, given: bool | None, length: int) -> bool:
-    """Whether a mask closes just what is later; as given, unless that is None."""
-    if given is not None or mask is None or running_trace() is not None:
+def _is_causal(mask: Any, given: bool | None, x: Any, length: int) -> bool:
+    """Whether a mask closes just what is later; as given, unless that is None.
+
+    A program that is traced takes any mask that can be added for one that is not known to be causal.
+    """
+    if given is not None or mask is None or (running_trace() is not None and mask.dtype == x.dtype):
         return bool(given)
+    reads(mask, "a mask that may be causal")
     values = raw(mask)
     return values.shape == (length, length) and bool((values == raw(square_subsequent_mask(length, None, mask.dtype))).all())
 
@@ -180,7 +185,7 @@ class TransformerEncoder(TransformerStack):
     def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None) -> Any:
         """src through all layers; masks as of MultiheadAttention. Whether `mask` is causal is found out for None."""
         padding, mask = added_masks(src_key_padding_mask, mask, ("src_key_padding_mask", "mask"), raw(src).dtype)
-        causal = _is_causal(mask, is_causal, self._length(src))
+        causal = _is_causal(mask, is_causal, src, self._length(src))
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
         return self._normed(src)
@@ -203,7 +208,7 @@ class TransformerDecoder(TransformerStack):
         memory_key_padding_mask: Any = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
     ) -> Any:  # fmt: skip
         """tgt and the encoder's output through all layers; masks as of MultiheadAttention."""
-        causal = _is_causal(tgt_mask, tgt_is_causal, self._length(tgt))
+        causal = _is_causal(tgt_mask, tgt_is_causal, tgt, self._length(tgt))
         for layer in self.layers:
             tgt = layer(
                 tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,

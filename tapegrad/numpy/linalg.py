@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import linalg as pytorch_names
 from ..core.record import wrap
+from ..core.trace import reads
 from ..errors import LinAlgError as LinAlgError
 from ..ops import elementwise, operands, reduce, shape
 from ..ops import linalg as products
@@ -90,6 +91,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     m, n = raw(x).shape
     u, s, vh = torch_linalg.svd(x, full_matrices=False)
     bound = np.finfo(raw(x).dtype).eps * max(m, n) if rcond is None else rcond
+    reads(s, "lstsq(): the shape of its parts depends on the rank")
     values = raw(s)
     rank = int((values > bound * values.max(initial=0.0)).sum())
     column = shape.unsqueeze(y, -1) if raw(y).ndim == 1 else y
@@ -105,6 +107,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 def _real_if_real(a: Any, values: Any, *vectors: Any) -> tuple[Any, ...]:
     """Eigenvalues (and eigenvectors), without imaginary parts where a real matrix has none: NumPy's convention."""
+    if not _tensor(a).is_complex():
+        reads(values, "eigenvalues, whose dtype NumPy chooses by their values")
     if _tensor(a).is_complex() or raw(values).imag.any():
         return values, *vectors
     return tuple([v.real for v in (values, *vectors)])

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import wrap
+from ..core.trace import reads
 from ..ops import create, elementwise, index, linalg, operands, parts, reduce, scatter, shape, sort, special, statistics
 from ..tensor import Tensor, raw
 from .rows import (
@@ -333,6 +334,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
 @row(np.trim_zeros)
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = _tensor(filt)
+    reads(x, "trim_zeros(): the shape of the result depends on values")
     places = np.nonzero(raw(x))
     for d in _axes(axis, raw(x).ndim):
         if not places[d].size:
@@ -365,9 +367,9 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     n = len(xs) - 1
     if mode == "raise" and ((places < 0) | (places >= n)).any():
         raise ValueError("invalid entry in choice array")
-    places = places % n if mode == "wrap" else np.clip(places, 0, n - 1)
+    where = elementwise.remainder(xs[0], n) if mode == "wrap" else elementwise.clamp(xs[0], 0, n - 1)
     stacked = shape.stack(xs[1:])
-    picked = index.take_along_dim(stacked, wrap(places[None].astype(np.int64)), 0)
+    picked = index.take_along_dim(stacked, shape.unsqueeze(where, 0).long(), 0)
     return _into("choose", out, shape.squeeze(picked, 0))
 
 

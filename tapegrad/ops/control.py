@@ -1,4 +1,6 @@
-"""Loops and branches as records: `scan`, `while` and `cond`, and `cut`, which drops a derivative.
+"""Loops and branches as records: `scan`, `while` and `cond`; `cut`, which drops a derivative, and `barrier`.
+
+A barrier is the value itself, which compilers take for another one: what is computed from it again is not what was before.
 
 What they run are parts of programs (`core.body`), given as parameters. The derivative of a loop is a loop over the derivative
 of its body, again a record of the table: so there are derivatives of any order, and a batch of loops is a loop over a batch.
@@ -516,11 +518,15 @@ def _cond_samples() -> Iterator[Sample]:
         yield Sample((np.array(pred), x, w), (true, false))
 
 
-def _cut_samples() -> Iterator[Sample]:
+def _plain_samples() -> Iterator[Sample]:
     yield Sample((uniform((2, 3)),))
 
 
-define("cut", "constant", lambda x: x.view(), batch=lambda op, n, args, batched, params: op.call(args[0]), samples=_cut_samples)
+define(
+    "barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batch=lambda op, n, args, batched, params: op.call(*args),
+    samples=_plain_samples,
+)  # fmt: skip
+define("cut", "constant", lambda x: x.view(), batch=lambda op, n, args, batched, params: op.call(args[0]), samples=_plain_samples)
 define(
     "scan", "general", _scan, (_d_scan,), arity=-1, outputs=3, differentiable=3, absent=True, keeps=(2,), wide=False,
     params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,

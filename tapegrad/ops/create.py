@@ -572,17 +572,8 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
 # ------------------------------------------------------------------------------------------------------------- random
 
 
-SEEDED = "a random stream that is started anew inside the function"
-
-
 class Generator(random.Generator):
     """A random stream of its own: PyTorch's CPU streams. `Generator().manual_seed(0)` starts one from a seed."""
-
-    def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of a seed; returns the generator."""
-        stops(SEEDED)
-        super().manual_seed(seed)
-        return self
 
     def get_state(self) -> Any:
         """The state as a uint8 tensor, byte for byte that of torch.Generator."""
@@ -599,7 +590,6 @@ class Generator(random.Generator):
 
     def set_state(self, new_state: Any) -> Any:
         """Continue from a state of get_state(); returns the generator."""
-        stops(SEEDED)
         super().set_state(devices.host(new_state._d) if isinstance(new_state, Box) else new_state)
         return self
 
@@ -626,9 +616,8 @@ def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = Non
     g = generator_of(generator)
     levels = draws.noted(g) if draws.inside() else []
     full = (*[level.size for level in levels], *shape)
-    array = make(g, full)
-    if (trace := running_trace()) is not None:
-        trace.drawn(array, lambda: make(g, full))
+    trace = running_trace()
+    array = make(g, full) if trace is None else trace.draw(lambda: make(g, full))
     return lifted(array, levels)
 
 

@@ -1127,7 +1127,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equa
 
 def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether isclose holds for every element."""
-    x, y = _values(input, other)
+    x, y = _values("allclose()", input, other)
     try:
         return bool(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
     except ValueError as e:
@@ -1136,8 +1136,11 @@ def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equ
 
 def equal(input: Any, other: Any) -> bool:
     """Whether both tensors have one shape and the same elements."""
-    return bool(np.array_equal(*_values(input, other)))
+    return bool(np.array_equal(*_values("equal()", input, other)))
 
 
-def _values(*operands: Any) -> list[Any]:
-    return [tensor(x)._d for x in operands]
+def _values(reader: str, *operands: Any) -> list[Any]:
+    xs = [tensor(x) for x in operands]
+    for x in xs:
+        reads(x, reader)
+    return [x._d for x in xs]

@@ -127,8 +127,7 @@ def _padding(padding_idx: int | None, rows: int) -> int | None:
 @no_grad()
 def limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are used down to a norm of max_norm, in place."""
-    reads(index, "max_norm, which looks at the rows that are used")
-    used, weight = create.as_tensor(np.unique(host(index._d))), weight.detach()
+    used, weight = shape.reshape(index, (-1,)), weight.detach()
     rows = weight[used]
     norms = reduce.norm(rows, norm_type, -1, True)
     weight[used] = elementwise.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import errors
 from ..arrays import dtypes, kernels
-from ..arrays.devices import host, values_of
+from ..arrays.devices import values_of
 from ..arrays.numpy import quiet
 from ..core.op import TABLE
 from ..core.record import running_trace, titled
@@ -853,12 +853,14 @@ UNREACHED = -1e30
 
 def _flat_targets(targets: Any, lengths: Any, batch: int) -> Any:
     """Targets as (N, S), padded with 0."""
-    if targets._d.ndim != 1 or (batch == 1 and targets._d.size == lengths[0]):
+    if targets._d.ndim != 1 or batch == 1:
         return shape.reshape(targets, (batch, -1))
-    steps = np.arange(lengths.max(initial=0))
-    places = np.cumsum(lengths)[:, None] - lengths[:, None] + steps
-    within = steps < lengths[:, None]
-    return elementwise.where(fixed_like(within, targets), targets[fixed_like(np.where(within, places, 0), targets)], 0)
+    reads(lengths, "ctc_loss() of targets in one dimension, whose lengths are not constant")
+    known = values_of(lengths)
+    steps = np.arange(known.max(initial=0))
+    within = steps < known[:, None]
+    places = np.where(within, np.cumsum(known)[:, None] - known[:, None] + steps, 0)
+    return elementwise.where(fixed_like(within, targets), targets[fixed_like(places, targets)], 0)
 
 
 def _states(labels: Any, blank: int) -> tuple[Any, Any]:
@@ -883,19 +885,19 @@ def _ctc(logs: Any, labels: Any, frames: Any, lengths: Any, blank: int) -> Any:
     width = shape_of(states)[1]
     row = known(np.arange(batch)[:, None])
     unreached = create.full((batch, 2), UNREACHED, dtype=logs.dtype, device=logs.device)
-    first = known((np.arange(width) < 2) & (np.arange(width) <= 2 * lengths[:, None]))
+    first = known(np.arange(width) < 2) & (known(np.arange(width)) <= 2 * lengths[:, None])
     begun = elementwise.where(first, logs[0][row, states], UNREACHED)
     unbegun = known(np.where(np.arange(width), UNREACHED, 0.0).astype(logs._d.dtype))
-    alpha = elementwise.where(known(frames[:, None] > 0), begun, unbegun)
-    for t in range(1, int(frames.max(initial=0))):
+    alpha = elementwise.where(frames[:, None] > 0, begun, unbegun)
+    for t in range(1, longest(frames, len(logs))):
         padded = shape.cat([unreached, alpha], 1)
         before, two_before = padded[:, 1 : width + 1], elementwise.where(skip, padded[:, :width], UNREACHED)
         moved = sums.logsumexp(shape.stack([alpha, before, two_before]), 0) + logs[t][row, states]
         moved = elementwise.clamp_min(moved, UNREACHED)
-        alpha = elementwise.where(known(t < frames[:, None]), moved, alpha)
-    last = np.stack([2 * lengths, np.maximum(2 * lengths - 1, 0)], 1)
-    ends = alpha[row, known(last)]
-    single = known((np.arange(2) == 0) | (lengths[:, None] > 0))
+        alpha = elementwise.where(frames[:, None] > t, moved, alpha)
+    last = shape.stack([2 * lengths, elementwise.clamp_min(2 * lengths - 1, 0)], 1)
+    ends = alpha[row, last]
+    single = known(np.arange(2) == 0) | (lengths[:, None] > 0)
     return -sums.logsumexp(elementwise.where(single, ends, UNREACHED), 1)
 
 
@@ -924,12 +926,13 @@ def ctc_loss(
     if single:
         logs = shape.unsqueeze(logs, 1)
     steps, batch, classes = shape_of(logs)
-    frames, lengths = (_known_lengths(n) for n in (input_lengths, target_lengths))
-    _check_ctc(frames, lengths, steps, batch, classes, blank)
-    labels = _flat_targets(to_dtype(tensor(targets), np.dtype(np.int64)), lengths, batch)[:, : int(lengths.max(initial=0))]
+    frames, lengths = (index.line_of(to_dtype(tensor(n), np.dtype(np.int64))) for n in (input_lengths, target_lengths))
+    _check_ctc(values_of(frames), values_of(lengths), steps, batch, classes, blank)
+    labels = _flat_targets(to_dtype(tensor(targets), np.dtype(np.int64)), lengths, batch)
+    labels = labels[:, : longest(lengths, shape_of(labels)[1])]
     losses = _ctc(logs, labels, frames, lengths, blank)
     # PyTorch's gradient for log_probs that are not the output of log_softmax: no change of value
-    valid = fixed_like(np.arange(steps)[:, None, None] < frames[:, None], logs)
+    valid = fixed_like(np.arange(steps)[:, None, None], logs) < frames[:, None]
     mass = sums.sum(elementwise.where(valid, elementwise.exp(logs), 0.0), (0, 2))
     losses = losses + (mass - mass.detach())
     infinite = elementwise.gt(losses, -0.5 * UNREACHED)
@@ -937,14 +940,13 @@ def ctc_loss(
     if single and reduction == "none":
         return shape.reshape(losses, ())
     if reduction == "mean":
-        losses = losses / fixed_like(np.maximum(lengths, 1).astype(logs._d.dtype), logs)
+        losses = losses / to_dtype(elementwise.clamp_min(lengths, 1), logs._d.dtype)
     return reduced(losses, reduction)
 
 
-def _known_lengths(lengths: Any) -> Any:
-    given = tensor(lengths)
-    reads(given, "ctc_loss() of lengths that are tensors: tuples are part of the program")
-    return np.atleast_1d(np.asarray(host(given._d), np.int64))
+def longest(lengths: Any, most: int) -> int:
+    """The largest of some lengths; while a function is traced, the most that it can be."""
+    return int(values_of(lengths).max(initial=0)) if running_trace() is None else most
 
 
 def _check_ctc(frames: Any, lengths: Any, steps: int, batch: int, classes: int, blank: int) -> None:

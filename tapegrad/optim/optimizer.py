@@ -131,14 +131,10 @@ def scalar_setting(value: Any) -> Any:
 
 
 def settings_of(group: Group) -> Group:
-    """The group's settings for formulas on tensors. A traced program reads the learning rate anew at each run."""
+    """The group's settings for formulas on tensors. A traced program reads those that vary anew at each run."""
     h = {k: scalar_setting(v) for k, v in group.items() if k not in ("params", "param_names")}
     trace = running_trace()
-    if trace is not None:
-        if type(h.get("lr")) is float:
-            h["lr"] = trace.setting(group, "lr")
-        trace.settings.extend([(group, k, v) for k, v in group.items() if k in h and not isinstance(h[k], Tensor)])
-    return h
+    return h if trace is None else {k: trace.setting(group, k, v) for k, v in h.items()}
 
 
 def exact(t: Any) -> Any:

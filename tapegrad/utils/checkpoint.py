@@ -16,7 +16,8 @@ from typing import Any
 from .. import errors
 from ..core import alias, saved
 from ..core.level import LEVEL
-from ..core.record import Box, Extra, wrap
+from ..core.op import TABLE
+from ..core.record import Box, Extra, on_arrays, running_trace, wrap
 from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import Entry, line_of, next_slot, op_of
 from ..nn import Sequential
@@ -59,6 +60,8 @@ class Frame:
         self.function, self.kwargs, self.context = function, kwargs, context
         self.args = [Argument(a) if plain(a) else a for a in args]
         self.rng = get_rng_state() if preserve else None
+        self.trace = running_trace()
+        self.draws = 0 if self.trace is None else len(self.trace.draws)  # those of the trace before the run
         self.transforming, self.casts = TRANSFORMING.get(), casting.current()
         self.run: list[Saved] = []
 
@@ -79,9 +82,7 @@ class Frame:
         tape.place = None
         TRANSFORMING.set(self.transforming)
         try:
-            with fork_rng(enabled=self.rng is not None), casting.casts(self.casts), again, self.context:
-                if self.rng is not None:
-                    set_rng_state(self.rng)
+            with self.same_draws(), casting.casts(self.casts), again, self.context:
                 self.function(*[a.tensor() if type(a) is Argument else a for a in self.args], **self.kwargs)
         except Stop as stop:
             if stop.args[0] is not self:
@@ -93,6 +94,23 @@ class Frame:
         tape.drop(start)
         self.compare(again.run)
         return again.arrays
+
+    @contextmanager
+    def same_draws(self) -> Iterator[None]:
+        """Random numbers are those of the first run."""
+        trace = running_trace()
+        if trace is None or trace is not self.trace:
+            with fork_rng(enabled=self.rng is not None):
+                if self.rng is not None:
+                    set_rng_state(self.rng)
+                yield
+            return
+        previous = trace.again
+        trace.again = iter(trace.draws[self.draws :])
+        try:
+            yield
+        finally:
+            trace.again = previous
 
     def compare(self, again: list[Saved]) -> None:
         """CheckpointError if the second run saved other tensors than the first."""
@@ -133,7 +151,10 @@ class Argument:
         self.packed = array if packing is None else packing.kept(array, self.slot)
 
     def tensor(self) -> Any:
-        return wrap(saved.array_of(self.packed), self.slot)
+        array = saved.array_of(self.packed)
+        if running_trace() is not None:  # or the compiler would find that all is known already
+            array = on_arrays(TABLE["barrier"], [array], ())
+        return wrap(array, self.slot)
 
 
 class Counting(saved.Packing):

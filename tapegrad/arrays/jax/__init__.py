@@ -1,7 +1,7 @@
 """JAX as an array backend: for each record of the table, its forward on JAX arrays and tracers.
 
-Imported only when somebody asks for JAX. `forward(op)` is, in this order, a kernel written for JAX (`kernel`), the record's own
-text with `np` read as `jax.numpy` (`derive`), or, for the few records of `HOST`, the NumPy forward called back on the host.
+Imported only when somebody asks for JAX. `forward(op)` is a kernel written for JAX (`registry`), the text of the record itself
+with `np` read as `jax.numpy` (`derive`, `draft`), or, for the few records of `HOST`, the NumPy forward called on the host.
 Kernels run under `jax.enable_x64(True)`: dtypes come out as NumPy's.
 """
 
@@ -21,7 +21,14 @@ from ...core.kinds import HALF
 from ...core.op import TABLE, Op
 from ...core.record import half_of, narrowed, services, widened
 from ...core.rules import RAW_XP
-from . import kernels_elementwise, kernels_linalg, kernels_reduce, kernels_structure, kernels_transfer  # noqa: F401
+from . import (  # noqa: F401
+    kernels_control,
+    kernels_elementwise,
+    kernels_linalg,
+    kernels_reduce,
+    kernels_structure,
+    kernels_transfer,
+)
 from .derive import STANDS_FOR, Reading, derive
 from .draft import derive_writing
 from .registry import KERNELS
@@ -32,12 +39,10 @@ HOST = frozenset({"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "eig"
 """Records without a form for JAX: they need SciPy, LAPACK's eigenvectors of general matrices, a user's Python, or as many
 steps as the values say."""
 
-WRITING = frozenset(
-    """
-    bessel_mean bessel_ratio beta_ratio digamma erfcx exp_diff gamma_ratio i0 i0e i1 i1e igamma igamma_shape igammac
-    lgamma log_ndtr log_ndtr_derivative ndtri polygamma sin_ratio
-    """.split()
-)
+WRITING = frozenset({
+    "bessel_mean", "bessel_ratio", "beta_ratio", "digamma", "erfcx", "exp_diff", "gamma_ratio", "i0", "i0e", "i1", "i1e",
+    "igamma", "igamma_shape", "igammac", "lgamma", "log_ndtr", "log_ndtr_derivative", "ndtri", "polygamma", "sin_ratio",
+})  # fmt: skip
 """Records whose text writes into arrays, or looks at parts of them."""
 
 DYNAMIC = frozenset({"masked_select", "true_places"})
@@ -107,9 +112,9 @@ def on_host(op: Op) -> Callable[..., Any]:
     return run
 
 
-def unrounded(like: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+def unrounded(like: Any) -> Any:
     """A 16-bit result as it is before it is rounded."""
-    return jax.ShapeDtypeStruct(like.shape, jnp.float32) if like.dtype in HALF else like
+    return like.update(dtype=np.dtype(np.float32)) if like.dtype in HALF else like
 
 
 def call(op: Op, args: Sequence[Any], params: tuple[Any, ...], like: Any = None) -> Any:

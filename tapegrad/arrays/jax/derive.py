@@ -1,8 +1,9 @@
 """A NumPy function of this package read as a function on JAX arrays: the same code, with `np` standing for `jax.numpy`.
 
-The copy of a function has globals and closure cells of its own: NumPy's functions there are JAX's of the same name, functions of
-the package are copies too, and what only concerns NumPy (warnings, order in memory) is gone. Text that writes into arrays is
-read with `draft.Draft` in place of arrays; text that asks for values or calls LAPACK cannot be read: its records have kernels.
+The copy of a function sees globals and closure cells of its own: NumPy's functions there are JAX's of the same name,
+functions of the package are copies too, and what only concerns NumPy (warnings, order in memory) is gone. Text that writes
+into arrays is read with `draft.Draft` in place of them; text that asks for values or calls LAPACK cannot be read: its records
+have kernels.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Reading:
         if isinstance(value, types.ModuleType):
             return Namespace(value, self) if value.__name__.partition(".")[0] in (PACKAGE, "numpy") else value
         if isinstance(value, types.FunctionType) and (self.everywhere or of_package(value)):
-            return self(value.__closure__[0].cell_contents) if value.__code__ in WRAPPERS else self.copy_of(value)
+            return self(wrapped(value)) if value.__code__ in WRAPPERS else self.copy_of(value)
         if isinstance(value, functools.partial):
             return functools.partial(self(value.func), *value.args, **value.keywords)
         owner = getattr(value, "__self__", None)
@@ -133,6 +134,11 @@ class Globals(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         return self._reading(self._globals[name])
+
+
+def wrapped(function: types.FunctionType) -> Any:
+    (cell,) = function.__closure__ or ()
+    return cell.cell_contents
 
 
 def of_package(function: types.FunctionType) -> bool:

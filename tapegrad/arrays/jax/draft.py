@@ -1,9 +1,9 @@
 """JAX arrays that the text of a NumPy kernel may write into.
 
 A `Draft` holds a JAX array and takes another one where NumPy would change the memory: `out *= 2`, `np.exp(x, out=x)`,
-`out[...] = x`. Parts picked by a mask (`far = (x > 2).nonzero()[0]`, then `out[far] = f(x[far])`) are computed of all elements,
-and the mask chooses: shapes do not depend on values. For the same reason a question whether a part is empty has one answer,
-"no", and whether all elements are alike, "no": in the kernels that are read so both only save work.
+`out[...] = x`. Of parts picked by a mask (`far = (x > 2).nonzero()[0]`, then `out[far] = f(x[far])`) f is computed of all
+elements, and the mask chooses: shapes do not depend on values. For the same reason the question whether there is any such
+element has the answer yes, and whether all are such, no: in the texts that are read so both only save work.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Draft:
 
 
 def is_mask(index: Any) -> bool:
-    return getattr(index, "dtype", None) == bool
+    return getattr(index, "dtype", None) == np.bool
 
 
 def plain(value: Any) -> Any:
@@ -156,10 +156,10 @@ def lgamma_near(x: Draft) -> Draft:
         product = jnp.where(k <= steps, product * (x.value - k), product)
     t = x.value - steps
     below = t < 1
-    base = DRAFTING(special._polynomial)(special._LGAMMA_NEAR, 11.25 / (t + (1.5 + below)) - 3.5)
+    base = jnp.polyval(jnp.array(special._LGAMMA_NEAR[::-1]), 11.25 / (t + (1.5 + below)) - 3.5)
     base *= jnp.where(below, t * (t - 1), (t - 1) * (t - 2))
     logarithm = jnp.log(jnp.where(below, t, product))
-    return base + jnp.where(below, -logarithm, logarithm)
+    return Draft(base + jnp.where(below, -logarithm, logarithm))
 
 
 class Drafting(Reading):

@@ -37,10 +37,10 @@ def fitting(fast: Binary, general: Binary) -> Binary:
 
 
 for _name, _fast, _general in (
-    ("add", lax.add, jnp.add), ("sub", lax.sub, jnp.subtract), ("mul", lax.mul, jnp.multiply), ("div", lax.div, jnp.true_divide),
+    ("add", lax.add, jnp.add), ("sub", lax.sub, jnp.subtract), ("mul", lax.mul, jnp.multiply),
+    ("div", lax.div, jnp.true_divide), ("maximum", lax.max, jnp.maximum), ("minimum", lax.min, jnp.minimum),
     ("eq", lax.eq, jnp.equal), ("ne", lax.ne, jnp.not_equal), ("lt", lax.lt, jnp.less), ("le", lax.le, jnp.less_equal),
     ("gt", lax.gt, jnp.greater), ("ge", lax.ge, jnp.greater_equal),
-    ("maximum", lax.max, jnp.maximum), ("minimum", lax.min, jnp.minimum),
 ):  # fmt: skip
     kernel(_name)(fitting(_fast, _general))
 
@@ -49,11 +49,11 @@ def of_floats(fast: Callable[[Any], Array], general: Callable[[Any], Array]) -> 
     return lambda x: fast(x) if x.dtype.kind in "fc" else general(x)
 
 
-for _name, _fast, _general in (
+for _name, _fast_one, _general_one in (
     ("exp", lax.exp, jnp.exp), ("log", lax.log, jnp.log), ("log1p", lax.log1p, jnp.log1p), ("expm1", lax.expm1, jnp.expm1),
     ("sqrt", lax.sqrt, jnp.sqrt), ("tanh", lax.tanh, jnp.tanh), ("neg", lax.neg, jnp.negative), ("abs", lax.abs, jnp.abs),
 ):  # fmt: skip
-    kernel(_name)(of_floats(_fast, _general))
+    kernel(_name)(of_floats(_fast_one, _general_one))
 kernel("erf")(lax.erf)
 kernel("erfc")(lax.erfc)
 kernel("erfinv")(lax.erf_inv)
@@ -71,7 +71,7 @@ def where(mask: Array, x: Any, y: Any) -> Array:
 #
 # Note [Circular functions]
 # XLA's float32 sin, cos and tan on the CPU take eight times as long as these polynomials (Cephes), of an argument reduced by
-# three parts of pi/2 (Cody and Waite). From 8192 on the reduction loses digits: an array that holds such a number goes to XLA's.
+# three parts of pi/2 (Cody and Waite). From 8192 on the reduction loses digits: an array with such a number goes to XLA's.
 REDUCED = 8192.0
 
 

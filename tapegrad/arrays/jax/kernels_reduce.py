@@ -23,7 +23,7 @@ def axes_of(x: Array, dims: Dims | int) -> tuple[int, ...]:
     """Dimensions to reduce, counted from the front."""
     if dims is None:
         return tuple(range(x.ndim))
-    return tuple([d % x.ndim for d in ((dims,) if type(dims) is int else dims)])
+    return (dims % x.ndim,) if isinstance(dims, int) else tuple([d % x.ndim for d in dims])
 
 
 def kept_shape(x: Array, dims: Dims | int) -> tuple[int, ...]:
@@ -204,7 +204,8 @@ def ordered(x: Array, dim: int, descending: bool, stable: bool = True) -> tuple[
     """The elements in order along dim and where they stood; of equal ones as they stood, nan counts as the largest."""
     place = lax.broadcasted_iota(np.int64, x.shape, dim)
     if not descending:
-        return tuple(lax.sort((x, place), dimension=dim, num_keys=1))
+        values, order = lax.sort((x, place), dimension=dim, num_keys=1)
+        return values, order
     values, order = lax.sort((lax.rev(x, (dim,)), lax.rev(place, (dim,))), dimension=dim, num_keys=1)
     return lax.rev(values, (dim,)), lax.rev(order, (dim,))
 

@@ -20,6 +20,7 @@ from jax import lax
 from ...core.op import Places
 from ...core.rules import RAW_XP
 from ...ops import curve, recurrent, resample, sampling
+from .. import convolution
 from .derive import STANDS_FOR, derive
 from .kernels_linalg import EXACT
 from .registry import kernel
@@ -207,6 +208,8 @@ class Windows:
         self.starts = [
             tuple([i * d for i, d in zip(tap, dilation, strict=True)]) for tap in itertools.product(*map(range, kernel))
         ]
+        tiled = kernel == stride and set(padding) == {0} and set(dilation) == {1}
+        self.tile = kernel if tiled and before == tuple([m * k for m, k in zip(sizes, kernel, strict=True)]) else None
         self.reach = tuple([(m - 1) * s + 1 for m, s in zip(sizes, stride, strict=True)])
         self.ends = [
             (p, (k - 1) * d + r - n - p, 0)
@@ -233,6 +236,15 @@ class Windows:
             mask = functools.reduce(np.logical_and.outer, axes)
             masks.append(None if mask.all() else mask)
         return masks
+
+    def over_tiles(self, function: Callable[..., Any], *arrays: Any) -> Any:
+        """An array like x, of windows that tile it: a function of the number of the tap and what the tap's window has."""
+        kernel = self.tile or ()
+        inner = [size for k in kernel for size in (1, k)]
+        lead = arrays[0].shape[: -len(kernel)]
+        outer = [size for m in self.sizes for size in (m, 1)]
+        tap = np.arange(math.prod(kernel), dtype=np.int32).reshape(inner)
+        return function(tap, *[a.reshape(*lead, *outer) for a in arrays]).reshape(*lead, *self.before)
 
     def back(self, parts: Iterator[Any]) -> Any:
         """The sum of what each tap sends to the elements it shows: the transpose of `taps`."""
@@ -295,10 +307,8 @@ def conv(x: Any, w: Any, y: Sizes, stride: Sizes, padding: Sizes, dilation: Size
 def conv_input(y: Any, w: Any, x: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
     """The derivative by x."""
     filters, channels, *kernels = w.shape
-    if groups > 1 and set(stride) == {1} and _tapwise(channels, tuple(kernels)):
-        windows = Windows(x, y.shape[2:], tuple(kernels), stride, padding, dilation)
-        parts = windows.back(y * f for f in _of_filters(w))
-        return parts if filters == groups else parts.reshape(len(y), groups, -1, *x).sum(2)
+    if groups > 1 and _tapwise(channels, tuple(kernels)):
+        return _depthwise_input(y, w, x, stride, padding, dilation, groups)
     w = w.reshape(groups, filters // groups, channels, *kernels).swapaxes(1, 2)
     w = lax.rev(w.reshape(groups * channels, filters // groups, *kernels), range(2, len(x) + 2))
     ends = [
@@ -311,13 +321,25 @@ def conv_input(y: Any, w: Any, x: Sizes, stride: Sizes, padding: Sizes, dilation
     )  # fmt: skip
 
 
+def _depthwise_input(y: Any, w: Any, x: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    """The same for one channel a group; with strides as several without, as in `arrays.convolution`."""
+    if set(stride) == {1}:
+        windows = Windows(x, y.shape[2:], w.shape[2:], stride, padding, dilation)
+        parts = windows.back(y * f for f in _of_filters(w))
+        return parts if len(w) == groups else parts.reshape(len(y), groups, -1, *x).sum(2)
+    out, one = jnp.zeros((len(y), groups, *x), y.dtype), (1,) * len(x)
+    for taps, places, sizes, before, steps in convolution.phases(x, w.shape[2:], stride, padding, dilation):
+        part = _depthwise_input(y, w[(..., *taps)], sizes, one, before, steps, groups)
+        out = out + index_zeros(part, out.shape, (..., *places))
+    return out
+
+
 @kernel("conv_weight")
 def conv_weight(x: Any, y: Any, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
     """The derivative by w: images and channels change places."""
     if math.prod(w) <= FEW_TAPS and jax.default_backend() == "cpu":
-        return _conv_weight_by_taps(x, y, Windows(x.shape[2:], y.shape[2:], w, stride, padding, dilation), groups).reshape(
-            y.shape[1], x.shape[1] // groups, *w
-        )
+        taps = _weight_taps(x, y, Windows(x.shape[2:], y.shape[2:], w, stride, padding, dilation), groups)
+        return jnp.stack(taps, -1).reshape(y.shape[1], x.shape[1] // groups, *w)
     ends = [
         (p, (k - 1) * d + (m - 1) * s + 1 - n - p)
         for n, k, m, s, p, d in zip(x.shape[2:], w, y.shape[2:], stride, padding, dilation, strict=True)
@@ -328,16 +350,14 @@ def conv_weight(x: Any, y: Any, w: Sizes, stride: Sizes, padding: Sizes, dilatio
     )  # fmt: skip
 
 
-def _conv_weight_by_taps(x: Any, y: Any, windows: Windows, groups: int) -> Any:
-    """A product of matrices for each tap: (filters, channels, taps)."""
+def _weight_taps(x: Any, y: Any, windows: Windows, groups: int) -> list[Any]:
+    """A product of matrices for each tap: (groups, filters of each, channels of each)."""
     n, channels = x.shape[0], x.shape[1] // groups
     y = y.reshape(n, groups, y.shape[1] // groups, math.prod(y.shape[2:]))
     taps = [tap.reshape(n, groups, channels, y.shape[3]) for tap in windows.taps(x, 0)]
     if channels == 1:
-        parts = [(y * tap).sum((0, 3))[:, :, None] for tap in taps]
-    else:
-        parts = [jnp.einsum("ngos,ngcs->goc", y, tap, precision=EXACT) for tap in taps]
-    return jnp.stack(parts, -1)
+        return [(y * tap).sum((0, 3)) for tap in taps]
+    return [jnp.einsum("ngos,ngcs->goc", y, tap, precision=EXACT) for tap in taps]
 
 
 def _biased(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -384,6 +404,8 @@ def _winners(x: Any, y: Any, windows: Windows) -> Any:
 def pool_route(g: Any, x: Any, y: Any, *params: Any) -> Any:
     windows = _windows(x, *params)
     winner = _winners(x, y, windows)
+    if windows.tile:
+        return windows.over_tiles(lambda tap, winner, g: jnp.where(winner == tap, g, 0), winner, g)
     return windows.back(jnp.where(winner == i, g, 0) for i in range(len(windows.starts)))
 
 
