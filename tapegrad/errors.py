@@ -324,6 +324,10 @@ def shard_uneven(what: str, dim: int, size: int, along: Sequence[str], parts: in
     )
 
 
+def unknown_static(name: str, signature: object) -> ValueError:
+    return ValueError(f"static_argnames names {name!r}, which is no argument of the function {signature}")
+
+
 def unhashable_static(name: str, kind: str) -> TypeError:
     return TypeError(f"the static argument {name!r} has to be hashable, and a {kind} is not; give it as a tuple, or not static")
 

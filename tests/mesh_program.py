@@ -1,6 +1,13 @@
-"""Programs on eight devices of the host; `test_compile_mesh.py` runs this in a process that has them."""
+"""Programs on several devices of the host; `test_compile_mesh.py` runs this in processes that have them.
 
+Prints, as JSON, what each program that is named raised. A first argument like 127.0.0.1:4567/1 makes it the second of two
+processes.
+"""
+
+import copy
+import json
 import sys
+import traceback
 
 import jax
 import numpy as np
@@ -9,18 +16,23 @@ from jax.sharding import PartitionSpec as P
 import tapegrad as tg
 from tapegrad.core.pending import RAW
 
-MESH = jax.make_mesh((8,), ("data",))
-GRID = jax.make_mesh((4, 2), ("data", "model"))
+if "/" in sys.argv[1]:
+    coordinator, number = sys.argv.pop(1).split("/")
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(coordinator, 2, int(number))
+MESH = jax.make_mesh((jax.device_count(),), ("data",))
+GRID = jax.make_mesh((jax.device_count() // 2, 2), ("data", "model"))
 
 
 def points(seed, n=64):
     return np.random.default_rng(seed).standard_normal((n, 3)).astype(np.float32)
 
 
-def sdf(width=16):
+def sdf():
     """A network with an optimizer and a step whose loss holds the gradient by the points."""
     tg.manual_seed(0)
-    net = tg.nn.Sequential(tg.nn.Linear(3, width), tg.nn.Softplus(), tg.nn.Linear(width, 16), tg.nn.Tanh(), tg.nn.Linear(16, 1))
+    nn = tg.nn
+    net = nn.Sequential(nn.Linear(3, 16), nn.Softplus(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
     optimizer = tg.optim.Adam(net.parameters(), lr=1e-3)
 
     def step(x):
@@ -149,22 +161,21 @@ def everything_else():
 # ------------------------------------------------------------------------------------------------ beside other programs
 
 
-def results_and_other_programs():
+def other_programs():
     """Results are on every device unless `shard` names them; programs for other devices use the same parameters."""
     net, _, _ = sdf()
     w, x = net[2].weight, tg.tensor(points(0))
     expected = net(x).detach()
     here = tg.compile(lambda x: net(x), fullgraph=True)
-    divided = tg.compile(lambda x: net(x), fullgraph=True, mesh=MESH, shard={"x": P("data"), "return": P("data"), w: P("data")})
+    shard = {"x": P("data"), "return": P("data"), w: P("data")}
+    divided = tg.compile(lambda x: net(x), fullgraph=True, mesh=MESH, shard=shard)
     everywhere = tg.compile(net, mesh=GRID, shard={"input": P("data")})
     with tg.no_grad():
         for _ in range(3):
-            for compiled, where in ((divided, P("data")), (everywhere, P()), (here, None)):
-                y = compiled(x)
-                if where is not None and type(RAW(y)) is not np.ndarray:
-                    assert spec(y) == where
-                np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
-        assert spec(divided(x)) == P("data") and spec(w) == P("data")
+            for compiled in (divided, everywhere, here):
+                np.testing.assert_allclose(compiled(x), expected, rtol=1e-5, atol=1e-6)
+        assert spec(everywhere(x)) == P()
+        assert spec(divided(x)) == spec(w) == P("data")
 
 
 def on_the_outer_tape():
@@ -174,17 +185,75 @@ def on_the_outer_tape():
     f = tg.compile(lambda x: layer(x).tanh().sum(), mesh=GRID, fullgraph=True,
                    shard={"x": P("data"), layer.weight: P("model"), layer.bias: P("model")})  # fmt: skip
     x = tg.randn(8, 4, requires_grad=True)
-    for function in (f, f, f.function):
+
+    def gradients(function):
         layer.zero_grad()
+        x.grad = None
         (g,) = tg.autograd.grad(function(x), x, create_graph=True)
         (g**2).sum().backward()
         function(x).backward()
-        got = [t.grad.detach().clone() for t in (layer.weight, layer.bias, x)]
-        x.grad = None
-        if function is f.function:
-            for a, b in zip(got, last, strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-        last = got
+        return [t.grad.detach().clone() for t in (layer.weight, layer.bias, x)]
+
+    for _ in range(3):
+        for a, b in zip(gradients(f), gradients(f.function), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def device_tensors():
+    """Tensors in JAX's hands are divided as those of the CPU are, and used eagerly beside others afterwards."""
+
+    def program(**options):
+        tg.manual_seed(0)
+        net = tg.nn.Linear(4, 8).to("jax")
+        optimizer = tg.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (net(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return net, tg.compile(step, shard={"x": P("data"), net.weight: P("data")}, **options) if options else step
+
+    (alone, eager), (net, step) = program(), program(mesh=MESH, fullgraph=True)
+    for i in range(4):
+        x = tg.tensor(points(i)).reshape(48, 4).to("jax")
+        np.testing.assert_allclose(step(x).item(), eager(x).item(), rtol=1e-6)
+    assert spec(net.weight) == P("data") and net.weight.device == alone.weight.device
+    assert (net.weight - alone.weight).abs().max() < 1e-6
+
+
+# ----------------------------------------------------------------------------------------------------- several processes
+
+
+def hosts():
+    """What a process cannot read it is told how to get, and processes that differ are an error."""
+    tg.manual_seed(0)
+    net = tg.nn.Linear(4, 8)
+    alone = copy.deepcopy(net)
+
+    def step(net, x):
+        with tg.no_grad():
+            net.weight.mul_(1 + x.mean())
+
+    shard = {"x": P("data"), net.weight: P("data")}
+    divided = tg.compile(lambda x: step(net, x), mesh=MESH, shard=shard, fullgraph=True)
+    for i in range(3):
+        x = tg.tensor(points(i))
+        divided(x)
+        step(alone, tg.tensor(points(i)))
+        assert (x == tg.tensor(points(i))).all()  # an argument can be read afterwards
+    said = error(RuntimeError, net.weight.tolist)
+    assert said.startswith("part of this tensor of (8, 4) lies on devices of other processes: return a clone of it from a")
+    whole = tg.compile(lambda: net.weight.detach().clone(), mesh=MESH, shard={net.weight: P("data")}, fullgraph=True)
+    for _ in range(2):  # traced, and compiled
+        np.testing.assert_allclose(whole(), alone.weight.detach(), rtol=1e-6)
+    tg.manual_seed(jax.process_index())
+    other = tg.nn.Linear(4, 8)
+    apart = tg.compile(lambda: other.weight.sum(), mesh=MESH, fullgraph=True)
+    apart()
+    assert "not the same on each process" in error(AssertionError, apart)
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
@@ -198,7 +267,7 @@ def errors():
         return tg.compile(step, mesh=mesh, shard=shard)
 
     said = error(ValueError, lambda: made({"x": P("data")})(tg.tensor(points(0, 63))))
-    assert said.startswith("shard divides dimension 0 of the argument 'x' among 8 devices along 'data', but its size 63 is no")
+    assert said.startswith("shard divides dimension 0 of the argument 'x' among 8 devices along 'data', but its size 63")
     assert (net[0].weight == before).all()  # the step has not run
     assert "shard names 'z', which is no argument of the function (x)" in error(ValueError, lambda: made({"z": P()}))
     said = error(ValueError, lambda: made({net[0].bias: P(None, "data")}))
@@ -216,5 +285,10 @@ def errors():
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
-    print("done")
+    raised = {}
+    for name in sys.argv[1:]:
+        try:
+            globals()[name]()
+        except Exception:
+            raised[name] = traceback.format_exc()
+    print(json.dumps(raised))

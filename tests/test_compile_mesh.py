@@ -1,5 +1,6 @@
 """Compiled programs on more than one device: eight simulated ones in one process, and two processes."""
 
+import json
 import os
 import pathlib
 import socket
@@ -22,14 +23,28 @@ def environment(devices):
     return os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
 
 
-@pytest.mark.parametrize(
-    "program",
-    ["data_parallel", "sharded_parameter", "everything_else", "results_and_other_programs", "on_the_outer_tape", "errors"],
-)
-def test_eight_devices(program):
-    command = [sys.executable, HERE / "mesh_program.py", program]
-    done = subprocess.run(command, env=environment(8), capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+PROGRAMS = [
+    "data_parallel",
+    "sharded_parameter",
+    "everything_else",
+    "other_programs",
+    "on_the_outer_tape",
+    "device_tensors",
+    "errors",
+]
+
+
+@pytest.fixture(scope="module")
+def raised():
+    command = [sys.executable, HERE / "mesh_program.py", *PROGRAMS]
+    done = subprocess.run(command, env=environment(8), capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_eight_devices(program, raised):
+    assert program not in raised, raised[program]
 
 
 def free_port():
@@ -38,22 +53,34 @@ def free_port():
         return s.getsockname()[1]
 
 
-def test_two_processes_train_as_one(tmp_path):
-    """docs/examples/multi_host.py, alone on one device and in two processes with two devices each."""
-    alone, together = tmp_path / "alone.pt", tmp_path / "together.pt"
-    command = [sys.executable, MULTI_HOST, "--steps", "20", "--out"]
-    runs = [subprocess.Popen([*command, alone], env=environment(1), stderr=subprocess.PIPE, text=True)]
-    several = [*command, together, "--coordinator", f"127.0.0.1:{free_port()}", "--processes", "2", "--number"]
-    for number in "01":
-        runs.append(subprocess.Popen([*several, number], env=environment(2), stderr=subprocess.PIPE, text=True))
+def run_all(commands):
+    """Run commands at the same time, on two devices each; what they print."""
+    pipe = subprocess.PIPE
+    runs = [subprocess.Popen(c, env=environment(2), stdout=pipe, stderr=pipe, text=True) for c in commands]
     try:
-        for run in runs:
-            _, said = run.communicate(timeout=100)
-            assert run.returncode == 0, said
+        printed = [run.communicate(timeout=100) for run in runs]
     finally:
         for run in runs:
             run.kill()
-            run.wait()
-            run.stderr.close()
+            run.communicate()
+    for run, (_, said) in zip(runs, printed, strict=True):
+        assert run.returncode == 0, said
+    return [out for out, _ in printed]
+
+
+def test_two_processes():
+    address = f"127.0.0.1:{free_port()}"
+    command = [sys.executable, HERE / "mesh_program.py"]
+    for out in run_all([[*command, f"{address}/{number}", "hosts"] for number in "01"]):
+        raised = json.loads(out.splitlines()[-1])
+        assert "hosts" not in raised, raised["hosts"]
+
+
+def test_two_processes_train_as_one(tmp_path):
+    """docs/examples/multi_host.py, in one process and in two, with two devices each."""
+    alone, together = tmp_path / "alone.pt", tmp_path / "together.pt"
+    command = [sys.executable, MULTI_HOST, "--steps", "20", "--out"]
+    several = [*command, together, "--coordinator", f"127.0.0.1:{free_port()}", "--processes", "2", "--number"]
+    run_all([[*command, alone], [*several, "0"], [*several, "1"]])
     one, two = tg.load(alone), tg.load(together)
     assert max((one[k] - two[k]).abs().max().item() for k in one) < 1e-6

@@ -1,7 +1,7 @@
 """Train on the devices of several hosts: the same program in one process on each.
 
-    python docs/examples/multi_host.py                                                     # alone, on all devices of this host
-    python docs/examples/multi_host.py --coordinator 10.0.0.1:4567 --processes 2 --number 0    # on the first of two hosts
+    python docs/examples/multi_host.py                                # alone, on all devices of this host
+    python docs/examples/multi_host.py --coordinator 10.0.0.1:4567 --processes 2 --number 0    # on the first of two
     python docs/examples/multi_host.py --coordinator 10.0.0.1:4567 --processes 2 --number 1    # on the second
 
 The coordinator is an address of the first host that the others reach. On a cluster that JAX knows (Slurm, Open MPI, TPU

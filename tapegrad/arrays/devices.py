@@ -159,7 +159,10 @@ def on_device(op: Op, arrays: list[Any], params: tuple[Any, ...]) -> Any:
         try:
             return run(op, operands, params)
         except (TypeError, ValueError, IndexError) as cause:
-            return refused(op, arrays, params, cause)
+            if len({frozenset(a.devices()) for a in operands if type(a) in record.foreign}) < 2:
+                return refused(op, arrays, params, cause)
+            # some lie on a mesh, as a compiled function has left them
+            return run(op, [put(a, place) if type(a) in record.foreign else a for a in operands], params)
 
 
 def refused(op: Op, arrays: list[Any], params: tuple[Any, ...], cause: Exception) -> Any:

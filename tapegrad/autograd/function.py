@@ -25,7 +25,7 @@ from ..core.level import assign, depth_of, detached, layer_of, level_of, relabel
 from ..core.modes import no_grad
 from ..core.node import Node
 from ..core.op import TABLE, Op, number
-from ..core.record import Box, Extra, getframe, recording, user_place, wrap
+from ..core.record import Box, Extra, fixed, getframe, recording, user_place, wrap
 from ..core.rules import add, arrays, attach, reattach_output
 from ..core.saved import is_packed, unpacked
 from ..core.state import RECORDING, current_tape, restore_recording
@@ -560,7 +560,7 @@ def pull(ctx: FunctionCtx, g: Sequence[Any], parts: Parts, wanted: Sequence[bool
     """What `backward` gives for each tensor that went in, checked and brought to its shape and dtype."""
     given: list[Any] = [None] * ctx._count
     for i, t, meta in zip(ctx._places, g, ctx._out, strict=True):
-        given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
+        given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
     result = ctx._using(parts, False, backward_of(ctx._forward_cls), ctx, *given)
     grads = list(result) if type(result) is tuple else [result]
     n = len(ctx.needs_input_grad)
@@ -633,7 +633,7 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
         return forward.transposed(FUNCTION, list(args), list(tangents), ans, (ctx,), layer)
     given: list[Any] = [None] * len(ctx.needs_input_grad)
     for i, t, meta in zip(ctx._tensors, tangents, ctx._in, strict=True):
-        given[i] = wrap(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
+        given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
     result = ctx._using((ctx._kept(args), ans), True, cls.jvp, ctx, *given)
     results = list(result) if type(result) is tuple else [result]
     if len(results) != ctx._count:

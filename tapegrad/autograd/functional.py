@@ -15,7 +15,7 @@ import numpy as np
 from .. import errors
 from ..core.gradient import grad
 from ..core.modes import enable_grad
-from ..core.record import wrap
+from ..core.rules import fixed_like
 from ..func import jvp as forward
 from ..func import vmap
 from ..ops import create, shape
@@ -343,7 +343,7 @@ def not_together(what: str) -> RuntimeError:
 def basis(t: Any) -> Any:
     """The unit tensors of a tensor's shape, stacked: (n, *shape)."""
     n = t.numel()
-    return wrap(np.eye(n, dtype=t._d.dtype).reshape(n, *t.shape))
+    return fixed_like(np.eye(n, dtype=t._d.dtype).reshape(n, *t.shape), t)
 
 
 def looped_rows(i: int, y: Any, xs: Tensors, create_graph: bool, strict: bool) -> Tensors:

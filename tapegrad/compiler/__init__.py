@@ -47,7 +47,9 @@ def compile(
         fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
         debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
         mesh: a `jax.sharding.Mesh` over whose devices the program runs.
-        shard: what lies how on the mesh: names of arguments, or parameters, to `jax.sharding.PartitionSpec`.
+        shard: how values lie on the mesh: a dict from names of arguments, "return", and tensors of outside (parameters) to
+            `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizers' state lie as their parameter;
+            all else is on every device.
 
     Raises:
         ImportError: without JAX (`pip install "tapegrad[jax]"`).

@@ -41,15 +41,17 @@ class Result:
         tracked: whether such a view has the tensor's history, too.
         slot: of the tensor, if it requires grad.
         foreign: whether it stays on its device.
+        twin: the leaf before it that is the same tensor; None.
     """
 
-    __slots__ = ("chain", "foreign", "same", "slot", "tracked", "value")
+    __slots__ = ("chain", "foreign", "same", "slot", "tracked", "twin", "value")
 
     def __init__(
-        self, value: Any, same: Any = None, slot: int = 0, foreign: bool = False, chain: Any = None, tracked: bool = False
-    ) -> None:
+        self, value: Any, same: Any = None, slot: int = 0, foreign: bool = False, chain: Any = None, tracked: bool = False,
+        twin: int | None = None,
+    ) -> None:  # fmt: skip
         self.value, self.same, self.slot, self.foreign = value, same, slot, foreign
-        self.chain, self.tracked = chain, tracked
+        self.chain, self.tracked, self.twin = chain, tracked, twin
 
 
 class Capture:
@@ -84,6 +86,7 @@ class Capture:
         self.backward: Backward | None = None
         before = [(array_of(t), alias.slot_of(t) if isinstance(t, Box) else 0) for t in tensors]
         floor = next_slot()
+        self.drawn = self.walk.drawn()
         with trace:
             for array, _ in before:
                 trace.argument(array)
@@ -111,7 +114,10 @@ class Capture:
         self._written(before)
         self._gradients()
         self._escaped(leaves)
-        self.results = [self._result(leaf) for leaf in leaves]
+        first: dict[int, int] = {}
+        for i, leaf in enumerate(leaves):
+            twin = first.setdefault(id(leaf), i)
+            self.results.append(self._result(leaf) if twin == i or not isinstance(leaf, Box) else Result(None, twin=twin))
         for r in self.results:
             if r.slot and is_released(r.slot, floor):
                 r.slot = 0
@@ -119,6 +125,11 @@ class Capture:
             self.backward = Backward(self, leaves, before, floor)
         if (what := changed(self.walk.places) or changed(self.walk.of_modules)) is not None:
             raise Unusable(f"the function changes Python state: {what}")
+        if self.walk.drawn() != self.drawn:
+            raise Unusable("the function draws random numbers that are not tapegrad's")
+        if self.walk.iterator is not None:
+            raise Unusable(f"the function reads from an iterator, a {self.walk.iterator}")
+        self.walk.remember_states()
 
     def _number(self, array: Any) -> Ref:
         number = self.trace.numbers.get(id(array))
@@ -167,10 +178,12 @@ class Capture:
                 self.gradients.append((self._place(t), None if new is None else self._number(array_of(new))))
 
     def _result(self, leaf: Any) -> Result:
-        if not isinstance(leaf, Box):
-            return Result(leaf)
         if id(leaf) in self.positions:
             return Result(leaf, same=self.positions[id(leaf)])
+        if not isinstance(leaf, Box):
+            if not self.walk.is_given(leaf):
+                raise Unusable(f"the function returns a new {type(leaf).__name__}, which is neither a tensor nor a simple value")
+            return Result(leaf)
         if id(leaf) not in self.born:
             return Result(None, same=weakref.ref(leaf))
         for t, _, _ in self.trace.gradients.values():

@@ -130,7 +130,8 @@ class Compiled:
         if self.static or kwargs or not all([isinstance(a, Box) for a in args]):
             leaves, spec = self._flat(args, kwargs)
         tensors: list[Any] = []
-        parts: list[Any] = [spec, RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.DEFAULT.get()]
+        modes = RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.get_default_dtype(), dtypes.DEFAULT.get()
+        parts: list[Any] = [spec, modes]
         for leaf in leaves:
             if isinstance(leaf, Box):
                 if leaf._st is not None:
@@ -146,8 +147,9 @@ class Compiled:
                 tensors.append(leaf)
             else:
                 parts.append(static(leaf))
-        if len(tensors) > 1 and len({id(t) for t in tensors}) < len(tensors):
+        if len(tensors) > 1 and (len({id(t) for t in tensors}) < len(tensors) or sharing(tensors)):
             parts.append(tuple([[id(t) for t in tensors].index(id(t)) for t in tensors]))
+            parts.append(sharing(tensors))
         return tensors, tuple(parts)
 
     def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
@@ -155,6 +157,8 @@ class Compiled:
             return tree.flatten((args, kwargs))
         bound = signature_of(self.function).bind(*args, **kwargs)
         bound.apply_defaults()
+        for name in set(self.static) - bound.signature.parameters.keys():
+            raise errors.unknown_static(name, bound.signature)
         fixed = {name: bound.arguments.pop(name) for name in self.static if name in bound.arguments}
         for name, value in fixed.items():
             try:
@@ -256,6 +260,15 @@ class Same:
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Same and other.value is self.value
+
+
+def sharing(tensors: list[Any]) -> tuple[Any, ...]:
+    """Which arguments are views of one memory block, and how; nothing if no two are."""
+    aliases = [t._st for t in tensors if isinstance(t, Box) and type(t._st) is alias.Alias]
+    stores = [id(a.store) for a in aliases]
+    if len(set(stores)) == len(stores):
+        return ()
+    return tuple([(stores.index(id(a.store)), str([(op.name, params) for op, params in a.chain])) for a in aliases])
 
 
 def static(value: Any) -> Any:

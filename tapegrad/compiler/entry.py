@@ -9,14 +9,14 @@ from typing import Any
 
 from ..autograd.function import Function
 from ..core import alias, pending, record
-from ..core.modes import enable_grad
 from ..core.node import Handle
 from ..core.pending import RAW, SET_RAW
 from ..core.program import Program, Ref
 from ..core.record import Box, box, fixed
 from ..core.state import is_recording
-from ..core.trace import Captured, zeros
+from ..core.trace import ARRAY, DRAWN, Captured, zeros
 from ..func import tree
+from ..func.reverse import vjp
 from ..nn.module import Module
 from . import lower, nans
 from .capture import Backward, Capture, Result
@@ -89,12 +89,12 @@ def view_of(t: Any, chain: Any, tracked: bool) -> Any:
     return v
 
 
-def on_jax(t: Any, where: Any = None, keep: bool = True) -> Any:
-    """The JAX array of a tensor or memory block.
+def on_jax(t: Any, where: Any = None, argument: bool = False) -> Any:
+    """The JAX array of a tensor or memory block. A private tensor keeps it, for the next call.
 
     Args:
         where: the sharding of an array that is NumPy's yet.
-        keep: let a private tensor hold it from now on, for the next call.
+        argument: see `lower.to_jax`; the tensor does not keep what the caller could not read any more.
     """
     if type(t) is alias.Store:
         return t.root if type(t.root) is jax_type else lower.to_jax(t.root, where)
@@ -103,15 +103,15 @@ def on_jax(t: Any, where: Any = None, keep: bool = True) -> Any:
     st = t._st
     if st is not None and type(st) is alias.Alias:
         array = t._d
-        return array if type(array) is jax_type else lower.to_jax(array, where)
+        return array if type(array) is jax_type else lower.to_jax(array, where, argument)
     array = RAW(t)
     if type(array) is jax_type:
         return array
     array = t._d
     found = pending.source_of(array)
     if found is None:
-        found = lower.to_jax(array, where)
-    if st is None and keep:
+        found = lower.to_jax(array, where, argument)
+    if st is None and not (argument and not lower.is_readable(found)):
         pending.put(t, found)
     return found
 
@@ -175,18 +175,23 @@ class Entry:
         self.donated, self.kept = [s for s in used if s.donated], [s for s in used if not s.donated]
         self.states = self.donated + self.kept
         held = {s.number for s in states}
-        self.others = [s for s in self.program.sources if s.number not in held]
+        others = [s for s in self.program.sources if s.number not in held]
+        self.others = sorted(others, key=lambda s: s.what == DRAWN)  # draws are made once: not before all is known to fit
         self.scalars: dict[int, tuple[Any, Any]] = {}
         donated = [s.number for s in self.donated]
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
         self.executable = lower.Executable(self.program, donated, kept, placement)
         self.run = self.executable.run
-        self.where = [(w, lower.is_readable(w)) for w in map(placement.of, self.program.arguments)]
+        self.where = [placement.of(n) for n in self.program.arguments]
         at = {s.number: i for i, s in enumerate(self.states)}
         by_number = {s.number: s for s in states}
         self.writes = [
             (c, -1) if type(c) is int else (by_number[c.source.number], at.get(c.source.number, -1)) for c, _ in capture.writes
         ]
+        self.twins = [(i, r.twin) for i, r in enumerate(self.results) if r.twin is not None]
+        self.bound = [(i, weakref.ref(t)) for i, t in enumerate(capture.tensors) if id(t) in capture.walk.tensors]
+        self.owners = {id(s.owner()): s.owner for s in states}
+        self.relations = [self._relation(t) for t in capture.tensors]
         self.calls = 0
         self.names, self.tensor_names = names_of(capture), capture.walk.names
 
@@ -226,7 +231,17 @@ class Entry:
                 return f"a tensor of {tuple(shape)} has become one of {tuple(RAW(t).shape)}"
             if t is not None and (t._s != 0) is not tracked:
                 return "requires_grad of a tensor changed"
+        if any([tensors[i] is not ref() for i, ref in self.bound]) or self.relations != list(map(self._relation, tensors)):
+            return "an argument is, or is no longer, a tensor that the function also reaches by itself"
         return None
+
+    def _relation(self, t: Any) -> int:
+        """The id of the state with which an argument shares memory; 0."""
+        st = getattr(t, "_st", None)
+        if type(st) is not alias.Alias:
+            return id(t) if id(t) in self.owners else 0
+        others = [ref() for ref in self.owners.values()]
+        return next((id(o) for o in others if o is st.store or getattr(getattr(o, "_st", None), "store", o) is st.store), 0)
 
     # ----------------------------------------------------------------------------------------------------------- a run
 
@@ -236,6 +251,12 @@ class Entry:
         Raises:
             Stale: if state has other shapes or is gone; nothing has been done then.
         """
+        if not self.donated:
+            return self._call(tensors)
+        with pending.LOCK:  # no other thread is to look at what is given away
+            return self._call(tensors)
+
+    def _call(self, tensors: list[Any]) -> Any:
         owners, given, kept = self._gather(tensors)
         try:
             outs = self.run(given, kept)
@@ -262,20 +283,19 @@ class Entry:
         for state in self.states:
             t = state.find(tensors)
             owners.append(t)
-            if type(t) in pending.KINDS and t._st is None:
-                v = RAW(t)
-            else:
+            v = RAW(t) if type(t) in pending.KINDS and t._st is None else None
+            if type(v) is not jax_type:
                 v = on_jax(t, state.where)
                 state.check(v)
             if state.donated:
                 given.append(lower.copied(v) if getrefcount(v) > FREE or type(t) is alias.Store else v)
             else:
                 kept.append(v)
-        if self.others:  # draws are made once: not before all is known to fit
+        if self.others:
             for state, v in zip(self.states, (*given, *kept), strict=True):
                 state.check(v)
-        for t, (where, keep) in zip(tensors, self.where, strict=True):
-            arguments.append(on_jax(t, where, keep) if isinstance(t, Box) else lower.to_jax(t, where))
+        for t, where in zip(tensors, self.where, strict=True):
+            arguments.append((on_jax if isinstance(t, Box) else lower.to_jax)(t, where, True))
         for source in self.others:
             kept.append(self._read(source))
         kept.extend(arguments)
@@ -292,21 +312,30 @@ class Entry:
     def _read(self, source: Any) -> Any:
         """A source that is no state; a number that is still the same object needs no new array."""
         value = source.read()
-        if type(value) is float:
+        if source.what == ARRAY:
+            self._check(source, value)
+        elif type(value) is float:
             found = self.scalars.get(source.number)
             if found is None or found[0] is not value:
                 found = self.scalars[source.number] = value, lower.to_jax(value, self.placement.rest)
             return found[1]
         return lower.to_jax(value, self.placement.rest)
 
+    def _check(self, source: Any, value: Any) -> None:
+        """Stale if an array of NumPy has become something else."""
+        now = (value.shape, value.dtype) if isinstance(value, record.ndarray) else type(value).__name__
+        if now != source.meta:
+            raise Stale(f"{source.what} of shape and dtype {source.meta} has become one of {now}")
+
     def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         values, writes, gradients = self.ends
-        for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
-            t = owners[at] if at >= 0 else tensors[place] if type(place) is int else place.find(tensors)
-            if type(t) in pending.KINDS and t._st is None:
-                SET_RAW(t, out)
-            else:
-                write(t, out)
+        with pending.LOCK:
+            for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
+                t = owners[at] if at >= 0 else tensors[place] if type(place) is int else place.find(tensors)
+                if type(t) in pending.KINDS and t._st is None:
+                    SET_RAW(t, out)
+                else:
+                    write(t, out)
         new = iter(outs[writes:gradients])
         for (place, _), cleared in zip(self.gradients, self.cleared, strict=True):
             t = located(place, tensors)
@@ -317,6 +346,8 @@ class Entry:
         made = [self._result(r, tensors, computed) for r in self.results]
         if self.backward is not None and is_recording():
             self.backward.attach(made, tensors, kept, outs[gradients:])
+        for i, twin in self.twins:
+            made[i] = made[twin]
         return tree.unflatten(self.spec, made)
 
     def _result(self, r: Result, tensors: list[Any], computed: Any) -> Any:
@@ -364,10 +395,12 @@ class Reverse:
         residuals: values of the forward program that the pass reads.
     """
 
+    __slots__ = ("entry", "executable", "found", "higher", "program", "residuals")  # `Walk` finds nothing to look at
+
     def __init__(self, entry: Entry, backward: Backward) -> None:
         self.entry, self.found = entry, backward
         whole = entry.capture_program
-        self.program: Program = whole.pruned(backward.results)
+        self.program = whole.pruned(backward.results)
         made = {n for instruction in whole.code[backward.start :] for n in instruction.results}
         self.program.code, need = part(whole, backward)
         given = need - made - set(backward.cotangents) - set(whole.constants)
@@ -411,16 +444,16 @@ class Reverse:
         return self.higher(list(inputs), given, list(cotangents))
 
     def _pull(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
-        from ..core.gradient import grad
-
         entry = self.entry
         program = entry.capture_program.pruned([entry.results[i].value for i in self.found.roots])
-        environment = dict(zip(self.found.numbers, inputs, strict=True)) | dict(zip(more, given, strict=True))
-        for n, a in program.constants.items():
-            environment[n] = fixed(a)
-        with enable_grad():
-            outs = program.run(environment, lambda instruction, xs, params: instruction.op.on(xs, params))
-            return grad(outs, inputs, cotangents, create_graph=True, allow_unused=True, materialize_grads=True)
+        known = dict(zip(more, given, strict=True)) | {n: fixed(a) for n, a in program.constants.items()}
+
+        def forward(*inputs: Any) -> Any:
+            environment = known | dict(zip(self.found.numbers, inputs, strict=True))
+            return tuple(program.run(environment, lambda instruction, xs, params: instruction.op.on(xs, params)))
+
+        _, pull = vjp(forward, *inputs)  # one input may have been computed from another
+        return pull(tuple(cotangents))
 
 
 def box_of(array: Any) -> Any:

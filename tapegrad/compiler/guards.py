@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import builtins
 import dis
+import enum
 import functools
+import pickle
+import random
 import sys
 import types
 from collections import deque
@@ -36,6 +39,7 @@ IMPLIED = frozenset((
     "__rmul__", "__rsub__", "__rtruediv__", "__sub__", "__truediv__", "backward", "forward", "jvp", "setup_context",
 ))  # fmt: skip  # attributes that are read without being named
 HOOKS_OF_OPTIMIZERS = _global_optimizer_pre_hooks, _global_optimizer_post_hooks
+FIXED = (np.generic, np.dtype, enum.Enum, type, types.FunctionType, types.ModuleType, types.EllipsisType, slice, range)
 NOTHING: dict[str, Any] = {}
 OF_MODULES = frozenset(vars(Module())) - {"_non_persistent_buffers_set"}
 
@@ -62,6 +66,18 @@ class Attributes:
 
     def __getitem__(self, key: Any) -> Any:
         return getattr(self.owner, key)
+
+
+class Present:
+    """A dict that makes what it does not have, without that."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+    def __getitem__(self, key: Any) -> Any:
+        return dict.__getitem__(self.items, key)
 
 
 class Members:
@@ -104,7 +120,10 @@ class Walk:
         of_modules: of modules, which are looked at only when some module has changed.
         arrays: NumPy arrays, by id, with how to find them again.
         names: of tensors, by id, as the function's author knows them.
+        tensors: ids of those that it reaches.
         optimizers: those that it reaches.
+        generators: of random numbers that are not the package's, those of all modules first.
+        iterator: the kind of an iterator that it reaches; None.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Any = ()) -> None:
@@ -112,7 +131,10 @@ class Walk:
         self.of_modules: list[Place] = []
         self.arrays: dict[int, Callable[[], Any]] = {}
         self.names: dict[int, str] = {}
+        self.tensors: set[int] = set()
         self.optimizers: list[Optimizer] = []
+        self.generators: list[Any] = [random._inst, np.random.mtrand._rand]
+        self.iterator: str | None = None
         self._used: set[str] = set(IMPLIED)
         self._owners: list[tuple[Any, set[str], int]] = []  # what has attributes, the names looked up in it, its depth
         self._seen: dict[int, Any] = {}
@@ -137,8 +159,10 @@ class Walk:
 
     def add(self, places: list[Place], container: Any, key: Any, depth: int, name: str = "") -> None:
         value = held(container, key)
-        if isinstance(value, Box) and name:
-            self.names.setdefault(id(value), name)
+        if isinstance(value, Box):
+            self.tensors.add(id(value))
+            if name:
+                self.names.setdefault(id(value), name)
         elif isinstance(value, Module) and name:
             for path, t in (*value.named_parameters(), *value.named_buffers()):
                 self.names.setdefault(id(t), f"{name}.{path}")
@@ -149,11 +173,20 @@ class Walk:
             places.append((container, key, value))
         self.visit(value, depth + 1)
 
+    def is_given(self, value: Any) -> bool:
+        """Whether a value without tensors is the same at each call: it was there before, or cannot change."""
+        return id(value) in self._seen or isinstance(value, SIMPLE + FIXED) or is_ours(type(value))
+
+    def drawn(self) -> list[bytes]:
+        """The states of the generators."""
+        return [pickle.dumps(g) for g in self.generators]
+
     def items(self, places: list[Place], container: Any, depth: int) -> None:
         if not isinstance(container, tuple):
             places.append((container, LENGTH, len(container)))
+        source = Present(container) if hasattr(type(container), "__missing__") else container
         for key in list(container) if isinstance(container, dict) else range(len(container)):
-            self.add(places, container, key, depth, key if isinstance(key, str) else "")
+            self.add(places, source, key, depth, key if isinstance(key, str) else "")
 
     def _look(self, value: Any, depth: int) -> None:
         if isinstance(value, types.FunctionType):
@@ -188,6 +221,10 @@ class Walk:
             self.visit(value.__wrapped__, depth)
         elif isinstance(value, classmethod | staticmethod):
             self.visit(value.__func__, depth)
+        elif hasattr(type(value), "__next__"):
+            self.iterator = type(value).__name__
+        elif isinstance(value, random.Random | np.random.Generator | np.random.RandomState):
+            self.generators.append(value)
         elif not isinstance(value, Generator):
             self._owners.append((value, set(), depth))
             if not isinstance(value, Box | type) and any(map(is_ours, type(value).__mro__)):
@@ -234,6 +271,16 @@ class Walk:
             self._seen[id(EVERYWHERE)] = EVERYWHERE
             for table in CALL_TABLES:
                 self.items(self.of_modules, EVERYWHERE[table], depth)
+
+    def remember_states(self) -> None:
+        """The optimizers' states are to be what they are now, at the end of the trace."""
+        for optimizer in self.optimizers:
+            state = Present(optimizer.state)
+            self.places.append((vars(optimizer), "state", optimizer.state))
+            for p in [p for group in optimizer.param_groups for p in group["params"]]:
+                if (values := held(state, p)) is not LENGTH:
+                    self.places.append((state, p, values))
+                    self.places += [(values, key, value) for key, value in values.items()]
 
     # -------------------------------------------------------------------------------------------------------- attributes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -21,19 +22,26 @@ Array = jax.Array
 jax_type = type(jnp.zeros(()))
 
 
-def to_jax(array: Any, where: Any = None) -> Any:
+def to_jax(array: Any, where: Any = None, argument: bool = False) -> Any:
     """A copy of a NumPy array, or of a number in float64, in JAX's memory: nothing that is written later shows in it.
 
     Args:
         where: its sharding; None is the default device.
+        argument: of several processes, each gives only what its devices hold, if no two devices hold the same; in all other
+            cases JAX makes sure that all give the same.
     """
     with jax.enable_x64(True):
-        return jnp.array(array) if where is None else jax.device_put(np.array(array), where)
+        if where is None:
+            return jnp.array(array)
+        n = where.num_devices
+        if argument and n > 1 and n * math.prod(where.shard_shape(array.shape)) == array.size:
+            return jax.make_array_from_callback(array.shape, where, lambda index: np.array(array[index]))
+        return jax.device_put(np.array(array), where)
 
 
 def is_readable(array: Any) -> bool:
-    """Whether this process has all values of an array, or of those of a sharding."""
-    return array is None or array.is_fully_addressable or array.is_fully_replicated
+    """Whether this process has all values of a JAX array."""
+    return bool(array.is_fully_addressable or array.is_fully_replicated)
 
 
 def gathered(array: Any) -> Any:

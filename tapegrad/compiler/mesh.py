@@ -41,7 +41,7 @@ class Layout:
             raise errors.not_a_mesh(type(mesh).__name__)
         self.signature = signature
         self.mesh = Mesh(mesh.devices, mesh.axis_names)  # axes of kind Auto, whatever they were: XLA divides the program
-        self.rest = NamedSharding(self.mesh, PartitionSpec())
+        self.rest = NamedSharding(self.mesh, PartitionSpec())  # type: ignore[no-untyped-call]
         self.named: dict[str, Any] = {}
         self.tensors: list[tuple[Any, Any]] = []
         for key, spec in (shard or {}).items():
@@ -69,7 +69,7 @@ class Layout:
             parts = math.prod(self.mesh.shape[axis] for axis in along)
             if shape[dim] % parts:
                 raise errors.shard_uneven(what, dim, shape[dim], along, parts)
-        return NamedSharding(self.mesh, PartitionSpec(*axes))
+        return NamedSharding(self.mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]
 
     # ------------------------------------------------------------------------------------------------ of values of calls
 
@@ -125,7 +125,7 @@ def is_spec(spec: Any) -> bool:
 def spread(what: str, spec: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
     """For each leaf of a value its name for people, its specification, and itself; one that is given stands for a container.
 
-    A dict of specifications may leave keys out.
+    A container of specifications may leave items out.
     """
     if is_spec(spec):
         yield from ((what, spec, leaf) for leaf in tree.flatten(value)[0])

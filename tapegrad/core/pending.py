@@ -8,9 +8,11 @@ call takes the JAX array as it is; even after the look, as long as nobody has gi
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from typing import Any
 
+from . import record
 from .record import Box, new, services
 
 RAW = Box.__dict__["_d"].__get__
@@ -19,6 +21,7 @@ SOURCES: dict[int, tuple[weakref.ref[Any], Any]] = {}  # by id of a read-only vi
 
 
 KINDS: set[type] = set()  # the classes of pending tensors
+LOCK = threading.RLock()  # held while a tensor changes its kind, and while a program takes the memory of its state
 
 
 @functools.cache
@@ -35,27 +38,34 @@ def kind_of(cls: type) -> type:
 
 def look(t: Any) -> Any:
     """The values as an array of NumPy; the tensor is an ordinary one from now on."""
-    device_array = RAW(t)
-    array = services.gathered(device_array)
-    t.__class__ = t._pending_of
-    t._d = array
+    with LOCK:
+        device_array = RAW(t)
+        if type(device_array) is record.ndarray:  # another thread has looked
+            return device_array
+        array = services.gathered(device_array)
+        assign(t, array)
     if not array.flags.writeable:
         key = id(array)
-        SOURCES[key] = weakref.ref(array, lambda _, pop=SOURCES.pop: pop(key, None)), device_array
+        SOURCES[key] = weakref.ref(array, functools.partial(SOURCES.pop, key)), device_array
     return array
 
 
 def assign(t: Any, array: Any) -> None:
-    t.__class__ = t._pending_of
-    t._d = array
+    """Give a pending tensor an array of NumPy; it is an ordinary one from now on."""
+    with LOCK:
+        SET_RAW(t, array)
+        cls = type(t)
+        if cls in KINDS:
+            t.__class__ = cls._pending_of  # type: ignore[attr-defined]
 
 
 def put(t: Any, device_array: Any) -> None:
     """Give a tensor the values of a JAX array."""
-    cls = type(t)
-    if cls not in KINDS:
-        t.__class__ = kind_of(cls)
-    SET_RAW(t, device_array)
+    with LOCK:
+        cls = type(t)
+        if cls not in KINDS:
+            t.__class__ = kind_of(cls)
+        SET_RAW(t, device_array)
 
 
 def made(cls: type, device_array: Any) -> Any:

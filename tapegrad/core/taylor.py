@@ -19,7 +19,7 @@ from .forward import by_rows, tangents_of
 from .kinds import is_inexact
 from .level import Level
 from .op import TABLE, Op
-from .record import Box, services, wrap
+from .record import Box, functional, services, wrap
 from . import rules
 from .rules import RAW_XP, TENSOR_XP, arrays, bottom
 from .scalar import ERRORS, FUNCTIONS
@@ -410,8 +410,10 @@ def operand(t: Any, payload: Any, raw: bool, bind: Bind) -> Any:
 
 
 def is_plain(t: Any) -> bool:
-    """Whether arithmetic on a tensor's array is all that happens to it: nothing is recorded, promoted or lifted."""
-    return not isinstance(t, Box) or (t._st is None and not t._s and t._d.dtype.char in "fdFD?lq")
+    """Whether arithmetic on a tensor's array is all that happens to it: nothing is recorded, traced, promoted or lifted."""
+    if not isinstance(t, Box):
+        return True
+    return t._st is None and not t._s and t._d.dtype.char in "fdFD?lq" and not functional(t._d)
 
 
 def is_bare(c: Any) -> bool:

@@ -24,7 +24,7 @@ from typing import Any
 from .. import errors
 from . import alias, record
 from .op import Op, Places
-from .program import Instruction, Program, Ref, Source
+from .program import Instruction, Program, Ref, Source, references
 from .record import Box, getframe, user_place
 from .state import TRACE, current_tape
 from .tape import line_at
@@ -70,6 +70,7 @@ class Trace:
         program: what has been noted.
         stopped: why it ended early, with file and line; None.
         numbers: number of each known array, by id.
+        fixed: numbers of the constants and of what follows from these alone.
         met_arrays: arrays of unknown origin that came about inside, by id.
         captured: state that was read, by id of its owner.
         gradients: tensors whose `.grad` was touched: (reference, `.grad` before, whether it was read first), by id.
@@ -88,6 +89,7 @@ class Trace:
         self.program = Program()
         self.stopped: tuple[str, tuple[str, int]] | None = None
         self.numbers: dict[int, int] = {}
+        self.fixed: set[int] = set()
         self.kept: list[Any] = []
         self.met_arrays: dict[int, Any] = {}
         self.captured: dict[int, Captured] = {}
@@ -146,6 +148,7 @@ class Trace:
     def constant(self, array: Any) -> int:
         number = self.new(array)
         self.program.constants[number] = array
+        self.fixed.add(number)
         return number
 
     def source(self, array: Any, read: Callable[[], Any], what: str) -> Source:
@@ -159,7 +162,7 @@ class Trace:
         if self.outer is not None:
             self.stop("random numbers inside the body of a control-flow function")
             return
-        self.source(array, draw, "random numbers")
+        self.source(array, draw, DRAWN)
 
     def draw(self, make: Callable[[], Any]) -> Any:
         """Random numbers: drawn now, or those of the run before."""
@@ -178,7 +181,7 @@ class Trace:
             return number
         read = self.arrays_outside.get(id(array))
         if read is not None:
-            return self.source(array, read, "a NumPy array").number
+            return self.source(array, read, ARRAY).number
         if id(array) in self.met_arrays or (t is None and self.outer is None):
             self.stop("an array that NumPy made inside the function")
             return -1
@@ -237,6 +240,8 @@ class Trace:
         if self.stopped is not None:
             return
         numbers = tuple([self.new(r) for r in results])
+        if self.fixed.issuperset(references([*operands, kept])):
+            self.fixed.update(numbers)
         place = user_place(getframe(2), current_tape())
         self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place))
 
@@ -272,7 +277,7 @@ class Trace:
 
     def is_constant(self, t: Any) -> bool:
         """Whether a tensor's values are the same at each run."""
-        return self.numbers.get(id(RAW(t))) in self.program.constants
+        return self.numbers.get(id(RAW(t))) in self.fixed
 
     def looks(self, t: Any) -> None:
         """Shape, dtype or requires_grad of a tensor is read."""
@@ -325,6 +330,7 @@ class Trace:
         return array
 
 
+DRAWN, ARRAY = "random numbers", "a NumPy array"
 DATA_DEPENDENT: frozenset[str] = frozenset()
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from ..arrays import dtypes
 from ..arrays.devices import values_of
 from ..core.modes import no_grad
+from ..core.trace import reads
 from ..ops.activation import logsigmoid
 from ..ops.create import arange
 from ..ops.sampling import binomial
@@ -83,6 +84,7 @@ class Binomial(Trials):
 
     def _same_count(self, what: str) -> int:
         """The number of trials, if it is one for all."""
+        reads(self.total_count, "the number of trials")
         counts = values_of(self.total_count)
         if counts.min() != counts.max():
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")

@@ -10,6 +10,7 @@ from .. import linalg
 from ..arrays import dtypes
 from ..arrays.devices import values_of
 from ..core.modes import no_grad
+from ..core.trace import reads
 from ..ops.create import arange, tensor
 from ..ops.elementwise import where
 from ..ops.matrix import cholesky_solve
@@ -126,6 +127,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         sample = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):
             valid = self.support.check(sample)
+            reads(valid, "whether a draw is singular")
             if values_of(valid).all():
                 break
             warnings.warn("Singular sample detected.", stacklevel=2)

@@ -14,7 +14,7 @@ from ..core.forward import Dual
 from ..core.laplace import Laplace
 from ..core.level import level_of
 from ..core.record import Box, wrap
-from ..core.rules import arrays
+from ..core.rules import arrays, fixed_like
 from ..core.state import restore_recording, set_recording
 from ..ops import curve as curve  # the record of the chain rule
 from .reverse import converted, kind_of, source_of
@@ -56,7 +56,7 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
         finally:
             restore_recording(previous)
         if found is None:
-            found = wrap(np.zeros(value._d.shape, value._d.dtype))
+            found = fixed_like(np.zeros(value._d.shape, value._d.dtype), value)
         return converted(found, kind_of(x))
 
     return result

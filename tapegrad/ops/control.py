@@ -84,9 +84,14 @@ def cond(xp: Any, operands: Sequence[Any], true: Part, false: Part) -> Tensors:
 # ------------------------------------------------------------------------------------------------------------- forwards
 
 
-def _own(a: Any) -> Any:
-    """A result with memory of its own."""
-    return a if a.flags.owndata else a.copy()
+def _own(results: Sequence[Any], operands: Sequence[Any]) -> Tensors:
+    """Results in arrays of their own: not those of operands, nor of other results."""
+    seen = {id(a) for a in operands}
+    made = []
+    for a in results:
+        made.append(a.copy() if id(a) in seen or not a.flags.owndata else a)
+        seen.add(id(a))
+    return made
 
 
 def _returned(results: Tensors) -> Any:
@@ -114,7 +119,7 @@ def _scan(
                 row[t] = r
     finally:
         arrays.unsilence(warnings)
-    return _returned([*map(_own, carry), *rows])
+    return _returned([*_own(carry, operands), *rows])
 
 
 def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditional: int) -> Any:
@@ -128,7 +133,7 @@ def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditi
             steps += 1
     finally:
         arrays.unsilence(warnings)
-    return *map(_own, carry), np.array(steps)
+    return *_own(carry, operands), np.array(steps)
 
 
 def _cond(operands: Tensors, true: Part, false: Part) -> Any:
@@ -137,7 +142,7 @@ def _cond(operands: Tensors, true: Part, false: Part) -> Any:
         results = (true if operands[0] else false).step(*operands[1:])
     finally:
         arrays.unsilence(warnings)
-    return _returned([_own(r) for r in results])
+    return _returned(_own(results, operands))
 
 
 # ------------------------------------------------------------------------------------------------------ what rules share

@@ -17,8 +17,8 @@ from ..arrays import devices, dtypes, random
 from ..arrays.devices import values_of
 from ..core import alias, draws, record
 from ..core.record import Box, fixed, running_trace, wrap
-from ..core.rules import arrays, bottom, fixed_like
-from ..core.trace import reads, stops
+from ..core.rules import arrays, bottom
+from ..core.trace import reads
 from ..core.state import TRANSFORMING
 from .operands import SCALARS, as_constant, filling
 from .shape import form_of, given, shape_of
@@ -627,10 +627,12 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     shape = shape_of(x)
     own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
     levels = sorted({*own, *different}, key=lambda level: level.id)
-    stops("random numbers that depend on values")
+    reads(x, "random numbers that depend on values")
     values = values_of(x)
     if not levels:
-        return fixed_like(make(g, values), x)
+        trace = running_trace()
+        array = make(g, values) if trace is None else trace.draw(lambda: make(g, values))
+        return wrap(arrays.beside(array, x._d))
     sizes = [level.size for level in levels]
     array = values.reshape(*[level.size if level in own else 1 for level in levels], *shape)
     array = np.broadcast_to(array, (*sizes, *shape))

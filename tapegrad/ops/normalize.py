@@ -473,7 +473,7 @@ def move(t: Any, factor: float, amount: Any, share: float) -> None:
         array *= factor
         array += more * share
     else:
-        t.mul_(factor).add_(amount, alpha=share)
+        t.mul_(factor).add_(amount * share)
 
 
 def _update_running(running_mean: Any, running_var: Any, mean: Any, var: Any, count: int, momentum: float) -> None:

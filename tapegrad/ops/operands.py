@@ -14,6 +14,7 @@ from ..core import alias, record
 from ..core.op import TABLE, Op
 from ..core.record import Box, Extra, fixed, running_trace, services, wrap
 from ..core.state import is_recording
+from ..core.trace import ARRAY
 
 SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -26,8 +27,13 @@ def constant(a: Any, copy: bool = True) -> Any:
         kept = np.array(kept, order="K", subok=False)
         alias.count_copy(kept)
     if (trace := running_trace()) is not None and (read := trace.arrays_outside.get(id(a))) is not None:
-        trace.source(kept, lambda: dtypes.settled(read()), "a NumPy array")
+        trace.source(kept, lambda: _settled(read()), ARRAY)
     return wrap(kept)
+
+
+def _settled(now: Any) -> Any:
+    """An array with the dtype's own object; whatever else has taken its place."""
+    return dtypes.settled(now) if isinstance(now, np.ndarray) else now
 
 
 def operand(a: Any, copy: bool) -> Any:

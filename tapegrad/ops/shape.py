@@ -450,7 +450,7 @@ def _without_part(x: Any, chain: tuple[Any, ...]) -> Any:
 
 
 def _overwrite(base: Any, value: Any, chain: tuple[Any, ...]) -> Any:
-    out = base.copy()
+    out = np.array(base, order="K")
     _put(out, value, chain)
     return out
 

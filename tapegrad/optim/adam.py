@@ -147,8 +147,7 @@ class NAdam(AdamFamily):
         (beta1, beta2), step, decay = h["betas"], s["step"], h["momentum_decay"]
         mean, square = self.means(m, g, s, h)
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
-        s["mu_product"] = s["mu_product"] * mu
-        product = number(s["mu_product"])
+        s["mu_product"] = product = number(s["mu_product"]) * mu
         t = m.div(square, 1 - beta2**step)
         t = m.sqrt(t, t)
         t = m.add(t, h["eps"], t)

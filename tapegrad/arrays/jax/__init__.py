@@ -1,7 +1,7 @@
 """JAX as an array backend: for each record of the table, its forward on JAX arrays and tracers.
 
-Imported only when somebody asks for JAX. `forward(op)` is a kernel written for JAX (`registry`), the text of the record itself
-with `np` read as `jax.numpy` (`derive`, `draft`), or, for the few records of `HOST`, the NumPy forward called on the host.
+Imported only when somebody asks for JAX. `forward(op)` is a kernel written for JAX (`registry`), the record's own text with
+`np` read as `jax.numpy` (`derive`, `draft`), or, for the few records of `HOST`, the NumPy forward called on the host.
 Kernels run under `jax.enable_x64(True)`: dtypes come out as NumPy's.
 """
 
@@ -35,9 +35,9 @@ from .registry import KERNELS
 
 Array = Any
 
-HOST = frozenset({"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "eig", "eigvals", "function", "zeta"})
-"""Records without a form for JAX: they need SciPy, LAPACK's eigenvectors of general matrices, a user's Python, or as many
-steps as the values say."""
+HOST = frozenset({"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "eig", "function", "zeta"})
+"""Records without a form for JAX: they need SciPy, a user's Python, as many steps as the values say, or (eig) the phases that
+NumPy's LAPACK chooses."""
 
 WRITING = frozenset({
     "bessel_mean", "bessel_ratio", "beta_ratio", "digamma", "erfcx", "exp_diff", "gamma_ratio", "i0", "i0e", "i1", "i1e",

@@ -2,8 +2,8 @@
 
 The copy of a function sees globals and closure cells of its own: NumPy's functions there are JAX's of the same name,
 functions of the package are copies too, and what only concerns NumPy (warnings, order in memory) is gone. Text that writes
-into arrays is read with `draft.Draft` in place of them; text that asks for values or calls LAPACK cannot be read: its records
-have kernels.
+into arrays is read with `draft.Draft` in place of them. Text that asks for values or calls LAPACK cannot be read: its
+records have kernels.
 """
 
 from __future__ import annotations

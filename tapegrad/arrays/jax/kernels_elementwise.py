@@ -321,8 +321,18 @@ def promoted(x: Any, y: Any) -> tuple[Array, Array]:
     return jnp.asarray(x, dtype), jnp.asarray(y, dtype)
 
 
-for _name, _general in (("floor_divide", jnp.floor_divide), ("remainder", jnp.remainder), ("fmod", jnp.fmod)):
+def remainder(x: Array, y: Array) -> Array:
+    r = jnp.remainder(x, y)
+    return jnp.where(r == 0, jnp.copysign(r, y), r) if r.dtype.kind == "f" else r  # a zero has the divisor's sign
+
+
+for _name, _general in (("floor_divide", jnp.floor_divide), ("remainder", remainder), ("fmod", jnp.fmod)):
     kernel(_name)(on_whole(_general))
+
+
+@kernel("sign", "sgn")
+def sign(x: Array) -> Array:
+    return jnp.where(x == 0, jnp.zeros((), x.dtype), jnp.sign(x)) if x.dtype.kind != "b" else x  # -0.0 has the sign 0.0
 
 
 @kernel("trunc_divide")

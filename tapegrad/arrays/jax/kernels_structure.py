@@ -656,9 +656,10 @@ FEW_ROWS = 8  # that XLA adds faster one by one than as a reduction
 
 @kernel("across")
 def across(x: Any, y: Any) -> Any:
-    if max(len(x), len(y)) > FEW_ROWS:
+    x, y = jnp.broadcast_arrays(x, y)
+    if not 0 < len(x) <= FEW_ROWS:
         return (x * y).sum(0)
-    return functools.reduce(lax.add, [a * b for a, b in zip(*jnp.broadcast_arrays(x, y), strict=True)])
+    return functools.reduce(lax.add, [a * b for a, b in zip(x, y, strict=True)])
 
 
 def chained(d1: Any, d2: Any, stack: Any) -> Any:
