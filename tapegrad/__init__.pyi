@@ -36,6 +36,7 @@ from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
 from .amp import autocast as autocast
 from .arrays.dtypes import can_cast as can_cast
+from .func.control import cond as cond
 from .arrays.dtypes import device as device
 from .arrays.dtypes import dtype as dtype
 from .core.modes import enable_grad as enable_grad
@@ -53,12 +54,14 @@ from .arrays.dtypes import memory_format as memory_format
 from .core.modes import no_grad as no_grad
 from .arrays.dtypes import promote_types as promote_types
 from .serialization import save as save
+from .func.control import scan as scan
 from .core.modes import set_anomaly_enabled as set_anomaly_enabled
 from .arrays.dtypes import set_default_dtype as set_default_dtype
 from .core.modes import set_grad_enabled as set_grad_enabled
 from .printing import set_printoptions as set_printoptions
 from .core.modes import tape as tape
 from .func.batch import vmap as vmap
+from .func.control import while_loop as while_loop
 
 __version__: builtins.str
 bfloat16: dtype
@@ -468,6 +471,30 @@ def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
 
 def combinations(input: Any, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
     """All combinations of r elements of a vector, as rows."""
+
+def compile(function: Any = None, *, static_argnames: Any = ..., donate: builtins.bool = True, fullgraph: builtins.bool = False, debug_nans: builtins.bool = False, mesh: Any = None, shard: Any = None) -> Tensor:
+    """Compile a function, gradients and updates included, into one program of XLA; also a decorator.
+
+    The first call with given shapes, dtypes, modes and static arguments runs eagerly and is traced; later ones run the
+    program. Calling the compiled function n times does what calling the function n times does: tensors, modules and
+    optimizers that it reaches are read anew at each call, and what it writes is written back.
+
+    Args:
+        function: takes and returns nested tensors, arrays and other values; arguments that are no arrays are static. Of a
+            module, the result is a module around it (`_orig_mod`), whose calls are compiled.
+        static_argnames: names of arguments that are never traced; they have to be hashable.
+        donate: let results take the memory of the state that they replace.
+        fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
+        debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
+        mesh: a `jax.sharding.Mesh` over whose devices the program runs.
+        shard: how values lie on the mesh: a dict from names of arguments, "return", and tensors of outside (parameters) to
+            `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizers' state lie as their parameter;
+            all else is on every device.
+
+    Raises:
+        ImportError: without JAX (`pip install "tapegrad[jax]"`).
+        RuntimeError: with fullgraph, for a function that cannot be compiled; names file and line.
+        TypeError: for a static argument that cannot be hashed."""
 
 def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
     """The complex tensor of two parts of one real dtype, which broadcast."""
@@ -888,13 +915,13 @@ def get_autocast_gpu_dtype() -> dtype:
     """get_autocast_dtype("cuda")."""
 
 def get_default_device() -> device:
-    """Where new tensors are: device(type='cpu')."""
+    """Where new tensors are: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
 
 def get_deterministic_debug_mode() -> builtins.int:
     """0, 1 (warn only) or 2: what use_deterministic_algorithms set."""
 
 def get_device(input: Any) -> builtins.int:
-    """-1, the number of the CPU."""
+    """The number of its device; of the CPU -1."""
 
 def get_float32_matmul_precision() -> builtins.str:
     """What was set: "highest", "high" or "medium"; products of float32 matrices are in float32 always."""
@@ -1746,7 +1773,7 @@ def selu_(input: Any) -> Tensor:
     """selu written into input."""
 
 def set_default_device(device: Any) -> None:
-    """Choose where new tensors are: on the CPU; another device raises, since there is none here."""
+    """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
 
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""

@@ -681,7 +681,7 @@ class TableMethods:
         """Outer product of two vectors."""
 
     def get_device(self) -> builtins.int:
-        """-1, the number of the CPU."""
+        """The number of its device; of the CPU -1."""
 
     def greater(self, other: Any, *, out: Any = None) -> Tensor:
         """Elementwise `input > other`, as a bool tensor of the broadcast shape."""

@@ -820,26 +820,32 @@ def svd_failed(batch: int | None) -> LinAlgError:
 
 def reverse_while() -> RuntimeError:
     return RuntimeError(
-        "tg.while_loop in a traced program has no reverse-mode derivative, since the number of its steps is not known: give it "
-        "max_steps=..., or use tg.scan; forward mode (tg.func.jvp) needs neither"
+        "tg.while_loop in a traced program has no reverse-mode derivative, since the number of its steps is not known: give "
+        "it max_steps=..., or use tg.scan; forward mode (tg.func.jvp) needs neither"
     )
 
 
 def carry_changed(function: str, what: str, path: str, before: object, after: object) -> ValueError:
     return ValueError(
-        f"tg.{function}: {what} must stay the same from step to step, but of the carried value{path} it was {before} and became "
-        f"{after}"
+        f"tg.{function}: {what} must stay the same from step to step, but of the carried value{path} it was {before} and "
+        f"became {after}"
     )
 
 
 def branches_differ(what: str, path: str, true: object, false: object) -> ValueError:
     return ValueError(
-        f"tg.cond: both branches must return the same {what}, but the result{path} of true_fn has {true} and that of false_fn "
-        f"{false}"
+        f"tg.cond: both branches must return the same {what}, but the result{path} of true_fn has {true} and that of "
+        f"false_fn {false}"
     )
 
 
 def body_writes() -> RuntimeError:
     return RuntimeError(
-        "the body of a control-flow function writes into a tensor from outside, which it cannot do here: carry the tensor along"
+        "the body of a control-flow function writes into a tensor from outside, which it cannot do here: carry it along"
+    )
+
+
+def underivable_body(what: str, file: str, line: int) -> RuntimeError:
+    return RuntimeError(
+        f"the derivative, or the batched form, of the body of a control-flow function depends on {what} ({file}:{line})"
     )

@@ -23,6 +23,9 @@ def cumprod(input: Any, dim: builtins.int, *, dtype: Any = None, mask: Any = Non
 def cumsum(input: Any, dim: builtins.int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """Running sum of the elements taken in."""
 
+def fixed_like(array: Any, t: Any) -> Tensor:
+    """`fixed` on the device of a tensor."""
+
 def log_softmax(input: Any, dim: builtins.int, *, dtype: Any = None, mask: Any = None) -> Tensor:
     """log(softmax) over the elements taken in."""
 
@@ -61,6 +64,9 @@ def sum(input: Any, dim: Any = None, *, keepdim: builtins.bool = False, dtype: A
 
 def tensor(a: Any) -> Tensor:
     """Any operand as a tensor."""
+
+def values_of(t: Any) -> Tensor:
+    """A tensor's values as an array of NumPy that may not be written into; of a batched one, those of the whole batch."""
 
 def var(input: Any, dim: Any = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
     """Variance of the elements taken in."""

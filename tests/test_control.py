@@ -538,7 +538,7 @@ def temporaries(compiled):
 
 # --------------------------------------------------------------------------------------------------------------- errors
 
-one = tg.ones(())
+one, BUFFER = tg.ones(()), tg.zeros(())
 ERRORS = {
     "no pair": (lambda: tg.scan(lambda c, x: c, one, tg.ones(3)), "must return a pair"),
     "no length": (lambda: tg.scan(lambda c, x: (c, x), one), "neither xs nor length"),
@@ -548,8 +548,8 @@ ERRORS = {
         lambda: tg.scan(lambda c, x: ({"h": [c["h"][0], tg.ones(2)]}, x), {"h": [one, one]}, tg.ones(3)),
         r"the shape must stay .* of the carried value\['h'\]\[1\] it was \(\) and became \(2,\)",
     ),
-    "dtype": (lambda: tg.scan(lambda c, x: (c.double(), x), one, tg.ones(3)), r"the dtype .* torch.float32 and became torch"),
-    "structure": (lambda: tg.scan(lambda c, x: ((c, c), x), one, tg.ones(3)), r"the structure .* was \* and became \(\*, \*\)"),
+    "dtype": (lambda: tg.scan(lambda c, x: (c.double(), x), one, tg.ones(3)), r"the dtype .* float32 and became torch"),
+    "structure": (lambda: tg.scan(lambda c, x: ((c, c), x), one, tg.ones(3)), r"structure .* was \* and became \(\*, \*\)"),
     "while": (lambda: tg.while_loop(lambda x: x < 3, lambda x: (x.long(),), (one,)), "the dtype"),
     "predicate": (lambda: tg.cond(tg.tensor([True, False]), lambda: one, lambda: one), "one element"),
     "branches": (
@@ -561,7 +561,7 @@ ERRORS = {
         r"same structure",
     ),
     "write in a batch": (
-        lambda buffer=tg.zeros(()): func.vmap(lambda x: tg.scan(lambda c, x: (c + x + buffer.add_(1), None), one, x)[0])(tg.ones(2, 3)),
+        lambda: func.vmap(lambda x: tg.scan(lambda c, x: (c + x + BUFFER.add_(1), None), one, x)[0])(tg.ones(2, 3)),
         "writes into a tensor from outside",
     ),
 }  # fmt: skip

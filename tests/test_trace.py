@@ -198,24 +198,22 @@ GIVEN = {
 
 
 def calls():
-    """Calls of the functions of api_ops.tsv (how often public programs use them), and why a trace of one stops, if it does."""
+    """Calls of the functions that public programs use most (api_ops.tsv), and why a trace of one stops, if it does."""
     with open(pathlib.Path(__file__).with_name("trace_calls.tsv")) as f:
         return [line.rstrip("\n").split("\t") for line in f]
 
 
-NAMES = {**vars(tg), "tg": tg, "copy": copy}
+NAMES = {k: v for k, v in vars(tg).items() if not k.startswith("__")} | {"tg": tg, "copy": copy}
 
 
 def call_of(text):
     """A function of the arrays of GIVEN that a call names, and these."""
-    code = compile(text.split("; ")[-1], text, "eval")
+    code = compile(text, text, "eval")
     names = [n for n in code.co_names if n in GIVEN]
 
     def call(*xs):
-        found = {**NAMES, **dict(zip(names, [x.clone() if x.is_leaf else x for x in xs], strict=True))}
-        for before in text.split("; ")[:-1]:
-            eval(before, found)
-        return eval(code, found)
+        copies = [x.clone() for x in xs]  # which may be written in place
+        return eval(code, {**NAMES, **dict(zip(names, copies, strict=True))})
 
     return call, [GIVEN[n] for n in names]
 

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import errors
 from . import alias, record
 from .batch import Batch
 from .kinds import HALF, is_inexact
@@ -348,7 +349,7 @@ def noted_alone(values: Sequence[Any], function: Callable[..., Sequence[Any]]) -
     if part is None:
         assert body.stopped is not None
         what, (file, line) = body.stopped
-        raise RuntimeError(f"the derivative, or the batched form, of the body of a control-flow function needs {what} ({file}:{line})")
+        raise errors.underivable_body(what, file, line)
     return part
 
 

@@ -15,12 +15,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from . import rules
 from .forward import by_rows, tangents_of
 from .kinds import is_inexact
 from .level import Level
 from .op import TABLE, Op
 from .record import Box, functional, services, wrap
-from . import rules
 from .rules import RAW_XP, TENSOR_XP, arrays, bottom
 from .scalar import ERRORS, FUNCTIONS
 from .state import is_recording
@@ -302,7 +302,8 @@ class Bind:
             if k not in known:
                 with Taylor(k - 1) as level:
                     lifted = [level.lifted(a.c[:k]) if type(a) is Series and [a.get(k)] else tensor_of(a) for a in args]
-                    steps = [[a.step(j) for j in range(1, k + 1)] if on else [None] for a, on in zip(args, active, strict=True)]
+                    moves = zip(args, active, strict=True)
+                    steps = [[a.step(j) for j in range(1, k + 1)] if on else [None] for a, on in moves]
                     moving = [level.lifted(c) if any(x is not None for x in c) else None for c in steps]
                     answers = [level.lifted([r.get(j) for j in range(k)]) for r in results]
                     ts = tangents_of(op, lifted, moving, answers, params, level)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import linecache
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from .. import errors

@@ -50,9 +50,8 @@ class Constraint:
 
 def holds(constraint: Any, value: Any) -> bool:
     """Whether all values satisfy a constraint; inside vmap those of all samples."""
-    with no_grad():
-        with suspended():  # which only decides whether to raise
-            return bool(values_of(constraint.check(value)).all())
+    with no_grad(), suspended():  # which only decides whether to raise
+        return bool(values_of(constraint.check(value)).all())
 
 
 def _all(valid: Any, dims: int) -> Any:

@@ -71,7 +71,7 @@ def scan(
     noted = Noted(step, [*carry, *(rows_at(rows, order[0]) if n else [zeros_like(x, x._d.shape[1:]) for x in rows])])
     if noted.part is None:
         if not n:
-            raise ValueError(f"tg.scan: of a loop without steps the results are not known, since its body has {noted.reason}")
+            raise ValueError(f"tg.scan: the results of a loop without steps are not known: its body has {noted.reason}")
         final, ys = python_loop(step, carry, rows, order, noted.results)
     else:
         final, ys = scanned(noted, carry, rows, n, reverse)
@@ -193,7 +193,10 @@ class Noted:
         for t in operands:
             synced(t)
         with Body(running_trace(), alone) as body:
-            given = [body.given(representative(t)) if alone else body.given(t._d, t._s, cells_of(t) or None) for t in operands]
+            if alone:
+                given = [body.given(representative(t)) for t in operands]
+            else:
+                given = [body.given(t._d, t._s, cells_of(t) or None) for t in operands]
             results = function(given)
         del given
         body.check_effects(results)
@@ -290,7 +293,7 @@ def predicate(function: str, value: Any) -> Any:
     """A condition as a 0-dim bool tensor."""
     t = tensor(value)
     if t._d.size != 1:
-        raise ValueError(f"tg.{function}: the condition must be a bool or a tensor of one element, got shape {tuple(t._d.shape)}")
+        raise ValueError(f"tg.{function}: the condition must be a bool or of one element, got shape {tuple(t._d.shape)}")
     t = t if not t._d.ndim else TENSOR_XP.reshape(t, ())
     return t if t._d.dtype.kind == "b" else TENSOR_XP.ne(t, 0)
 
@@ -303,7 +306,7 @@ def length_of(rows: list[Any], length: int | None) -> int:
     if len(sizes) != 1:
         what = f"got lengths {sorted(sizes)} in xs and length" if sizes else "got neither xs nor length"
         raise ValueError(f"tg.scan: the number of steps must be told once, {what}")
-    return sizes.pop()  # type: ignore[no-any-return]
+    return sizes.pop()
 
 
 def rows_at(rows: list[Any], i: int) -> list[Any]:

@@ -2,7 +2,7 @@
 
 A barrier is the value itself, which compilers take for another one: what is computed from it again is not what was before.
 
-What they run are parts of programs (`core.body`), given as parameters. The derivative of a loop is a loop over the derivative
+What they run are parts of programs (`core.body`), given as parameters. The derivative of a loop is a loop of the derivative
 of its body, again a record of the table: so there are derivatives of any order, and a batch of loops is a loop over a batch.
 
 Their operands are, in order: of `scan` the carried values, the rows that are scanned and what the body uses besides; of
@@ -31,7 +31,7 @@ from ..core.op import TABLE, Op, number
 from ..core.record import Box, fixed, running_trace
 from ..core.rules import TENSOR_XP, arrays, fixed_like
 from ..core.state import is_recording
-from .batching import spread
+from . import batching
 from .define import define
 from .samples import Sample, uniform
 
@@ -102,17 +102,15 @@ def _order(length: int, reverse: bool) -> range:
     return range(length - 1, -1, -1) if reverse else range(length)
 
 
-def _scan(
-    operands: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool, history: History
-) -> Any:
-    carry, xs, rest = operands[:carried], operands[carried : carried + scanned], operands[carried + scanned :]
+def _scan(operands: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool, history: History) -> Any:
+    carry, xs, rest = _cut_up(operands, carried, scanned)
     rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in part.metas[carried:]]
     step = part.step
     warnings = arrays.silence()
     try:
         for i, t in enumerate(_order(length, reverse)):
             results = step(*carry, *[x[t, ...] for x in xs], *rest)
-            carry, made = results[:carried], results[carried:]
+            carry, made = _cut_up(results, carried)
             if not i:
                 rows = [np.empty((length, *r.shape), r.dtype) for r in made]
             for row, r in zip(rows, made, strict=True):
@@ -123,13 +121,12 @@ def _scan(
 
 
 def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditional: int) -> Any:
-    carry = operands[:carried]
-    of_condition, of_body = operands[carried : carried + conditional], operands[carried + conditional :]
+    carry, of_condition, of_body = _cut_up(operands, carried, conditional)
     steps = 0
     warnings = arrays.silence()
     try:
         while condition.step(*carry, *of_condition)[0]:
-            carry = body.step(*carry, *of_body)
+            carry = list(body.step(*carry, *of_body))
             steps += 1
     finally:
         arrays.unsilence(warnings)
@@ -236,7 +233,7 @@ def _d_scan(
     xp: Any, g: Any, ans: Any, args: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool,
     history: History, wanted: list[bool],
 ) -> Tensors:  # fmt: skip
-    """A scan the other way, of the vjp of the part: it carries the cotangents of carried values and sums those of the rest."""
+    """A scan the other way, of the part's vjp: it carries the cotangents of carried values and sums those of the rest."""
     gs, outs = (g, ans) if len(part.metas) > 1 else ([g], [ans])
     states = _moving(args, range(carried))
     metas = [_meta(args[j]) for j in states]
@@ -319,7 +316,7 @@ def _swapped(x: Any) -> Any:
 def _batch_scan(op: Op, n: int, args: Tensors, batched: list[bool], params: Any) -> Any:
     part, carried, scanned, length, reverse, history = params
     carry, rows, rest = _cut_up(args, carried, scanned)
-    carry = [spread(x, n, b) for x, b in zip(carry, batched[:carried], strict=True)]
+    carry = [batching.spread(x, n, b) for x, b in zip(carry, batched[:carried], strict=True)]
     rows = [_swapped(x) if b else x for x, b in zip(rows, batched[carried : carried + scanned], strict=True)]
     flags = [True] * carried + batched[carried:]
     first = _order(length, reverse)[0] if length else 0
@@ -343,7 +340,7 @@ def _d_while(
         raise errors.reverse_while()
     steps = ans[carried]
     length = int(steps._d if isinstance(steps, Box) else steps)
-    carry, of_condition, of_body = _cut_up(args, carried, conditional)
+    carry, _, of_body = _cut_up(args, carried, conditional)
     part, history = with_history(body, carried)
     outs = scan(xp, [*carry, *of_body], part, carried, 0, length, False, history)
     asked = [*wanted[:carried], *wanted[carried + conditional :]]
@@ -398,7 +395,7 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
     condition, body, carried, conditional = params
     carry, of_condition, of_body = _cut_up(args, carried, conditional)
     flags, of_test, of_step = _cut_up(batched, carried, conditional)
-    carry = [spread(x, n, b) for x, b in zip(carry, flags, strict=True)]
+    carry = [batching.spread(x, n, b) for x, b in zip(carry, flags, strict=True)]
     flags = [True] * carried
 
     def going(c: Tensors, k: Tensors) -> Any:
@@ -527,11 +524,8 @@ def _plain_samples() -> Iterator[Sample]:
     yield Sample((uniform((2, 3)),))
 
 
-define(
-    "barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batch=lambda op, n, args, batched, params: op.call(*args),
-    samples=_plain_samples,
-)  # fmt: skip
-define("cut", "constant", lambda x: x.view(), batch=lambda op, n, args, batched, params: op.call(args[0]), samples=_plain_samples)
+define("barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batch=batching.pointwise, samples=_plain_samples)
+define("cut", "constant", lambda x: x.view(), batch=batching.pointwise, samples=_plain_samples)
 define(
     "scan", "general", _scan, (_d_scan,), arity=-1, outputs=3, differentiable=3, absent=True, keeps=(2,), wide=False,
     params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,

@@ -18,8 +18,8 @@ from ..arrays.devices import values_of
 from ..core import alias, draws, record
 from ..core.record import Box, fixed, running_trace, wrap
 from ..core.rules import arrays, bottom
-from ..core.trace import reads
 from ..core.state import TRANSFORMING
+from ..core.trace import reads
 from .operands import SCALARS, as_constant, filling
 from .shape import form_of, given, shape_of
 from .warning import warn

@@ -683,7 +683,8 @@ def linalg_lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = Fals
 
 def _factored_lu(name: str, A: Any, pivot: bool, check_errors: bool) -> Any:
     packed, pivots = _pivoted(name.removeprefix("torch."), A, pivot)
-    infos = infos_of(packed, bool(np.diagonal(values_of(packed), 0, -2, -1).all()), lambda: lapack.first_zero_pivot(host(packed._d)))
+    fine = bool(np.diagonal(values_of(packed), 0, -2, -1).all())
+    infos = infos_of(packed, fine, lambda: lapack.first_zero_pivot(host(packed._d)))
     if check_errors and infos.any():
         raise errors.zero_pivot(name, *batch_element(infos))
     return result("linalg_lu_factor_ex", packed, pivots, info_of(infos, packed, lambda: first_zero_pivot(packed.detach())))

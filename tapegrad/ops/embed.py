@@ -60,7 +60,9 @@ def _shifted(index: Any, n: int, batched: bool, rows: int, padding: Padding) -> 
     """Indices and padding among the rows of all tables."""
     starts = np.arange(n) * rows
     offsets = fixed(starts.reshape(n, *(1,) * (index._d.ndim - batched)))
-    return elementwise.add(index, offsets), padding if padding is None else fixed(np.add.outer(starts, padding).reshape(-1))._d
+    if padding is not None:
+        padding = fixed(np.add.outer(starts, padding).reshape(-1))._d
+    return elementwise.add(index, offsets), padding
 
 
 def _look_up_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:

@@ -43,9 +43,8 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
     if type(index) is list and len(index) < 32 and any(isinstance(i, LISTED) or i is None or i is Ellipsis for i in index):
         index = tuple(index)  # as PyTorch takes a list that holds more than numbers
     items = index if type(index) is tuple else (index,)
-    if all(type(i) is int or i is Ellipsis or i is None or type(i) is slice for i in items):
-        items = tuple([_plain_slice(i) if type(i) is slice else i for i in items])
-        return (items if Ellipsis in items else (*items, Ellipsis)), True
+    if (plain := _plain(items)) is not None:
+        return plain, True
     result: list[Any] = []
     basic = True
     traced = running_trace() is not None
@@ -69,7 +68,8 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
                 result.append(to_dtype(t, np.dtype(np.int64)))
                 basic = basic and not i.ndim
                 continue
-            reads(t, lookup.SHAPE)
+            if traced:
+                reads(t, lookup.SHAPE)
         elif isinstance(i, list | tuple | range):
             i = np.asarray(i) if len(i) else np.zeros(0, np.int64)
         if isinstance(i, bool | np.bool_):
@@ -102,6 +102,15 @@ def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
     if basic and not any(i is Ellipsis for i in result):
         result.append(Ellipsis)
     return tuple(result), basic
+
+
+def _plain(items: Index) -> Index | None:
+    """The canonical index, if it holds but numbers, slices, None and Ellipsis."""
+    for i in items:
+        if type(i) is not int and i is not Ellipsis and i is not None and type(i) is not slice:
+            return None
+    items = tuple([_plain_slice(i) if type(i) is slice else i for i in items])
+    return items if Ellipsis in items else (*items, Ellipsis)
 
 
 def _plain_slice(s: slice) -> slice:
@@ -369,11 +378,13 @@ def getitem(x: Any, index: Any) -> Any:
     """x[index]: a view for ints, slices, None and Ellipsis; a copy for masks and integer arrays."""
     if x._st is not None:
         alias.sync_only(x)
-    key, basic = canonical(index, x._d.shape)
+    plain = _plain(index if type(index) is tuple else (index,))
+    key, basic = canonical(index, x._d.shape) if plain is None else (plain, True)
     try:
-        if lookup.varies(key):
-            return lookup.picked(x, key)
-        key = lookup.settled(key)
+        if plain is None and any([isinstance(i, Box) for i in key]):
+            if lookup.varies(key):
+                return lookup.picked(x, key)
+            key = lookup.settled(key)
         if type(x._d) in record.foreign:
             np.broadcast_to(np.False_, x._d.shape)[tuple(map(devices.host, key))]  # raises where JAX takes the nearest element
         return alias.view(x, TABLE["index"], key) if basic else TABLE["index"].call(x, key)

@@ -233,7 +233,7 @@ def flat_table(x: Any, rows: Any) -> tuple[Any, Table]:
 def settled(key: Any) -> Any:
     """An index with the arrays of the tensors in it, which a running trace knows."""
     if type(key) is Places:
-        return Places(_array_of(key.at))
+        return Places(_array_of(key.at)) if isinstance(key.at, Box) else key
     return tuple([_array_of(i) for i in key])
 
 

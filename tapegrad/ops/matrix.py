@@ -15,7 +15,7 @@ from ..arrays.devices import host, values_of
 from ..core.kinds import HALF
 from ..core.level import bottom
 from ..core.op import TABLE, Op
-from ..core.record import Box, running_trace
+from ..core.record import Box, functional, running_trace
 from ..core.rules import fixed_like
 from ..core.taylor import COEFFICIENTS
 from ..core.trace import reads
@@ -324,11 +324,15 @@ def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[
     infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(host(a._d))[0]))
     if check_errors and infos.any():
         raise errors.singular_solve("torch." + name, batch_element(infos)[0])
-    return (reshape(x, shape_of(x)[:-1]) if vector else x), info_of(infos, a, lambda: first_zero_pivot(TABLE["lu_factor"].call(a.detach())[0]))
+    return (reshape(x, shape_of(x)[:-1]) if vector else x), _pivot_info(infos, a)
+
+
+def _pivot_info(infos: Any, a: Any) -> Any:
+    return info_of(infos, a, lambda: first_zero_pivot(TABLE["lu_factor"].call(a.detach())[0]))
 
 
 def _solution(a: Any, b: Any) -> Any:
-    recorded = (is_recorded(a) or is_recorded(b)) and type(a._d) is np.ndarray and bottom(a) is a._d and running_trace() is None
+    recorded = (is_recorded(a) or is_recorded(b)) and not functional(a._d) and bottom(a) is a._d
     return _solve([a, b], lapack.factors(a._d, b._d) if recorded else None)  # the factors spare the backward pass its own
 
 
@@ -440,7 +444,7 @@ def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
     infos = infos_of(a, np.isfinite(values_of(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(host(a._d))[0]))
     if check_errors and infos.any():
         raise errors.singular_inverse(name, *batch_element(infos))
-    return x, info_of(infos, a, lambda: first_zero_pivot(TABLE["lu_factor"].call(a.detach())[0]))
+    return x, _pivot_info(infos, a)
 
 
 @with_out

@@ -19,7 +19,7 @@ from ..core.kinds import HALF
 from ..core.level import LEVEL, bottom
 from ..core.modes import no_grad
 from ..core.op import TABLE, Op
-from ..core.record import functional, Box, wrap
+from ..core.record import Box, functional, wrap
 from ..core.state import TRANSFORMING
 from . import batching, casting, create, elementwise, reduce, shape
 from .define import define, printed

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..arrays.devices import values_of
 from ..arrays.convolution import window
+from ..arrays.devices import values_of
 from ..arrays.numpy import finite
 from ..core.op import TABLE
 from ..core.record import titled
@@ -561,7 +561,7 @@ _best = define(
 
 
 def _of_windows(x: Any, indices: Sequence[Any], return_indices: bool) -> Any:
-    """Maxima of windows that are products of indices, tensors, each (.., windows, elements) along one of the last dimensions.
+    """Maxima of windows that are products of indices, each (.., windows, elements) along one of the last dimensions.
 
     Leading dimensions of the indices are those of x.
     """

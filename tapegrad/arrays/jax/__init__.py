@@ -29,15 +29,15 @@ from . import (  # noqa: F401
     kernels_structure,
     kernels_transfer,
 )
-from .derive import STANDS_FOR, Reading, derive
+from .derive import STANDS_FOR, Reading, derive, writes
 from .draft import derive_writing
 from .registry import KERNELS
 
 Array = Any
 
 HOST = frozenset({"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y", "eig", "function", "zeta"})
-"""Records without a form for JAX: they need SciPy, a user's Python, as many steps as the values say, or (eig) the phases that
-NumPy's LAPACK chooses."""
+"""Records without a form for JAX: they need SciPy, a user's Python, as many steps as the values say, or (eig) the phases
+that NumPy's LAPACK chooses."""
 
 WRITING = frozenset({
     "bessel_mean", "bessel_ratio", "beta_ratio", "digamma", "erfcx", "exp_diff", "gamma_ratio", "i0", "i0e", "i1", "i1e",
@@ -154,6 +154,8 @@ def needs_host(op: Op, operands: tuple[Any, ...]) -> bool:
     """Whether only the NumPy forward will do: a record of HOST, or a user's whose text JAX cannot run."""
     if not op.name.startswith("custom."):
         return op.name in HOST
+    if op not in READABLE and writes(op.forward):
+        READABLE[op] = False
     if op not in READABLE:
         run, arrays = in_arrays(forward(op), operands)
         try:

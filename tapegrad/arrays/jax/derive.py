@@ -8,7 +8,9 @@ records have kernels.
 
 from __future__ import annotations
 
+import dis
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -146,3 +148,27 @@ def of_package(function: types.FunctionType) -> bool:
 
 
 derive: Callable[[Callable[..., Any]], Callable[..., Any]] = Reading(STANDS_FOR)
+
+
+WRITERS = {"at", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put", "putmask", "resize", "shuffle", "sort"}
+
+
+def writes(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a function may write into arrays, as far as its code and that of the functions it calls tell.
+
+    JAX's arrays cannot be written into: what is written into a part of one (`part = out[0]; part += x`) would be lost without
+    an error.
+    """
+    if not isinstance(function, types.FunctionType) or id(function) in seen:
+        return False
+    seen |= {id(function)}
+    codes = [function.__code__]
+    for code in codes:
+        codes += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        if WRITERS.intersection(code.co_names) or any(type(c) is tuple and "out" in c for c in code.co_consts):
+            return True
+        for i in dis.get_instructions(code):
+            if i.opname in ("STORE_SUBSCR", "STORE_SLICE") or (i.opname == "BINARY_OP" and i.argrepr.endswith("=")):
+                return True
+    cells = inspect.getclosurevars(function)
+    return any(writes(f, seen) for f in (*cells.globals.values(), *cells.nonlocals.values()))

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .. import jax as backend  # on its way to being imported
 from ...core.body import Part
 from ...core.program import Instruction
+from .. import jax as backend  # on its way to being imported
 from .registry import kernel
 
 Arrays = Sequence[Any]
@@ -24,7 +24,7 @@ def run(part: Part, operands: Arrays) -> list[Any]:
     environment.update({n: jnp.asarray(a) for n, a in program.constants.items()})
 
     def instruction(i: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
-        like = tuple([jax.ShapeDtypeStruct(*program.metas[n]) for n in i.results])
+        like = tuple([jax.ShapeDtypeStruct(*program.metas[n]) for n in i.results])  # type: ignore[no-untyped-call]
         return backend.call(i.op, operands, params, like if i.op.outputs > 1 else like[0])
 
     return [jnp.asarray(r) for r in program.run(environment, instruction)]
@@ -41,7 +41,7 @@ def cut(x: Any) -> Any:
 
 @kernel("barrier")
 def barrier(x: Any) -> Any:
-    return lax.optimization_barrier(x)
+    return lax.optimization_barrier(x)  # type: ignore[no-untyped-call]
 
 
 @kernel("scan")
