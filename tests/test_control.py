@@ -151,6 +151,20 @@ def test_gradients_of_init_rows_and_parameters():
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_numbers_in_a_batch(mode):
+    """0-dim samples, carried and scanned and closed over."""
+    a, xs = values(3), values(3, 4)
+
+    def f(scan):
+        def one(a, xs):
+            return scan(lambda c, x: (tg.sin(c * a) + x, c * x), a, xs)
+
+        return lambda a, xs: (func.vmap(one)(a, xs), func.vmap(func.grad(lambda a, xs: one(a, xs)[0]))(a, xs))
+
+    close(run(mode, f(tg.scan), a, xs), f(loop)(a, xs))
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_trees_lengths_and_counters(mode):
     def f(x):
         def step(state, _):
@@ -373,6 +387,16 @@ def test_cond_of_a_batch(mode):
     close(run(mode, f, x), tg.stack([func.grad(lambda x: choose(x)[0].sum())(row) for row in x]))
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_cond_of_a_batch_of_numbers(mode):
+    def f(x):
+        return tg.cond(x > 0, tg.sqrt, lambda x: -x, (x,))
+
+    x = tg.tensor([4.0, -3.0, 0.0, 9.0], dtype=D)
+    got = run(mode, lambda x: (func.vmap(f)(x), func.vmap(func.grad(f))(x)), x)
+    close(got, (tg.tensor([2.0, 3.0, 0.0, 3.0], dtype=D), tg.tensor([0.25, -1.0, -1.0, 1 / 6], dtype=D)))
+
+
 def test_eagerly_only_the_branch_taken_runs():
     ran = []
     tg.cond(tg.tensor(True), lambda: ran.append("true"), lambda: ran.append("false"))
@@ -548,7 +572,7 @@ ERRORS = {
         lambda: tg.scan(lambda c, x: ({"h": [c["h"][0], tg.ones(2)]}, x), {"h": [one, one]}, tg.ones(3)),
         r"the shape must stay .* of the carried value\['h'\]\[1\] it was \(\) and became \(2,\)",
     ),
-    "dtype": (lambda: tg.scan(lambda c, x: (c.double(), x), one, tg.ones(3)), r"the dtype .* float32 and became torch"),
+    "dtype": (lambda: tg.scan(lambda c, x: (c.double(), x), one, tg.ones(3)), r"the dtype .* torch.float32 and became"),
     "structure": (lambda: tg.scan(lambda c, x: ((c, c), x), one, tg.ones(3)), r"structure .* was \* and became \(\*, \*\)"),
     "while": (lambda: tg.while_loop(lambda x: x < 3, lambda x: (x.long(),), (one,)), "the dtype"),
     "predicate": (lambda: tg.cond(tg.tensor([True, False]), lambda: one, lambda: one), "one element"),

@@ -22,6 +22,7 @@ from ..core.trace import Captured, Trace
 from ..func import tree
 from ..nn.module import Module
 from . import nans
+from .arguments import watched
 from .guards import Walk, changed
 
 getrefcount = sys.getrefcount
@@ -76,6 +77,8 @@ class Capture:
         self.walk = Walk(function, tree.flatten((args, kwargs))[0])
         self.trace = trace = Trace(strict=strict)
         trace.arrays_outside, trace.varying = self.walk.arrays, varying
+        found = [v for *_, v in (*self.walk.places, *self.walk.of_modules)] + tree.flatten((args, kwargs))[0]
+        trace.numbers_outside = {id(v) for v in found if isinstance(v, np.generic)}
         self.tensors = tensors
         self.positions = {id(t): i for i, t in enumerate(tensors)}
         self.reason: str | None = None
@@ -90,6 +93,9 @@ class Capture:
         with trace:
             for array, _ in before:
                 trace.argument(array)
+            args, kwargs, pairs = watched(args, kwargs)
+            for array, stands in pairs:
+                trace.same(stands, array)
             self.result = function(*args, **kwargs)
             if trace.stopped is None:
                 try:

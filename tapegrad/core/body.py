@@ -264,7 +264,7 @@ def representative(t: Any) -> Any:
     if type(st) is not Lift:
         return t._d
     lower = representative(st.lower)
-    return lower[0] if type(st.level) is Batch and st.payload else lower
+    return record.asarray(lower[0]) if type(st.level) is Batch and st.payload else lower
 
 
 class Part:

@@ -103,6 +103,7 @@ class Trace:
         self.again: Iterator[Any] | None = None
         self.outer, self.strict = outer, strict
         self.frees: list[Any] = []  # arrays of the outer trace that became arguments
+        self.numbers_outside: set[int] = set()  # ids of NumPy's numbers that the function can reach
         self.arrays_outside: dict[int, Callable[[], Any]] = {}  # NumPy arrays that the function can reach, by id
 
     def __enter__(self) -> Trace:
@@ -261,6 +262,18 @@ class Trace:
     def opaque(self, tensors: Sequence[Any]) -> list[Any] | None:
         """What stands for operands at levels that the trace is not to look into; None if there are none."""
         return None
+
+    def outside(self, found: Any, kept: Any, convert: Callable[[Any], Any]) -> None:
+        """A tensor's array was made of an array of NumPy by `convert`, which changes no value."""
+        if self.knows(found):
+            self.same(kept, found)
+        elif (read := self.arrays_outside.get(id(found))) is not None:
+            self.source(kept, lambda: convert(read()), ARRAY)
+
+    def number(self, value: Any) -> None:
+        """A NumPy number is used. One that was made inside may have been computed of arrays that change."""
+        if self.arrays_outside and id(value) not in self.numbers_outside:
+            self.stop("a number that NumPy made inside the function (make it one of Python, or compute it with tensors)")
 
     def same(self, array: Any, other: Any) -> None:
         """An array holds the value of another one."""

@@ -5,6 +5,7 @@ exists of `cdf`, `icdf`, `entropy`, `mean`, `mode`, `variance`; `kl_divergence` 
 those of PyTorch on the CPU.
 """
 
+from ..core.record import mark_package as _mark_package
 from . import constraints
 from . import gamma_pairs as _gamma_pairs  # noqa: F401  (these two register the divergences)
 from . import pairs as _pairs  # noqa: F401
@@ -88,3 +89,5 @@ __all__ = [
     "TransformedDistribution", "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "constraints", "identity_transform",
     "kl_divergence", "register_kl", "transform_to",
 ]  # fmt: skip
+
+_mark_package(__name__)  # it is loaded on first use

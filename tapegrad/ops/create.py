@@ -20,7 +20,7 @@ from ..core.record import Box, fixed, running_trace, wrap
 from ..core.rules import arrays, bottom
 from ..core.state import TRANSFORMING
 from ..core.trace import reads
-from .operands import SCALARS, as_constant, filling
+from .operands import SCALARS, as_constant, constant, filling
 from .shape import form_of, given, shape_of
 from .warning import warn
 
@@ -261,8 +261,9 @@ def copied(data: Any, dtype: Any) -> Any:
         return wrap(array)
     if not isinstance(data, np.ndarray | np.generic):
         return fixed(array)
-    if (read := trace.arrays_outside.get(id(data))) is not None:
-        trace.source(array, lambda: from_data(read(), dtype), "a NumPy array")
+    if trace.knows(data):
+        return constant(data).to(dtypes.of(array.dtype))
+    trace.outside(data, array, lambda now: from_data(now, dtype))
     return wrap(array)
 
 
@@ -343,7 +344,10 @@ def from_numpy(ndarray: Any) -> Any:
     """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    return alias.foreign(dtypes.settled(np.asarray(ndarray)))
+    array = dtypes.settled(np.asarray(ndarray))
+    if (trace := running_trace()) is not None:
+        trace.outside(ndarray, array, dtypes.settled)
+    return alias.foreign(array)
 
 
 @factory

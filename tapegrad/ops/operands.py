@@ -26,8 +26,8 @@ def constant(a: Any, copy: bool = True) -> Any:
     if copy:
         kept = np.array(kept, order="K", subok=False)
         alias.count_copy(kept)
-    if (trace := running_trace()) is not None and (read := trace.arrays_outside.get(id(a))) is not None:
-        trace.source(kept, lambda: _settled(read()), ARRAY)
+    if (trace := running_trace()) is not None:
+        trace.outside(a, kept, _settled)
     return wrap(kept)
 
 
@@ -45,6 +45,8 @@ def operand(a: Any, copy: bool) -> Any:
     if type(a) in SCALARS:
         return a
     if isinstance(a, np.generic):
+        if (trace := running_trace()) is not None:
+            trace.number(a)
         return a.item() if a.dtype.kind in "biufc" else NotImplemented
     if isinstance(a, np.ndarray):
         return constant(a, copy)
