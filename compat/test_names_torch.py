@@ -31,7 +31,7 @@ MISSING = {
     ),
     **dict.fromkeys(("init_num_threads", "thread_safe_generator", "compiled_with_cxx11_abi"), SETTING),
     **dict.fromkeys(
-        ("compile", "cond", "fork", "get_file_path", "import_ir_module", "import_ir_module_from_buffer", "while_loop",
+        ("fork", "get_file_path", "import_ir_module", "import_ir_module_from_buffer",
          "merge_type_from_type_comment", "parse_ir", "parse_schema", "parse_type_comment", "unify_type_list",
          "prepare_multiprocessing_environment", "profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
          "classproperty", "wait"),

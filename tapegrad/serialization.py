@@ -19,11 +19,12 @@ import pickle
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .arrays import dtypes
+from .arrays import devices, dtypes
 from .core.modes import no_grad
 from .core.record import wrap
 from .core.trace import reads
@@ -186,7 +187,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
 
     def plain_form(self, t: Any) -> tuple[Name, tuple[Any, ...]]:
         reads(t, "saving")
-        array = raw(t)
+        array = devices.host(raw(t))
         self.arrays.append(array)
         key, count, offset, array = (0, 0, 0, array) if self.blocks is None else self.blocks.place(array)
         strides = tuple(s // array.itemsize for s in array.strides)
@@ -435,6 +436,10 @@ def _storage_key(key: Any) -> str:
     return key
 
 
+MADE: ContextVar[list[Any]] = ContextVar("tapegrad_made")
+"""The tensors that the running call of `load` has made."""
+
+
 def _rebuild_v2(
     storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None, metadata: Any = None
 ) -> Any:
@@ -444,6 +449,7 @@ def _rebuild_v2(
     if len(numbers) > 1 + 2 * MAX_DIMS:
         raise pickle.UnpicklingError(f"a tensor of more than {MAX_DIMS} dimensions")
     t = storage.tensor_of(tuple(size), tuple(stride), offset)
+    MADE.get().append(t)
     return t.requires_grad_() if requires_grad is True else t
 
 
@@ -461,7 +467,9 @@ def _rebuild_sparse(layout: Any, parts: Any) -> Any:
 
 
 def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Any:
-    return _with_state(Parameter(data, bool(requires_grad)), state)
+    p = Parameter(data, bool(requires_grad))
+    MADE.get().append(p)
+    return _with_state(p, state)
 
 
 def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
@@ -470,6 +478,7 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     t = function(*args)
     if kind is not type(t) and isinstance(kind, type) and issubclass(kind, Tensor):
         t = rebuild(kind, raw(t), t.requires_grad, {})
+        MADE.get().append(t)
     return _with_state(t, state)
 
 
@@ -866,12 +875,12 @@ def _read_legacy(file: Any, size: int, unpickler: Any, encoding: str, mapped: An
     return result
 
 
-def _check_location(map_location: Any) -> None:
-    """All storages go to the CPU: anything else that is asked for is refused."""
-    places = map_location.values() if isinstance(map_location, dict) else [map_location]
-    for place in places:
-        if place is not None and not callable(place):
-            create.check_device(place)
+def _destination(map_location: Any) -> dtypes.device:
+    """The device that tensors go to: the CPU, unless one is named."""
+    if isinstance(map_location, dict):
+        named = [create.check_device(v) for v in map_location.values()]
+        return next((to for to in named if to is not devices.CPU), devices.CPU)
+    return devices.CPU if map_location is None or callable(map_location) else create.check_device(map_location)
 
 
 def load(
@@ -881,11 +890,12 @@ def load(
     """Read what `save` or torch.save wrote: the zip format, the one before PyTorch 1.6, .safetensors and .npz (by suffix).
 
     Nothing in the file is run: tensors, containers, numbers and strings are made, anything else is refused. Tensors that
-    were on another device come to the CPU. Tensors that shared memory share it again.
+    were on another device come to the CPU, unless map_location names one. Tensors that shared memory share it again there.
 
     Args:
         f: a path, or a binary file.
-        map_location: None, the CPU, a function or a dict, as programs for PyTorch give it; all tensors come to the CPU.
+        map_location: the device that all tensors go to; a dict of devices, of which the first other than the CPU counts. A
+            function is accepted, and all tensors come to the CPU.
         pickle_module: accepted, not used.
         weights_only: False allows any pickled object, and so runs what the file says: for files of your own alone. Layers
             and optimizers of PyTorch become those of this package. None is True, unless PyTorch's environment variable
@@ -898,8 +908,21 @@ def load(
         RuntimeError: for a damaged, truncated or too new archive, and for one that would unpack to far more than it is.
         pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed, which are listed by name.
     """
-    _check_location(map_location)
-    unpickler = Restricted if _weights_only(weights_only) else Trusted
+    to = _destination(map_location)
+    made: list[Any] = []
+    before = MADE.get(made)
+    MADE.set(made)
+    try:
+        result = _loaded(f, Restricted if _weights_only(weights_only) else Trusted, mmap, encoding)
+    finally:
+        MADE.set(before)
+    if to is not devices.CPU:
+        for t in made:
+            t.data = t.data.to(to)
+    return result
+
+
+def _loaded(f: Any, unpickler: Any, mmap: bool | None, encoding: str) -> Any:
     if not isinstance(f, str | os.PathLike):
         if not hasattr(f, "read"):
             raise AttributeError(
@@ -932,6 +955,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
             found.extend(names)
 
     with open(f, "rb") if isinstance(f, str | os.PathLike) else contextlib.nullcontext(f) as file:
+        MADE.set([])
         _read(file, Listing, "utf-8", None)
     return found
 
@@ -961,7 +985,9 @@ def _read_named(file: Any, suffix: str) -> dict[str, Any]:
     """The tensors of a .safetensors or .npz file."""
     try:
         arrays = _safetensors().load(file.read()) if suffix == ".safetensors" else np.load(file, allow_pickle=False)
-        return {name: wrap(np.array(array)) for name, array in arrays.items()}
+        tensors = {name: wrap(np.array(array)) for name, array in arrays.items()}
+        MADE.get().extend(tensors.values())
+        return tensors
     except (OSError, ImportError, MemoryError):
         raise
     except Exception as e:

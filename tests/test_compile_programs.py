@@ -1,4 +1,4 @@
-"""Training programs of every kind, compiled and eager: the same losses, parameters, buffers, optimizer state and random state.
+"""Training programs of every kind, compiled and eager: the same losses, parameters, buffers, optimizer and random state.
 
 Each program is a function of `wrap`, which makes its step: eagerly the step itself, else `tg.compile(step, fullgraph=True)`.
 It returns what runs step i, and the modules, optimizers and tensors whose state is compared after the last step.
@@ -7,6 +7,7 @@ It returns what runs step i, and the modules, optimizers and tensors whose state
 import contextlib
 import copy
 import io
+import itertools
 import pickle
 from collections import OrderedDict
 
@@ -104,7 +105,7 @@ def same(name, got, expected):
 
 def mlp(*sizes, activation=nn.Tanh):
     layers = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in itertools.pairwise(sizes):
         layers += [nn.Linear(a, b), activation()]
     return nn.Sequential(*layers[:-1])
 
@@ -766,7 +767,7 @@ def checkpointed(wrap):
 
 @program(tg.float64, traces=2)
 def custom_functions(wrap):
-    """An autograd.Function whose backward is differentiated, and an operation of the table made by tg.custom."""
+    """An autograd.Function whose backward is differentiated, and operations made by tg.custom."""
 
     class Cubed(tg.autograd.Function):
         @staticmethod
@@ -780,11 +781,14 @@ def custom_functions(wrap):
             (x,) = ctx.saved_tensors
             return 3 * ctx.scale * g * x**2, None
 
+    hill = tg.custom.elementwise("hill", lambda x: np.exp(-x * x), lambda xp, ans, x: -2 * x * ans)
+    difference = np.diag(np.ones(3), 1) - np.eye(4)
+    slope = tg.custom.linear("slope", lambda u: difference @ u, lambda g: difference.T @ g, samples=[np.arange(4.0)])
     w = tg.randn(4, requires_grad=True)
 
     @wrap
     def step(x):
-        y = Cubed.apply(w * x, 0.5).sum() + (w * x).sin().sum()
+        y = Cubed.apply(w * x, 0.5).sum() + slope(hill(w * x)).square().sum()
         (g,) = grad(y, w, create_graph=True)
         (y + g.square().sum()).backward()
         with tg.no_grad():
@@ -954,8 +958,9 @@ def results_kept(wrap):
         with tg.no_grad():
             w.sub_(0.1 * w.grad)
             b.add_(w)
-        same = w.detach().clone()
-        return {"loss": loss.detach(), "w": w.detach(), "b": (b, b[0], b.view(3, 1)), "g": w.grad, "x": x, "again": [same, same]}
+        copied = w.detach().clone()
+        views = b, b[0], b.view(3, 1)
+        return {"loss": loss.detach(), "w": w.detach(), "b": views, "g": w.grad, "x": x, "again": [copied, copied]}
 
     def run(i):
         kept.append(step(tg.randn(3)))
@@ -1071,6 +1076,49 @@ def several_inputs_and_outputs(wrap):
         return g.detach(), h
 
     return run, [w, v]
+
+
+@program(tg.float64, steps=4)
+def results_unused(wrap):
+    """Tensors on which only unused results depend get no gradient, not zeros; weights change before the backward pass."""
+    layer = nn.Linear(3, 4)
+    f = wrap(lambda x: (layer(x), x**2, x.detach() * 3))
+
+    @wrap
+    def shrink():
+        with tg.no_grad():
+            layer.weight.mul_(0.9)
+
+    def run(i):
+        x = tg.randn(2, 3, requires_grad=True)
+        a, b, c = f(x)
+        shrink()
+        (b.sum() if i % 2 else a.square().sum()).backward()
+        found = x.grad, layer.weight.grad, c.requires_grad, a.detach()
+        layer.zero_grad()
+        return found
+
+    return run, [layer]
+
+
+@program(tg.float64, steps=4, traces=2)
+def modes(wrap):
+    """no_grad and enable_grad inside, called under both."""
+    w = tg.ones(3, requires_grad=True)
+
+    @wrap
+    def f(x):
+        with tg.no_grad():
+            a = (w * x).sum()
+        with tg.enable_grad():
+            b = (w * x).square().sum()
+        return a, b, (w * x).sum(), tg.is_grad_enabled()
+
+    def run(i):
+        with tg.set_grad_enabled(i % 2 == 0):
+            return f(tg.randn(3))
+
+    return run, [w]
 
 
 @program(tg.float64, steps=4)

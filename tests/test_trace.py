@@ -435,6 +435,22 @@ def test_transform(name):
     assert law(lambda x: func.grad(lambda x: sum((t**2).sum() for t in flat(run(smooth, x))))(x), [x], [moved(x)]) is None
 
 
+def test_what_a_transform_tries_out_is_not_noted():
+    """laplacian() runs a function on other points when it sees it first, to find out whether it mixes them."""
+    replay = Replay(lambda x: func.laplacian(lambda p: p.sin().prod(-1))(x), [tg.tensor(X)])
+    assert replay.stopped is None
+    close(replay(Y)[0], array(func.laplacian(lambda p: p.sin().prod(-1))(tg.tensor(Y))))
+
+
+def test_a_block_whose_views_are_gone():
+    """A tensor that shared its memory before is state of its own: what is written into it is written at each run."""
+    net = nn.BatchNorm1d(3)
+    assert [t.clone() for t in net.state_dict().values()]
+    replay = Replay(net, [tg.ones(4, 3)])
+    replay(np.ones((4, 3), np.float32))
+    assert net.num_batches_tracked.item() == 2
+
+
 # ------------------------------------------------------------------------------------------------- views, whole programs
 
 

@@ -17,7 +17,7 @@ from ..core.program import Program, Ref, filled
 from ..core.record import Box, box
 from ..core.replay import Pass, reach
 from ..core.state import current_tape
-from ..core.tape import next_slot
+from ..core.tape import inputs_of, next_slot
 from ..core.trace import Captured, Trace
 from ..func import tree
 from ..nn.module import Module
@@ -37,7 +37,7 @@ class Result:
 
     Attributes:
         value: what the program computes, or the Python object itself.
-        same: the position of an argument, or the state, that is returned as it is; (place,) for the gradient of what is there.
+        same: the position of an argument, or the state, that is returned as it is; (place,) for the gradient there.
         chain: view operations that lead from there to the result; None for the tensor itself.
         tracked: whether such a view has the tensor's history, too.
         slot: of the tensor, if it requires grad.
@@ -97,6 +97,10 @@ class Capture:
             for array, stands in pairs:
                 trace.same(stands, array)
             self.result = function(*args, **kwargs)
+            if pairs:
+                given = {id(stands): array for array, stands in pairs}
+                leaves, spec = tree.flatten(self.result)
+                self.result = tree.unflatten(spec, [given.get(id(leaf), leaf) for leaf in leaves])
             if trace.stopped is None:
                 try:
                     self._survey(before, floor)
@@ -245,6 +249,11 @@ class Capture:
         return [g for g in found if g is not None]
 
 
+def slots_below(slot: int, floor: int) -> set[int]:
+    """A slot, and those that it depends on."""
+    return {slot}.union(*[inputs_of(e) for e in reach([slot], current_tape(), floor)[0].values()])
+
+
 def is_released(slot: int, floor: int) -> bool:
     """Whether the function has used up what leads to a result, as one that calls backward and returns the loss."""
     try:
@@ -292,6 +301,7 @@ class Backward:
         numbers: values of these inputs.
         cotangents: values that stand for the cotangents of the roots.
         results: cotangents of the inputs.
+        reached: for each root which inputs, by position, it depends on.
         start: the instruction at which it begins.
     """
 
@@ -313,7 +323,9 @@ class Backward:
         walk = Pass(pairs, set(by_slot), False, True, floor=floor)
         if walk._watched():
             raise Unusable("hooks on tensors inside the function")
+        below = [slots_below(slot, floor) for slot, _ in pairs]
         got = walk.run()
+        self.reached = [{i for i, s in enumerate(got) if s in slots} for slots in below]
         self.inputs = [by_slot[s][0] for s in got]
         self.numbers = [by_slot[s][1] for s in got]
         self.results = [Ref(trace.numbers[id(array_of(g))]) for g in got.values()]

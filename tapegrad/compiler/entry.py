@@ -9,10 +9,12 @@ from typing import Any
 
 from ..autograd.function import Function
 from ..core import alias, pending, record
+from ..core.modes import enable_grad
 from ..core.node import Handle
 from ..core.pending import RAW, SET_RAW
 from ..core.program import Program, Ref
 from ..core.record import Box, box, fixed
+from ..core.rules import arrays
 from ..core.state import is_recording
 from ..core.trace import ARRAY, DRAWN, Captured, zeros
 from ..func import tree
@@ -239,7 +241,8 @@ class Entry:
         """The id of the state with which an argument shares memory; 0."""
         st = getattr(t, "_st", None)
         if type(st) is not alias.Alias:
-            return id(t) if id(t) in self.owners else 0
+            ref = self.owners.get(id(t))  # dead, perhaps: ids come again
+            return id(t) if ref is not None and ref() is t else 0
         others = [ref() for ref in self.owners.values()]
         return next((id(o) for o in others if o is st.store or getattr(getattr(o, "_st", None), "store", o) is st.store), 0)
 
@@ -344,8 +347,9 @@ class Entry:
                 t._g = value
         computed = iter(outs[:values])
         made = [self._result(r, tensors, computed) for r in self.results]
-        if self.backward is not None and is_recording():
-            self.backward.attach(made, tensors, kept, outs[gradients:])
+        if self.backward is not None:
+            with enable_grad():  # the function may have said so, too
+                self.backward.attach(made, tensors, kept, outs[gradients:])
         for i, twin in self.twins:
             made[i] = made[twin]
         return tree.unflatten(self.spec, made)
@@ -419,6 +423,13 @@ class Reverse:
         for i, t in zip(self.found.roots, recorded, strict=True):
             made[i] = t
 
+    def completed(self, cotangents: tuple[Any, ...]) -> tuple[set[int], list[Any]]:
+        """Which inputs get a gradient at all, and the cotangents with zeros for those of results that nobody used."""
+        metas = [self.entry.capture_program.metas[n] for n in self.found.cotangents]
+        reached = [r for r, g in zip(self.found.reached, cotangents, strict=True) if g is not None]
+        full = [fixed(arrays.zeros(*m)) if g is None else g for m, g in zip(metas, cotangents, strict=True)]
+        return set().union(*reached), full
+
     def first_order(self, residuals: list[Any], cotangents: list[Any]) -> list[Any]:
         if self.executable is None:
             numbers = self.residuals + self.found.cotangents
@@ -474,13 +485,15 @@ class Compiled_(Function):
     def forward(ctx: Any, reverse: Reverse, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
         ctx.reverse, ctx.residuals, ctx.hidden = reverse, residuals, hidden
         ctx.save_for_backward(*inputs)
+        ctx.set_materialize_grads(False)
         return outs
 
     @staticmethod
     def backward(ctx: Any, *gs: Any) -> Any:
+        reached, gs = ctx.reverse.completed(gs)
         if is_recording():
             got = ctx.reverse.recorded(ctx.hidden, ctx.saved_tensors, gs)
         else:
-            arrays = ctx.reverse.first_order(ctx.residuals, [on_jax(g) for g in gs])
-            got = [pending.made(PENDING, a) for a in arrays]
-        return None, None, None, None, *got
+            found = ctx.reverse.first_order(ctx.residuals, [on_jax(g) for g in gs])
+            got = [pending.made(PENDING, a) for a in found]
+        return None, None, None, None, *[g if i in reached else None for i, g in enumerate(got)]

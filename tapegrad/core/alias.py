@@ -428,7 +428,7 @@ def target(t: Any) -> Any:
         return t._d if exclusive(t) else None
     store = a.store
     if record.traces and (trace := TRACE.get()) is not None:
-        trace.stop("a write into memory that is shared")
+        trace.stop("a write into memory that a NumPy array shares (copy the array)")
     if store.saved.alive() and not store.exported():
         store.unshare()
         count_copy(store.root)

@@ -47,20 +47,26 @@ class Body(Trace):
     """The trace of a part.
 
     Attributes:
-        frees: the tensors from outside, in the order of the arguments that stand for them.
+        tensors: those from outside, in the order of the arguments that stand for them.
+        places: position among these of a value, by number.
+        stand_ins: what stands for tensors at levels around the part, by id.
+        alone: whether it is noted on values that stand for others, so that nothing of the run is used but the program.
         connected: numbers of values that depend on arguments by ways that have a derivative.
+        cuts: numbers of the same values without one.
+        cells: hooks of what comes from outside.
+        level: the innermost level around the part.
         floor: slots of tensors from outside are below it.
     """
 
     def __init__(self, outer: Trace | None = None, alone: bool = False) -> None:
         super().__init__(outer)
         self.tensors: list[Free] = []
-        self.alone = alone  # noted on values that stand for others: nothing of it is used but the program
+        self.alone = alone
         self.connected: set[int] = set()
-        self.places: dict[int, int] = {}  # position among `tensors` of a value
+        self.places: dict[int, int] = {}
         self.cuts: dict[int, int] = {}
         self.stand_ins: dict[int, Any] = {}
-        self.cells: frozenset[Any] = frozenset()  # hooks of what comes from outside
+        self.cells: frozenset[Any] = frozenset()
         self.level: Level | None = None
         self.floor = next_slot()
 

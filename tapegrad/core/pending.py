@@ -13,6 +13,7 @@ import weakref
 from typing import Any
 
 from . import record
+from . import record
 from .record import Box, new, services
 
 RAW = Box.__dict__["_d"].__get__

@@ -74,8 +74,8 @@ class Trace:
         met_arrays: arrays of unknown origin that came about inside, by id.
         captured: state that was read, by id of its owner.
         gradients: tensors whose `.grad` was touched: (reference, `.grad` before, whether it was read first), by id.
-        settings: (dict, key, value, varies) of settings that were read: the program holds while they are the same, those that
-            vary while they are zero where they were.
+        settings: (dict, key, value, varies) of settings that were read: the program holds while they are the same; those
+            that vary, while they are zero where they were.
         varying: (id of the dict, key) of numbers among the settings that are inputs of the program, besides learning rates.
         looked_at: tensors of outside of which more than values was read: (reference, shape, dtype, tracked), by id.
         made: weak references to the tensors made inside.

@@ -13,7 +13,7 @@ from .. import linalg
 from ..arrays import dtypes
 from ..arrays.devices import values_of
 from ..core.modes import no_grad
-from ..core.trace import suspended
+from ..core.trace import reads, suspended
 from ..ops import create, shape
 from ..ops.elementwise import isclose
 
@@ -321,6 +321,7 @@ class _PositiveSemidefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
+        reads(symmetric, "whether matrices are symmetric")
         if not values_of(symmetric).all():
             return symmetric
         return (linalg.eigvalsh(value) >= 0).all(-1)
@@ -331,6 +332,7 @@ class _PositiveDefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
+        reads(symmetric, "whether matrices are symmetric")
         if not values_of(symmetric).all():
             return symmetric
         return linalg.cholesky_ex(value).info == 0

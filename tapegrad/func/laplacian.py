@@ -16,6 +16,7 @@ from ..core.level import level_of
 from ..core.record import Box, wrap
 from ..core.rules import arrays, fixed_like
 from ..core.state import restore_recording, set_recording
+from ..core.trace import suspended
 from ..ops import curve as curve  # the record of the chain rule
 from .reverse import converted, kind_of, source_of
 
@@ -93,7 +94,8 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform:
     changed[0] = changed[0] * -3.0 + 100.0
     previous, warnings = set_recording(False), arrays.silence()
     try:
-        values = [rows_of(f, p.reshape(t._d.shape), args, kwargs) for p in (points, changed)]
+        with suspended():
+            values = [rows_of(f, p.reshape(t._d.shape), args, kwargs) for p in (points, changed)]
         if values[0].shape[: t._d.ndim - 1] != t._d.shape[:-1]:
             raise errors.mixed_rows(transform)
         one, other = [v.reshape(len(points), -1)[1:] for v in values]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..arrays import dtypes
+from ..arrays import devices, dtypes
 from ..core.modes import no_grad
 from ..core.node import Handle
 from ..core.record import wrap
@@ -806,7 +806,7 @@ def snapshot(module: Module) -> Callable[[], None]:
     """What puts the parameters and buffers of a module back to their present values."""
     tables = [(table, dict(table)) for m in module.modules() for table in (m._parameters, m._buffers)]
     members = {id(t): t for _, table in tables for t in table.values() if t is not None and not is_lazy(t)}
-    values = [(t, raw(t).copy()) for t in members.values()]
+    values = [(t, devices.copied(raw(t))) for t in members.values()]
     unshaped = [way_back(t) for _, table in tables for t in table.values() if is_lazy(t)]
 
     def restore() -> None:

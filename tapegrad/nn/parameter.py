@@ -89,10 +89,10 @@ class Uninitialized:
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give it a shape: from now on it is an ordinary parameter or buffer, of arbitrary values."""
         wanted = self._wanted
-        value = raw(create.empty(shape, device=device, dtype=self.dtype if dtype is None else dtype))
+        value = create.empty(shape, device=self.device if device is None else device, dtype=dtype or self.dtype)
         del self._like, self._wanted
         self.__class__ = self.cls_to_become
-        self._d = value
+        self._d, self._st = raw(value), value._st
         self.requires_grad_(wanted)
 
     def __repr__(self) -> str:

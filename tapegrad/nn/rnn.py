@@ -185,7 +185,7 @@ class RNNBase(Module):
             raise RuntimeError(f"For {kind} {rank}-D input, hx should also be {rank}-D but got {states[0].dim()}-D tensor")
 
     def _zero_states(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
-        return (create.zeros(*self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype),)
+        return (create.zeros(*self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype, device=input.device),)
 
     def _states_of(self, hx: Any) -> tuple[Any, ...]:
         return (hx,)
@@ -285,7 +285,7 @@ class LSTM(RNNBase):
 
     def _zero_states(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
         sizes = self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
-        return tuple([create.zeros(*size, dtype=input.dtype) for size in sizes])
+        return tuple([create.zeros(*size, dtype=input.dtype, device=input.device) for size in sizes])
 
     def _states_of(self, hx: Any) -> tuple[Any, ...]:
         return hx[0], hx[1]
@@ -373,7 +373,7 @@ class RNNCellBase(Module):
         batched = input.dim() == 2
         x = input if batched else shape.unsqueeze(input, 0)
         if states is None:
-            given = [create.zeros(x.size(0), self.hidden_size, dtype=x.dtype)] * count
+            given = [create.zeros(x.size(0), self.hidden_size, dtype=x.dtype, device=x.device)] * count
         else:
             given = [s if batched else shape.unsqueeze(s, 0) for s in states]
         hx = given[0] if count == 1 else given

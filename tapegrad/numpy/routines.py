@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.op import TABLE
-from ..core.record import wrap
+from ..core.record import running_trace, wrap
 from ..core.trace import reads
 from ..ops import create, elementwise, index, linalg, operands, parts, reduce, scatter, shape, sort, special, statistics
 from ..tensor import Tensor, raw
@@ -679,8 +679,9 @@ def _nan_extreme(function: Any, reduction: Function, neutral: float) -> None:
         x = _tensor(a)
         result = reduction(_without_nan(x, neutral), axis, keepdims=keepdims, initial=initial, where=where)
         if initial is NO and where is NO:
-            empty = np.isnan(raw(x)).all(axis=axis, keepdims=_flag(keepdims)) if x.is_floating_point() else np.False_
-            result = elementwise.where(wrap(np.asarray(empty)), math.nan, result) if np.any(empty) else result
+            empty = FUNCTIONS[np.all](elementwise.isnan(x), axis, keepdims=keepdims)
+            if running_trace() is not None or raw(empty).any():
+                result = elementwise.where(empty, math.nan, result)
         return _into(function.__name__, out, result)
 
     row(function)(extreme)

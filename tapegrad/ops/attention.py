@@ -346,7 +346,7 @@ def _more_positions(mask: Any) -> Any:
     """A mask for one position more, which is open."""
     if mask is None:
         return None
-    return shape.cat([mask, create.zeros(*shape_of(mask)[:-1], 1, dtype=mask.dtype)], -1)
+    return shape.cat([mask, create.zeros(*shape_of(mask)[:-1], 1, dtype=mask.dtype, device=mask.device)], -1)
 
 
 def _static(given: Any, name: str, heads: int, size: int) -> Any:
@@ -445,7 +445,7 @@ def multi_head_attention_forward(
     k = by_head(k) if static_k is None else fixed_by_head(static_k, "static_k")
     v = by_head(v) if static_v is None else fixed_by_head(static_v, "static_v")
     if add_zero_attn:
-        k, v = (shape.cat([t, create.zeros(batch, num_heads, 1, size, dtype=t.dtype)], 2) for t in (k, v))
+        k, v = (shape.cat([t, create.zeros(batch, num_heads, 1, size, dtype=t.dtype, device=t.device)], 2) for t in (k, v))
         mask, padding = _more_positions(mask), _more_positions(padding)
     positions = shape_of(k)[2]
     if padding is not None:

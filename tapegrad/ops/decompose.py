@@ -20,7 +20,7 @@ from ..arrays import lapack
 from ..arrays.devices import host, values_of
 from ..core.alias import slot_of
 from ..core.op import TABLE
-from ..core.record import running_trace, wrap
+from ..core.record import running_trace
 from ..core.rules import fixed_like
 from ..core.state import is_recording
 from ..core.trace import reads
@@ -660,7 +660,7 @@ def geqrf(input: Any) -> Any:
         raise NotImplementedError("the derivative for 'geqrf' is not implemented: use linalg.qr.")
     reads(x, "geqrf(), which LAPACK computes")
     raw, tau = np.linalg.qr(host(x._d), mode="raw")
-    return result("geqrf", wrap(raw.swapaxes(-2, -1)), wrap(tau))
+    return result("geqrf", fixed_like(raw.swapaxes(-2, -1), x), fixed_like(tau, x))
 
 
 # ------------------------------------------------------------------------------------------------------------------- lu

@@ -35,7 +35,7 @@ def kept(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
         sizes = (*sizes[:2], *(1,) * (len(sizes) - 2))
     if dtype in HALF or not (channels or (type(x._d) is np.ndarray and x._d.flags.c_contiguous)):
         with no_grad():  # in the order of x's memory, as PyTorch draws
-            mask = create.empty(*sizes, dtype=x.dtype) if channels else create.empty_like(x)
+            mask = create.empty(*sizes, dtype=x.dtype, device=x.device) if channels else create.empty_like(x)
             return mask.bernoulli_(1.0 - p).div_(divisor)
 
     def make(g: Any, full: tuple[int, ...]) -> Any:
@@ -48,7 +48,7 @@ def kept(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
 def dropped(x: Any, p: float, channels: bool) -> Any:
     """x with elements set to 0, the others divided by 1 - p."""
     x = tensor(x)
-    return x * (create.zeros((), dtype=x.dtype) if p == 1.0 else kept(x, p, channels, 1.0 - p))
+    return x * (create.zeros((), dtype=x.dtype, device=x.device) if p == 1.0 else kept(x, p, channels, 1.0 - p))
 
 
 # Elements that alpha dropout drops are set to the limit of selu at -inf
@@ -59,7 +59,7 @@ def alpha_dropped(x: Any, p: float, channels: bool) -> Any:
     """x with elements saturated, then scaled and shifted to the mean and variance it had (Klambauer et al. 2017)."""
     x = tensor(x)
     if p == 1.0:
-        return x * create.zeros((), dtype=x.dtype)
+        return x * create.zeros((), dtype=x.dtype, device=x.device)
     mask = kept(x, p, channels)
     a = 1.0 / math.sqrt((SATURATED * SATURATED * p + 1.0) * (1.0 - p))
     shift = (mask - 1.0) * (-SATURATED * a) + (-SATURATED * a * p)

@@ -16,6 +16,7 @@ from ..arrays.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE
 from ..core.record import Box, fixed, slow, titled
+from ..core.rules import fixed_like
 from ..core.trace import reads
 from . import batching, lookup
 from .define import binary, define, numbers_first, unary
@@ -1043,7 +1044,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         if lookup.is_batched(c):
             return tuple(lookup.true_indices(c))
         reads(c, lookup.SHAPE)
-        return tuple(tensor(i) for i in np.nonzero(c._d))
+        return tuple([fixed_like(i, c) for i in np.nonzero(devices.host(c._d))])
     if c._d.dtype.kind != "b":
         c = _cast_to(c, np.dtype(bool))
     x, y = operand(input, True), operand(other, True)

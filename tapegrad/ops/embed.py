@@ -59,7 +59,7 @@ def _added_up() -> Iterator[Sample]:
 def _shifted(index: Any, n: int, batched: bool, rows: int, padding: Padding) -> tuple[Any, Padding]:
     """Indices and padding among the rows of all tables."""
     starts = np.arange(n) * rows
-    offsets = fixed(starts.reshape(n, *(1,) * (index._d.ndim - batched)))
+    offsets = fixed_like(starts.reshape(n, *(1,) * (index._d.ndim - batched)), index)
     if padding is not None:
         padding = fixed(np.add.outer(starts, padding).reshape(-1))._d
     return elementwise.add(index, offsets), padding
@@ -209,7 +209,7 @@ def _largest(rows: Any, bags: Any, count: int, there: Any) -> Any:
     """Largest value of each column within each bag, of rows that are there; 0 if none is. The gradient follows the first."""
     n, width = shape_of(rows)
     if not n:
-        return create.zeros(count, width, dtype=rows.dtype) + reduce.sum(rows, 0)
+        return create.zeros(count, width, dtype=rows.dtype, device=rows.device) + reduce.sum(rows, 0)
     values = rows.detach() if there is None else elementwise.where(there, rows.detach(), -math.inf)
     top = create.full((count, width), -math.inf, dtype=rows.dtype, device=rows.device)
     own = _embedding(TABLE["amax_rows"].call(top, values, bags), bags, None)
@@ -321,5 +321,5 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         num_classes = int(values.max()) + 1
     elif values.size and values.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    found = elementwise.eq(shape.unsqueeze(labels, -1), create.arange(num_classes))
+    found = elementwise.eq(shape.unsqueeze(labels, -1), create.arange(num_classes, device=labels.device))
     return to_dtype(found, np.dtype(np.int64))

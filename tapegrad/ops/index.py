@@ -16,6 +16,7 @@ from ..core import alias, record, rules
 from ..core.kinds import HALF, is_inexact
 from ..core.op import TABLE, Places
 from ..core.record import Box, fixed, running_trace, titled
+from ..core.rules import fixed_like
 from ..core.trace import reads
 from ..dialect import Recorded
 from . import batching, lookup
@@ -386,7 +387,8 @@ def getitem(x: Any, index: Any) -> Any:
                 return lookup.picked(x, key)
             key = lookup.settled(key)
         if type(x._d) in record.foreign:
-            np.broadcast_to(np.False_, x._d.shape)[tuple(map(devices.host, key))]  # raises where JAX takes the nearest element
+            # raises where JAX takes the nearest element
+            np.broadcast_to(np.False_, x._d.shape)[tuple(map(devices.host, key))]
         return alias.view(x, TABLE["index"], key) if basic else TABLE["index"].call(x, key)
     except (IndexError, ValueError) as e:
         raise index_error(x._d.shape, key, e) from None
@@ -519,7 +521,7 @@ def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
     for k, n in enumerate(i.shape):
         if k != d and n > 1:
             offset = (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
-            at += fixed(offset) if isinstance(at, Box) else offset
+            at += fixed_like(offset, at) if isinstance(at, Box) else offset
     return Places(at)
 
 
@@ -836,7 +838,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
         counts = _int_index("repeat_interleave", x)
         if counts.ndim != 1:
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-        x, d = fixed(np.arange(counts.size)), 0
+        x, d = fixed_like(np.arange(counts.size), x), 0
     else:
         reads(tensor(repeats), COUNTS)
         counts = _int_index("repeat_interleave", repeats)
@@ -865,7 +867,7 @@ def _mask_index(x: Any, mask: Any, name: str) -> Places:
         return Places(lookup.true_places(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
     reads(m, lookup.SHAPE)
     try:
-        return Places(fixed(np.flatnonzero(np.broadcast_to(m._d, shape_of(x))))._d)
+        return Places(fixed(np.flatnonzero(np.broadcast_to(devices.host(m._d), shape_of(x))))._d)
     except ValueError:
         raise errors.broadcast_mismatch(name, shape_of(x), m._d.shape) from None
 
@@ -933,7 +935,7 @@ def _raw(a: Any, name: str) -> Any:
     x = tensor(a)
     shape_of(x)
     reads(x, f"{name}(): the shape of the result depends on values")
-    return x._d
+    return devices.host(x._d)
 
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
@@ -944,8 +946,8 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     x = _raw(input, "nonzero")
     found = np.nonzero(np.atleast_1d(x))
     if as_tuple:
-        return tuple([fixed(i) for i in found])
-    result = fixed(np.array(found)[: x.ndim].T)  # in PyTorch too the transpose is what lies in order
+        return tuple([fixed_like(i, tensor(input)) for i in found])
+    result = fixed_like(np.array(found)[: x.ndim].T, tensor(input))  # in PyTorch too the transpose is what lies in order
     return result if out is None else out.resize_as_result_(result)
 
 
@@ -953,10 +955,10 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    found = nonzero(input)._d[:size]
+    found = devices.host(nonzero(input)._d)[:size]
     rows = np.full((size, found.shape[1]), fill_value, np.int64)
     rows[: len(found)] = found
-    return fixed(rows)
+    return fixed_like(rows, tensor(input))
 
 
 def argwhere(input: Any) -> Any:
@@ -1080,12 +1082,12 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if weights is None:
-        return fixed(np.bincount(x.astype(np.int64), minlength=minlength))
+        return fixed_like(np.bincount(x.astype(np.int64), minlength=minlength), tensor(input))
     w = _raw(weights, "bincount")
     if w.shape != x.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     total = np.bincount(x.astype(np.int64), w.astype(np.float64), minlength)
-    return fixed(total.astype(w.dtype if w.dtype == np.float32 else np.float64))
+    return fixed_like(total.astype(w.dtype if w.dtype == np.float32 else np.float64), tensor(input))
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:

@@ -17,7 +17,8 @@ from ..arrays.devices import values_of
 from ..core.batch import Shadow
 from ..core.level import Lift
 from ..core.op import TABLE, Op, Places
-from ..core.record import Box, fixed, running_trace
+from ..core.record import Box, running_trace
+from ..core.rules import fixed_like
 from ..core.trace import reads, same
 from . import batching
 from .define import define
@@ -58,7 +59,7 @@ def _d_put(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
 def numbered(index: Any, n: int, batched: bool, rows: int) -> Any:
     """Row numbers in the tables of a batch."""
     starts = np.arange(n) * rows
-    return TABLE["add"].call(index, fixed(starts.reshape(n, *(1,) * (index._d.ndim - batched))))
+    return TABLE["add"].call(index, fixed_like(starts.reshape(n, *(1,) * (index._d.ndim - batched)), index))
 
 
 def several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:

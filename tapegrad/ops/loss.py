@@ -443,7 +443,7 @@ def multi_margin_loss(
     y = shape.reshape(y, (n, 1))
     excess = relu(x - TABLE["take_along"].call(x, y, 1) + margin)
     excess = excess if p == 1 else elementwise.square(excess)
-    others = elementwise.ne(create.arange(classes), y)
+    others = elementwise.ne(create.arange(classes, device=y.device), y)
     losses = sums.sum(elementwise.where(others, excess, 0.0), 1) / classes
     if weight is not None:
         losses = losses * _weights_at(weight, shape.reshape(y, (n,)))
@@ -477,7 +477,7 @@ def multilabel_margin_loss(
         raise RuntimeError("argument #2 'target' is out of range")
     wanted = sums.cumprod(to_dtype(y >= 0, np.dtype(np.int64)), 1)
     places = y * wanted
-    is_target = scatter.scatter_add(create.zeros(n, classes, dtype=dtypes.int64), 1, places, wanted)
+    is_target = scatter.scatter_add(create.zeros(n, classes, dtype=dtypes.int64, device=places.device), 1, places, wanted)
     pairs = shape.unsqueeze(wanted > 0, 2) & shape.unsqueeze(is_target == 0, 1)
     of_targets = index.gather(x, 1, places)
     excess = relu(shape.unsqueeze(x, 1) - shape.unsqueeze(of_targets, 2) + 1)

@@ -44,7 +44,7 @@ def native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
     """(dropout(input, p, train), the mask of the elements that are kept)."""
     x = tensor(input)
     if train is False or not x._d.size:
-        return x.clone(), create.ones(shape_of(x), dtype=dtypes.bool_)
+        return x.clone(), create.ones(shape_of(x), dtype=dtypes.bool_, device=x.device)
     mask = drops.kept(x, p, False)
     return x * (mask * (1.0 / (1.0 - p) if p < 1.0 else 0.0)), mask.bool()
 

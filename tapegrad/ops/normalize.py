@@ -574,7 +574,7 @@ def native_batch_norm(
     x = floating(input, "batch_norm")
     y, mean, var = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if mean is None:
-        return y, create.empty(0, dtype=x.dtype), create.empty(0, dtype=x.dtype)
+        return y, create.empty(0, dtype=x.dtype, device=x.device), create.empty(0, dtype=x.dtype, device=x.device)
     mean, var = (shape.reshape(a, (-1,)).detach() for a in (mean, var))
     return y, mean, elementwise.rsqrt(var + eps)
 
@@ -768,7 +768,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     if not math.prod(sizes):
         return x
     before, after = size // 2, (size - 1) // 2
-    zeros = [create.zeros(sizes[0], n, *sizes[2:], dtype=x.dtype) for n in (before, after)]
+    zeros = [create.zeros(sizes[0], n, *sizes[2:], dtype=x.dtype, device=x.device) for n in (before, after)]
     squares = shape.cat([zeros[0], elementwise.square(x), zeros[1]], 1)
     total: Any = 0.0
     for i in range(size):

@@ -22,7 +22,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 def constant(a: Any, copy: bool = True) -> Any:
     """A tensor around a NumPy array; a copy where the tape may keep it, since NumPy code can write to the array."""
-    kept = dtypes.settled(a)
+    kept = dtypes.settled(np.asarray(a))
     if copy:
         kept = np.array(kept, order="K", subok=False)
         alias.count_copy(kept)

@@ -658,7 +658,7 @@ def _fractional(dims: int) -> Callable[..., Any]:
 
 def _samples(x: Any, lead: Sizes, dims: int, given: Any) -> Any:
     if given is None:
-        given = create.rand(*lead, dims, dtype=x.dtype)
+        given = create.rand(*lead, dims, dtype=x.dtype, device=x.device)
     if given._d.dtype != x._d.dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
     if shape_of(given)[-1] != dims:
@@ -737,7 +737,7 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         rows = TABLE["reshape"].call(places, (lead, math.prod(shape[-dims:])))
         flat = TABLE["reshape"].call(rows + fixed_like(np.arange(lead)[:, None] * size, x), (x._d.size,))
         if lookup.is_batched(flat):
-            put = lookup.write(create.zeros(lead * size, dtype=x.dtype), line, (flat,), "put")
+            put = lookup.write(create.zeros(lead * size, dtype=x.dtype, device=x.device), line, (flat,), "put")
         else:
             put = TABLE["write_zeros"].call(line, (lead * size,), lookup.settled((flat,)))
         return TABLE["reshape"].call(put, (*shape[:-dims], *sizes))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import errors
+from ..arrays.devices import host
 from ..core.kinds import is_floating
 from ..core.op import TABLE
 from ..core.record import Box, fixed, running_trace, titled, wrap
@@ -515,7 +516,7 @@ def _element(rows: Any, batch: Array, places: Sequence[Array], sizes: Sequence[i
         inside = TABLE["reshape"].call(inside, (*inside._d.shape, 1))
         return TABLE["where"].call(inside, values, 0.0) if zeros else values
     values = TABLE["index"].call(rows, (index,))
-    return TABLE["where"].call(wrap(inside[:, None]), values, 0.0) if zeros and not inside.all() else values
+    return TABLE["where"].call(fixed_like(inside[:, None], rows), values, 0.0) if zeros and not inside.all() else values
 
 
 def _whole(place: Any) -> Any:
@@ -526,7 +527,7 @@ def _whole(place: Any) -> Any:
 
 def _values(place: Any) -> Any:
     """The array of a tensor; where its values are not known, inside a vmap or a trace, the tensor without history."""
-    return place.detach() if lookup.is_batched(place) or running_trace() is not None else place._d
+    return place.detach() if lookup.is_batched(place) or running_trace() is not None else host(place._d)
 
 
 def _constant(a: Any) -> Any:

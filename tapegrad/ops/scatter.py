@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.op import TABLE
+from ..arrays.devices import host
+from ..core.op import TABLE, Places
 from ..core.record import Box, fixed, running_trace, titled
+from ..core.rules import fixed_like, zeros_like
 from . import batching, lookup
 from .define import define
-from .index import WRITES, Index, Places, Write, grid_write, line_of, shown, sliced_source, written
+from .index import WRITES, Index, Write, grid_write, line_of, shown, sliced_source, written
 from .operands import tensor
 from .samples import cases, joined, of_values
 from .shape import numpy_names, shape_of, with_out
@@ -109,15 +111,15 @@ def _products(x: Any, v: Any, places: Any, include_self: bool) -> Any:
     order = TABLE["argsort"].call(places, 0, False, True)
     places, v = shown("index", places, (order,)), shown("index", v, (order,))
     n, reach = len(places), 1
-    longest = n if running_trace() is not None or lookup.is_batched(places) else np.bincount(places._d).max(initial=0)
+    longest = n if running_trace() is not None or lookup.is_batched(places) else np.bincount(host(places._d)).max(initial=0)
     while reach < longest:
         same = TABLE["eq"].call(places[reach:], places[:-reach])
         v = TABLE["cat"].call([v[:reach], TABLE["where"].call(same, v[reach:] * v[:-reach], v[reach:])], 0)
         reach *= 2
-    last = TABLE["cat"].call([TABLE["ne"].call(places[1:], places[:-1]), fixed(np.ones(min(n, 1), bool))], 0)
-    nothing = fixed(np.zeros(x._d.shape, x._d.dtype))
+    last = TABLE["cat"].call([TABLE["ne"].call(places[1:], places[:-1]), fixed_like(np.ones(min(n, 1), bool), x)], 0)
+    nothing = zeros_like(x)
     product = written(nothing, Write("index_add", (places,), TABLE["where"].call(last, v, nothing[:1])))
-    touched = written(fixed(np.zeros(x._d.shape, bool)), Write("index_put", (places,), fixed(np.ones((), bool))))
+    touched = written(fixed_like(np.zeros(x._d.shape, bool), x), Write("index_put", (places,), fixed(np.ones((), bool))))
     return TABLE["where"].call(touched, x * product if include_self else product, x)
 
 
@@ -133,13 +135,14 @@ def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
         total = written(x, Write("scatter_add", key, v))
         if how == "sum":
             return total
-        count = fixed(np.full(shape, int(include_self)))
-        count = written(count, Write("scatter_add", key, fixed(np.ones(v._d.shape, np.int64))))
+        count = fixed_like(np.full(shape, int(include_self)), x)
+        count = written(count, Write("scatter_add", key, fixed_like(np.ones(v._d.shape, np.int64), v)))
         count = TABLE["cast"].call(TABLE["maximum"].call(count, 1), dtype)
         return total // count if dtype.kind in "iu" else total / count
     if varies and extreme:
         return lookup.write(x, v, key, how)
-    places = tensor(key.at) if isinstance(key, Places) else shown("index", fixed(np.arange(x._d.size).reshape(shape)), key)
+    every = fixed_like(np.arange(x._d.size).reshape(shape), x)
+    places = tensor(key.at) if isinstance(key, Places) else shown("index", every, key)
     x, v, places = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, places))
     if how == "prod":
         result = _products(x, v, places, include_self)

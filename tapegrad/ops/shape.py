@@ -1305,7 +1305,7 @@ def tensor_split(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
                 f"got a tensor with {where._d.ndim} dims"
             )
-        where = where.tolist()
+        where = where.tolist()  # type: ignore[attr-defined]
     if hasattr(where, "__index__"):
         count = operator.index(where)
         if count <= 0:

@@ -199,7 +199,7 @@ def istft(
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     weights = _full_window("istft", window, win, n_fft, x._d.dtype)
     if weights is None:
-        weights = ones(n_fft, dtype=dtypes.of(x._d.dtype).to_real())
+        weights = ones(n_fft, dtype=dtypes.of(x._d.dtype).to_real(), device=x.device)
     if not return_complex and weights._d.dtype.kind == "c":
         raise RuntimeError("Complex windows are incompatible with return_complex=False")
     spectra = transpose(x, -2, -1)

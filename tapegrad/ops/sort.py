@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.devices import host
 from ..arrays.numpy import ordered
 from ..core.op import TABLE
 from ..core.record import fixed
+from ..core.rules import fixed_like
 from ..core.trace import reads
 from . import batching, casting
 from .batching import along
@@ -431,13 +433,14 @@ def _probabilities(name: str, x: Any, q: Any) -> Any:
     if isinstance(q, int | float):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
-        return fixed(np.asarray(q, dtype))
+        return fixed_like(np.asarray(q, dtype), x)
     q = tensor(q)
     if q._d.ndim > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q._d.dtype != dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    if isinstance(q._d, np.ndarray) and not ((q._d >= 0) & (q._d <= 1)).all():
+    known = host(q._d)
+    if isinstance(known, np.ndarray) and not ((known >= 0) & (known <= 1)).all():
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q
 
@@ -487,7 +490,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
         axis = None
     reads(x, "unique(): the shape of the result depends on values")
     _, first, inverse, counts = np.unique(
-        x._d, axis=axis, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+        host(x._d), axis=axis, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     inverse = inverse.reshape(x._d.shape if axis is None else -1)
     return _distinct(x, axis, first, inverse if return_inverse else None, counts if return_counts else None)
@@ -498,7 +501,8 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     x = tensor(input)
     axis = None if dim is None else dim_of(dim, x._d.ndim)
     reads(x, "unique_consecutive(): the shape of the result depends on values")
-    rows = x._d.reshape(-1, 1) if axis is None else np.moveaxis(x._d, axis, 0).reshape(x._d.shape[axis], -1)
+    known = host(x._d)
+    rows = known.reshape(-1, 1) if axis is None else np.moveaxis(known, axis, 0).reshape(known.shape[axis], -1)
     starts = np.ones(len(rows), bool)
     starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
     first = np.flatnonzero(starts)
@@ -512,5 +516,5 @@ def _distinct(x: Any, axis: int | None, first: Any, *others: Any) -> Any:
     if axis is None:
         x, axis = TABLE["reshape"].call(x, (x._d.size,)), 0
     values = TABLE["index"].call(x, (*[slice(None)] * axis, fixed(first.astype(np.int64))._d))
-    results = (values, *[fixed(np.asarray(other, np.int64)) for other in others if other is not None])
+    results = (values, *[fixed_like(np.asarray(other, np.int64), x) for other in others if other is not None])
     return results if len(results) > 1 else values

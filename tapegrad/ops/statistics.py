@@ -154,7 +154,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     count = _some_bins(bins)
     low, high = _bounds("histc", x, min, max)
     counts, _ = np.histogram(x.astype(np.float64), count, (low, high))
-    return tensor(counts.astype(x.dtype))
+    return fixed_like(counts.astype(x.dtype), given)
 
 
 @with_out

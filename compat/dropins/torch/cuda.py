@@ -1,6 +1,6 @@
 """torch.cuda where there is no GPU: questions are answered, what would only wait or free does nothing, the rest raises.
 
-The answers are those of PyTorch built without CUDA; `synchronize` and the like raise there.
+The answers are those of PyTorch built without CUDA, except those of `tapegrad.cuda`, which asks JAX.
 """
 
 from collections import OrderedDict
@@ -21,11 +21,11 @@ def _no_device(*args: object, **kwargs: object) -> object:
 
 
 (
-    _lazy_init, init, can_device_access_peer, current_blas_handle, current_device, current_stream, default_stream,
-    get_device_capability, get_device_name, get_device_properties, get_rng_state, get_sync_debug_mode, initial_seed,
+    _lazy_init, init, can_device_access_peer, current_blas_handle, current_stream, default_stream,
+    get_device_capability, get_device_properties, get_rng_state, get_sync_debug_mode, initial_seed,
     mem_get_info, power_draw, set_per_process_memory_fraction, set_rng_state, set_stream, set_sync_debug_mode, temperature,
     utilization, make_graphed_callables, graph_pool_handle, memory_snapshot,
-) = [_no_device] * 24  # fmt: skip
+) = [_no_device] * 22  # fmt: skip
 
 
 def _nothing(*args: object, **kwargs: object) -> None:
@@ -34,8 +34,8 @@ def _nothing(*args: object, **kwargs: object) -> None:
 
 (
     empty_cache, ipc_collect, reset_accumulated_memory_stats, reset_max_memory_allocated, reset_max_memory_cached,
-    reset_peak_memory_stats, seed, seed_all, synchronize,
-) = [_nothing] * 9  # fmt: skip
+    reset_peak_memory_stats, seed, seed_all,
+) = [_nothing] * 8  # fmt: skip
 
 
 def _zero(device: object = None) -> int:

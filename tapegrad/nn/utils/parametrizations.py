@@ -46,7 +46,7 @@ def _diagonal(x: Any) -> Any:
 
 
 def _is_orthogonal(q: Any) -> bool:
-    eye = create.eye(q.size(-1), dtype=q.dtype)
+    eye = create.eye(q.size(-1), dtype=q.dtype, device=q.device)
     return bool(elementwise.allclose(q.mH @ q, eye, atol=10.0 * q.size(-2) * dtypes.finfo(q.dtype).eps))
 
 
@@ -87,7 +87,7 @@ class _Orthogonal(Module):
         a = lower - lower.mH  # skew-symmetric
         if self.orthogonal_map == "matrix_exp":
             return linalg.matrix_exp(a)
-        half, eye = 0.5 * a, create.eye(a.size(-1), dtype=a.dtype)
+        half, eye = 0.5 * a, create.eye(a.size(-1), dtype=a.dtype, device=a.device)
         return linalg.solve(eye - half, eye + half)
 
     @no_grad()
@@ -110,12 +110,12 @@ class _Orthogonal(Module):
             corner.copy_(corner.sign() * elementwise.where(tau == 0.0, -1.0, 1.0))
             return a.mT if wide else a
         if n != k:
-            noise = create.randn(*q.shape[:-2], n, n - k, dtype=q.dtype)
+            noise = create.randn(*q.shape[:-2], n, n - k, dtype=q.dtype, device=q.device)
             q = _make_orthogonal(shape.cat([q, noise], -1))
         else:
             q = q.clone() if _is_orthogonal(q) else _make_orthogonal(q)
         self.base = q
-        return -create.eye(*Q.shape[-2:], dtype=Q.dtype).expand(Q.shape).contiguous()
+        return -create.eye(*Q.shape[-2:], dtype=Q.dtype, device=Q.device).expand(Q.shape).contiguous()
 
 
 def orthogonal(module: M, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True) -> M:

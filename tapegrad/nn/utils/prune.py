@@ -295,7 +295,7 @@ class RandomStructured(Structured):
         self._check_amount()
 
     def _kept(self, t: Any, count: int) -> Any:
-        drawn = create.rand(t.shape[self.dim])
+        drawn = create.rand(t.shape[self.dim], device=t.device)
         return drawn > sort.kthvalue(drawn, count).values
 
     @classmethod

@@ -133,7 +133,7 @@ def _places(sizes: Any, steps: int, columns: Any, batch_first: bool) -> Any:
 def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Any:
     """(size, ...) filled with a value, but for the rows of data at the places among the first two dimensions flattened."""
     rest = tuple(data.shape[1:])
-    filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype)
+    filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype, device=data.device)
     return shape.reshape(index.index_copy(filled, 0, fixed(places), data), (*size, *rest))
 
 
