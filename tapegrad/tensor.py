@@ -253,7 +253,7 @@ class Tensor(Box, TableMethods):
     @property
     def is_cuda(self) -> builtins.bool:
         """Whether it is on a CUDA device."""
-        return self.device.type == "cuda"  # type: ignore[no-any-return]
+        return self.device.type == "cuda"
 
     def data_ptr(self) -> int:
         """Address of the first element."""
@@ -745,7 +745,7 @@ class Tensor(Box, TableMethods):
         source = other
         if not isinstance(other, Box):  # of a complex number the real part is kept, as of a tensor
             source = create.tensor(other) if type(other) is complex else operands.filling(other, raw(self).dtype)
-        if alias.functional(raw(self)) or alias.functional(raw(source)):
+        if record.functional(raw(self)) or record.functional(raw(source)):
             source = source.to(self.device)
         alias.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
         if raw(source).dtype != raw(self).dtype:
@@ -1308,7 +1308,7 @@ def overwrite(t: Any, source: Any) -> Any:
     """t[...] = source, of t's shape and dtype: into t's memory where others share it."""
     if not (type(t._d) is np.ndarray and type(source._d) is np.ndarray):
         source = source.to(t.device)
-    if alias.lifted(t) or alias.lifted(source) or alias.functional(t._d):
+    if alias.lifted(t) or alias.lifted(source) or record.functional(t._d):
         return alias.assign(t, TABLE["clone"].call(source), "copy")
     recorded = is_recording() and (t._s != 0 or source._s != 0)
     dst = alias.target(t)

@@ -45,7 +45,9 @@ def library(asked: str) -> Any:
 
 def installed(kind: str) -> bool:
     """Whether JAX could have devices of a kind: it is there, and for other kinds than its CPU a plugin, too."""
-    return "jax" in sys.modules or (find_spec("jax") is not None and (kind == "jax" or bool(entry_points(group="jax_plugins"))))
+    return "jax" in sys.modules or (
+        find_spec("jax") is not None and (kind == "jax" or bool(entry_points(group="jax_plugins")))
+    )
 
 
 @functools.cache

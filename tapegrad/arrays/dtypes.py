@@ -587,4 +587,3 @@ count_accelerators: Callable[[], builtins.int] = builtins.int  # 0, until `array
 
 DEFAULT: ContextVar[tuple[device, ...]] = ContextVar("tapegrad_device", default=(device("cpu"),))
 """Where new tensors are: the last counts; the first is that of `set_default_device`."""
-

@@ -66,6 +66,7 @@ class Capture:
         writes: (state or position of an argument, Ref) for tensors that were written.
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
         present: (tensor or position, whether its `.grad` was there) for those read before they were set.
+        given: (tensor or position, position of the argument that was its `.grad`).
         backward: the reverse pass from the results; see `Backward`.
         version: how often modules and hooks had changed when it began.
     """
@@ -86,6 +87,7 @@ class Capture:
         self.writes: list[tuple[Any, Ref]] = []
         self.gradients: list[tuple[Any, Any]] = []
         self.present: list[tuple[Any, bool]] = []
+        self.given: list[tuple[Any, int]] = []
         self.backward: Backward | None = None
         before = [(array_of(t), alias.slot_of(t) if isinstance(t, Box) else 0) for t in tensors]
         floor = next_slot()
@@ -181,6 +183,8 @@ class Capture:
             if id(owner) in held:
                 captured.of = self._place(held[id(owner)])
         for t, old, read in touched:
+            if id(old) in self.positions:
+                self.given.append((self._place(t), self.positions[id(old)]))
             if read:
                 self.present.append((self._place(t), old is not None))
             new = getattr(t, "_g", None)
@@ -212,16 +216,15 @@ class Capture:
             return None
         owners = [(captured.owner, captured.owner()) for captured in self.trace.captured.values()]
         for place, t in [*enumerate(self.tensors), *owners]:
-            if t is a.store:
-                chain, hist = a.chain, None
-            elif isinstance(t, Box) and type(t._st) is alias.Alias and t._st.store is a.store:
+            own: Any = ()
+            hist = None
+            if isinstance(t, Box) and type(t._st) is alias.Alias and t._st.store is a.store:
                 own, hist = t._st.chain, t._st.hist
-                chain = a.chain[len(own) :] if a.chain[: len(own)] == own else None
-            else:
+            elif t is not a.store:
                 continue
-            if chain is None or (tracked and hist is not a.hist):
+            if a.chain[: len(own)] != own or (tracked and hist is not a.hist):
                 raise Unusable("a view of a tensor of outside, with a history of its own, is returned")
-            return Result(None, same=place, chain=chain, tracked=tracked)
+            return Result(None, same=place, chain=a.chain[len(own) :], tracked=tracked)
         return None
 
     def _escaped(self, leaves: list[Any]) -> None:

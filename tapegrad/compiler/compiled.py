@@ -228,6 +228,15 @@ class OptimizedModule(Module):
         self._orig_mod = module
         self.__dict__["_compiled"] = Compiled(module, **options)
 
+    @property  # type: ignore[override]
+    def training(self) -> bool:
+        """The module's own mode."""
+        return self._orig_mod.training  # type: ignore[no-any-return]
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self._orig_mod.training = mode
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(*args, **kwargs)
 

@@ -158,7 +158,8 @@ class Entry:
         self.results, self.spec = capture.results, capture.spec
         self.places, self.of_modules = capture.walk.places, capture.walk.of_modules
         self.version = capture.version
-        self.settings, self.varying, self.present = trace.settings, owner.varying, capture.present
+        self.settings, self.varying = trace.settings, owner.varying
+        self.present, self.given, self.views = capture.present, capture.given, trace.views
         self.gradients = [(place, i) for i, (place, _) in enumerate(capture.gradients)]
         self.cleared = [ref is None for _, ref in capture.gradients]
         self.backward = Reverse(self, capture.backward) if capture.backward is not None else None
@@ -233,8 +234,14 @@ class Entry:
                 return f"a tensor of {tuple(shape)} has become one of {tuple(RAW(t).shape)}"
             if t is not None and (t._s != 0) is not tracked:
                 return "requires_grad of a tensor changed"
+        for ref, store, chain in self.views:
+            t = ref()
+            if t is not None and not (type(t._st) is alias.Alias and t._st.store is store() and t._st.chain is chain):
+                return "a tensor lies in other memory"
         if any([tensors[i] is not ref() for i, ref in self.bound]) or self.relations != list(map(self._relation, tensors)):
             return "an argument is, or is no longer, a tensor that the function also reaches by itself"
+        if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.given]):
+            return "an argument is no longer the .grad of a tensor"
         return None
 
     def _relation(self, t: Any) -> int:

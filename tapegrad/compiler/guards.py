@@ -8,7 +8,6 @@ holds what it held.
 
 from __future__ import annotations
 
-import builtins
 import dis
 import enum
 import functools
@@ -194,6 +193,8 @@ class Walk:
         elif isinstance(value, types.MethodType):
             self.visit(value.__self__, depth)
             self.visit(value.__func__, depth)
+        elif isinstance(value, types.BuiltinMethodType):
+            self.visit(value.__self__, depth)
         elif isinstance(value, functools.partial):
             for v in (value.func, *value.args, *value.keywords.values()):
                 self.visit(v, depth)
@@ -246,7 +247,7 @@ class Walk:
             for name in read:
                 if name in function.__globals__:
                     self.add(self.places, function.__globals__, name, depth, name)
-                elif hasattr(builtins, name):
+                else:  # one of Python's own, or none yet
                     self.places.append((function.__globals__, name, LENGTH))
             for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
                 self.add(self.places, cell, 0, depth, name)
@@ -299,7 +300,7 @@ class Walk:
             places.append((own, LENGTH, len(own)))
             new |= own.keys()
         classes = open_classes(type(owner) if instance else owner)
-        for name in sorted(new & set(own).union(*map(vars, classes))):
+        for name in sorted(new & set(own if instance else ()).union(*map(vars, classes))):
             self._attribute(owner, name, classes, depth, [(places, own)] if instance and own is not NOTHING else [])
 
     def _attribute(self, owner: Any, name: str, classes: Any, depth: int, own: list[tuple[list[Place], Any]]) -> None:

@@ -16,6 +16,7 @@ Where an array comes from decides what it is to the program. An array that
 
 from __future__ import annotations
 
+import functools
 import linecache
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -78,6 +79,7 @@ class Trace:
             that vary, while they are zero where they were.
         varying: (id of the dict, key) of numbers among the settings that are inputs of the program, besides learning rates.
         looked_at: tensors of outside of which more than values was read: (reference, shape, dtype, tracked), by id.
+        views: tensors of outside that share memory, with the block and the view operations that lead to them.
         made: weak references to the tensors made inside.
         draws: random numbers in the order in which they were used.
         again: where a part of the function runs again, those that it used before.
@@ -97,6 +99,7 @@ class Trace:
         self.settings: list[tuple[Any, Any, Any, bool]] = []
         self.varying: Collection[tuple[int, Any]] = ()
         self.looked_at: dict[int, tuple[weakref.ref[Any], tuple[int, ...], Any, bool]] = {}
+        self.views: list[tuple[weakref.ref[Any], weakref.ref[Any], Any]] = []
         self._settings: dict[tuple[int, Any], Any] = {}
         self.made: list[weakref.ref[Any]] = []
         self.draws: list[Any] = []
@@ -205,6 +208,7 @@ class Trace:
             self.captured[id(t)] = Captured(t, array, source, t._s != 0)
             return source.number
         self.block(st.store)
+        self.views.append((weakref.ref(t), weakref.ref(st.store), st.chain))
         x = st.store.root
         for op, params in st.chain:
             x = record.on_arrays(op, [x], params)
@@ -337,7 +341,7 @@ class Trace:
     def _varying(self, read: Callable[[], Any], value: Any, what: str) -> Any:
         """Inputs for a number, or for each in a tuple."""
         if isinstance(value, tuple | list):
-            return tuple([self._varying(lambda i=i: read()[i], v, what) for i, v in enumerate(value)])
+            return tuple([self._varying(functools.partial(_at, read, i), v, what) for i, v in enumerate(value)])
         array = record.asarray(float(value))
         self.source(array, lambda: float(read()), what)
         return array
@@ -357,6 +361,10 @@ class suspended:
     def __exit__(self, *_: object) -> None:
         trace = self._previous
         TRACE.set(None if trace is None or trace.stopped is not None else trace)
+
+
+def _at(read: Callable[[], Any], i: int) -> Any:
+    return read()[i]
 
 
 def zeros(value: Any) -> Any:

@@ -239,7 +239,7 @@ def _at_zero() -> Iterator[Sample]:
 
 binary(
     "strong_mul", _strong, (lambda xp, ans, g, d: xp.felt_or_zero(d, g), lambda xp, ans, g, d: g),
-    "g * d, and 0 where g is exactly 0.", display="Mul", samples=_at_zero,
+    "g * d, and 0 where g is exactly 0.", display="Mul", samples=_at_zero, singular=True,
 )  # fmt: skip
 binary(
     "felt_or_zero", lambda d, g: np.where(np.logical_or(np.not_equal(g, 0), np.isfinite(d)), d, 0),

@@ -14,6 +14,7 @@ from .. import errors
 from ..arrays.devices import host, values_of
 from ..core.op import TABLE
 from ..core.record import Box, running_trace
+from ..core.rules import fixed_like
 from ..core.trace import reads
 from . import casting
 from .define import printed
@@ -154,7 +155,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     count = _some_bins(bins)
     low, high = _bounds("histc", x, min, max)
     counts, _ = np.histogram(x.astype(np.float64), count, (low, high))
-    return fixed_like(counts.astype(x.dtype), given)
+    return fixed_like(counts.astype(x.dtype), tensor(input))
 
 
 @with_out
@@ -174,7 +175,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
         edges = host(tensor(bins)._d).astype(np.float64)
     weights = None if weight is None else host(tensor(weight)._d).reshape(-1)
     hist, _ = np.histogram(wide.reshape(-1), edges, weights=weights, density=density)
-    return result("histogram", tensor(hist.astype(x.dtype)), tensor(edges.astype(x.dtype)))
+    return result("histogram", *[fixed_like(a.astype(x.dtype), tensor(input)) for a in (hist, edges)])
 
 
 def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
@@ -213,7 +214,8 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
     hist = np.bincount(index[inside], weights, math.prod(sizes)).reshape(sizes)
     if density:
         hist = hist / hist.sum() / functools.reduce(np.multiply.outer, [np.diff(e) for e in edges])
-    return result("histogramdd", tensor(hist.astype(x.dtype)), tuple([tensor(e.astype(x.dtype)) for e in edges]))
+    hist, *edges = (fixed_like(a.astype(x.dtype), tensor(input)) for a in (hist, *edges))
+    return result("histogramdd", hist, tuple(edges))
 
 
 # ------------------------------------------------------------------------------------------------- sums along a grid

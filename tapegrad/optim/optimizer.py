@@ -23,7 +23,7 @@ from ..arrays import dtypes
 from ..core import alias
 from ..core.modes import enable_grad, set_grad_enabled
 from ..core.node import Handle, hook_into
-from ..core.record import fixed, running_trace, wrap
+from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
 from ..core.trace import suspended, touches
 from ..core.warning import warn
@@ -113,7 +113,7 @@ def gradient_of(p: Any, read: bool = True) -> Any:
 
 def special(t: Any) -> bool:
     """Whether a tensor's array cannot be used as it is: complex numbers, on another device, or inside a transform."""
-    return raw(t).dtype.kind == "c" or (t._st is not None and (alias.functional(t._d) or alias.lifted(t)))
+    return raw(t).dtype.kind == "c" or (t._st is not None and (functional(t._d) or alias.lifted(t)))
 
 
 def plain(value: Any) -> Any:
