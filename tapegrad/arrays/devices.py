@@ -1,4 +1,4 @@
-"""Devices: where arrays lie, and how they get there. Those other than the CPU are JAX's, which is imported when one is named.
+"""Devices: where arrays lie, and how they get there. All but the CPU are JAX's, which is imported when one is named.
 
 A tensor on the CPU holds an array of NumPy. On any other device it holds a `jax.Array`:
 

@@ -17,12 +17,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import errors
+from . import record as recorder
 from .alias import union
 from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .level import LEVEL, layer_of
 from .op import BY_ID
-from . import record as recorder
 from .record import Box, Extra, running_trace, wrap
 from .rules import (
     GUARDED,
@@ -165,7 +165,8 @@ class Pass:
                     own(result.values(), cells)
                 return result
             result = self._plain(plain)
-            if not self.traced and not arrays.all_finite([bottom(v) for v in result.values()] if plain.record else result.values()):
+            found = [bottom(v) for v in result.values()] if plain.record else result.values()
+            if not self.traced and not arrays.all_finite(found):
                 result = self._plain(guarded)
         finally:
             arrays.unsilence(warnings)

@@ -14,9 +14,9 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from . import record as recorder
 from .kinds import HALF, is_inexact
 from .op import BY_ID, PACKED, TABLE, Op
-from . import record as recorder
 from .record import Box, box, fixed
 from .saved import unpacked
 from .state import current_tape

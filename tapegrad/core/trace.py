@@ -261,6 +261,10 @@ class Trace:
             return Places(self._params(params.at))
         if kind is record.ndarray or kind in record.foreign:
             return Ref(self.number_of(None, params))
+        if hasattr(params, "nbytes"):  # a number of NumPy's
+            self.number(params)
+        elif kind is not slice and kind.__hash__ is None:
+            self.stop(f"a parameter of type {kind.__name__}, which may hold values")
         return params
 
     def opaque(self, tensors: Sequence[Any]) -> list[Any] | None:

@@ -502,7 +502,9 @@ class Module:
     def to(
         self: M, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> M:
-        """Parameters and buffers on another device, floating-point ones in another dtype; to(device, dtype), to(tensor). In place.
+        """Parameters and buffers on another device, or the floating-point ones in another dtype. In place.
+
+        As `Tensor.to`: to(dtype), to(device), to(device, dtype), to(tensor).
 
         For the device 'meta', as of a module that `functional_call` gives its parameters, they lose their values: what
         stands in their place takes no memory and is nan (0 for integers).

@@ -85,7 +85,7 @@ def to_dtype(a: Any, dtype: np.dtype[Any]) -> Any:
 def beside(value: Any, x: Any) -> Any:
     """A tensor on the device of x; a number as it is."""
     moves = record.foreign and isinstance(value, Box) and value.device != x.device  # type: ignore[attr-defined]
-    return value.to(x.device) if moves else value  # type: ignore[attr-defined]
+    return value.to(x.device) if moves else value
 
 
 def number_fits(a: Any, dtype: np.dtype[Any]) -> None:
