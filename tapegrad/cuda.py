@@ -23,7 +23,7 @@ def is_available() -> bool:
 
 
 def _named(device: Any) -> dtypes.device:
-    return create.check_device("cuda" if device is None else device)
+    return create.check_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
 
 def current_device() -> int:

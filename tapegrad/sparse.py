@@ -358,7 +358,8 @@ def sparse_coo_tensor(
         RuntimeError: indices that do not fit the values or the size.
         NotImplementedError: values of more than one dimension; requires_grad.
     """
-    create.check_device(device)
+    if not create.check_device(device).type == "cpu":
+        raise NotImplementedError("sparse tensors are on the CPU: give device='cpu'")
     if requires_grad:
         raise errors.sparse_leaf()
     if values is None:

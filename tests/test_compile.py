@@ -1050,7 +1050,7 @@ def test_a_tensor_under_two_names_and_views_of_one_buffer():
     assert part.tolist() == [101.0, 4.0]
 
 
-@pytest.mark.filterwarnings("ignore:tapegrad.compile. a write into memory that is shared")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_memory_that_numpy_code_holds():
     for compiled_before in (False, True):
         w = tg.zeros(3)
@@ -1121,7 +1121,7 @@ def test_pending_tensors():
     w = net.weight
     key = {w: 1}
     alive = weakref.ref(w)
-    step()
+    step(), step()  # the second call has the momentum's state
 
     def fresh():
         result = step()
@@ -1238,6 +1238,7 @@ def test_static_arguments():
         assert_same([acts(X, "act", act), acts(X, "not", act)], [act(X), X])
 
 
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_arguments_that_are_one_tensor():
     def function(a, b):
         a.add_(1)
@@ -1255,7 +1256,7 @@ def test_arguments_that_are_one_tensor():
     assert p.tolist() == [6.0, 6.0, 4.0, 4.0]
 
 
-@pytest.mark.filterwarnings("ignore:tapegrad.compile. an array that NumPy made inside")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_arguments_that_the_function_also_reaches_by_itself():
     w, z = tg.zeros(3), tg.zeros(3)
 
@@ -1475,7 +1476,7 @@ def test_random_numbers_are_those_of_eager():
     own = [tg.Generator(), tg.Generator()]
 
     def function(a, generator):
-        return net(a) + tg.randn(3) * tg.rand(3) + tg.randperm(3) + tg.rand(3, generator=generator)
+        return net(a), tg.randn(3), tg.rand(3), tg.randperm(3), tg.rand(3, generator=generator), tg.randn(3) * a
 
     def stream(function):
         found = []

@@ -191,8 +191,7 @@ class Entry:
             (c, -1) if type(c) is int else (by_number[c.source.number], at.get(c.source.number, -1)) for c, _ in capture.writes
         ]
         self.twins = [(i, r.twin) for i, r in enumerate(self.results) if r.twin is not None]
-        self.bound = [(i, weakref.ref(t)) for i, t in enumerate(capture.tensors) if id(t) in capture.walk.tensors]
-        self.owners = {id(s.owner()): s.owner for s in states}
+        self.owners = capture.walk.tensors | {id(s.owner()): s.owner for s in states}
         self.relations = [self._relation(t) for t in capture.tensors]
         self.calls = 0
         self.names, self.tensor_names = names_of(capture), capture.walk.names
@@ -237,20 +236,21 @@ class Entry:
             t = ref()
             if t is not None and not (type(t._st) is alias.Alias and t._st.store is store() and t._st.chain is chain):
                 return "a tensor lies in other memory"
-        if any([tensors[i] is not ref() for i, ref in self.bound]) or self.relations != list(map(self._relation, tensors)):
+        if self.relations != [self._relation(t) for t in tensors]:
             return "an argument is, or is no longer, a tensor that the function also reaches by itself"
         if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.given]):
             return "an argument is no longer the .grad of a tensor"
         return None
 
-    def _relation(self, t: Any) -> int:
-        """The id of the state with which an argument shares memory; 0."""
+    def _relation(self, t: Any) -> Any:
+        """Which tensor that the function reaches by itself an argument is, or shares memory with, and how; None."""
         st = getattr(t, "_st", None)
         if type(st) is not alias.Alias:
-            ref = self.owners.get(id(t))  # dead, perhaps: ids come again
-            return id(t) if ref is not None and ref() is t else 0
+            ref = self.owners.get(id(t))
+            return None if ref is None or ref() is not t else id(t)
         others = [ref() for ref in self.owners.values()]
-        return next((id(o) for o in others if o is st.store or getattr(getattr(o, "_st", None), "store", o) is st.store), 0)
+        found = [o for o in others if o is st.store or getattr(getattr(o, "_st", None), "store", None) is st.store]
+        return (id(found[0]), str([(op.name, params) for op, params in st.chain])) if found else None
 
     # ----------------------------------------------------------------------------------------------------------- a run
 

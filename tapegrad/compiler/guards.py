@@ -15,6 +15,7 @@ import pickle
 import random
 import sys
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -119,7 +120,7 @@ class Walk:
         of_modules: of modules, which are looked at only when some module has changed.
         arrays: NumPy arrays, by id, with how to find them again.
         names: of tensors, by id, as the function's author knows them.
-        tensors: ids of those that it reaches.
+        tensors: weak references to those that it reaches, by id.
         optimizers: those that it reaches.
         generators: of random numbers that are not the package's, those of all modules first.
         iterator: the kind of an iterator that it reaches; None.
@@ -130,7 +131,7 @@ class Walk:
         self.of_modules: list[Place] = []
         self.arrays: dict[int, Callable[[], Any]] = {}
         self.names: dict[int, str] = {}
-        self.tensors: set[int] = set()
+        self.tensors: dict[int, weakref.ref[Any]] = {}
         self.optimizers: list[Optimizer] = []
         self.generators: list[Any] = [random._inst, np.random.mtrand._rand]
         self.iterator: str | None = None
@@ -159,7 +160,7 @@ class Walk:
     def add(self, places: list[Place], container: Any, key: Any, depth: int, name: str = "") -> None:
         value = held(container, key)
         if isinstance(value, Box):
-            self.tensors.add(id(value))
+            self.tensors[id(value)] = weakref.ref(value)
             if name:
                 self.names.setdefault(id(value), name)
         elif isinstance(value, Module) and name:

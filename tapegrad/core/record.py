@@ -11,6 +11,7 @@ The closures repeat each other's last lines on purpose: a shared function would 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,7 @@ F64: Any = None
 FLOATS: tuple[Any, Any]  # float32 and float64, always
 foreign: set[type] = set()  # types of arrays of other devices
 traces = 0  # traces that run now, in all threads
+WATCHING = threading.Lock()
 
 
 class Services:
@@ -108,8 +110,9 @@ def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> No
 def watch(change: int) -> None:
     """Count a trace that begins (1) or ends (-1): while there is one, all calls take the slow path."""
     global traces, F32, F64
-    traces += change
-    F32, F64 = (None, None) if traces else FLOATS
+    with WATCHING:
+        traces += change
+        F32, F64 = (None, None) if traces else FLOATS
 
 
 def running_trace() -> Any:

@@ -83,7 +83,7 @@ class Trace:
         made: weak references to the tensors made inside.
         draws: random numbers in the order in which they were used.
         again: where a part of the function runs again, those that it used before.
-        outer: the trace around it, whose values it may use: they become arguments, see `frees`.
+        outer: the trace around that of a part; see `body`.
         strict: raise instead of stopping.
     """
 
@@ -105,7 +105,6 @@ class Trace:
         self.draws: list[Any] = []
         self.again: Iterator[Any] | None = None
         self.outer, self.strict = outer, strict
-        self.frees: list[Any] = []  # arrays of the outer trace that became arguments
         self.numbers_outside: set[int] = set()  # ids of NumPy's numbers that the function can reach
         self.arrays_outside: dict[int, Callable[[], Any]] = {}  # NumPy arrays that the function can reach, by id
 
@@ -163,9 +162,6 @@ class Trace:
 
     def drawn(self, array: Any, draw: Callable[[], Any]) -> None:
         """A generator drew an array."""
-        if self.outer is not None:
-            self.stop("random numbers inside the body of a control-flow function")
-            return
         self.source(array, draw, DRAWN)
 
     def draw(self, make: Callable[[], Any]) -> Any:
@@ -186,17 +182,10 @@ class Trace:
         read = self.arrays_outside.get(id(array))
         if read is not None:
             return self.source(array, read, ARRAY).number
-        if id(array) in self.met_arrays or (t is None and self.outer is None):
+        if id(array) in self.met_arrays or t is None:
             self.stop("an array that NumPy made inside the function")
             return -1
-        if self.outer is None:
-            return self.capture(t, array)
-        if self.outer.number_of(t, array) < 0:
-            return -1
-        number = self.new(array)
-        self.program.arguments.append(number)
-        self.frees.append(array)
-        return number
+        return self.capture(t, array)
 
     def capture(self, t: Any, array: Any) -> int:
         """The number of a tensor's state, met for the first time."""
@@ -217,9 +206,6 @@ class Trace:
     def block(self, store: Any) -> None:
         """A memory block that tensors share is about to be used."""
         if not self.knows(store.root):
-            if self.outer is not None:
-                self.outer.block(store)
-                return
             self.kept.append(store)  # so that its tensors stay its tensors while the trace runs
             ref = weakref.ref(store)
             source = self.source(store.root, lambda: _root(ref), "memory that tensors share")

@@ -84,6 +84,5 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -
 
 
 def _frequencies(function: Any, n: int, d: float, dtype: Any, device: Any) -> Any:
-    create.check_device(device)
-    result = fixed(np.asarray(function(n, d)))
+    result = create.finish(np.asarray(function(n, d)), False, device)
     return result if dtype is None else result.to(dtype)

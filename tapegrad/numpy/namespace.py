@@ -36,7 +36,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: in
 
     Python floats give float64. With copy=False it is an error if data has to be copied.
     """
-    create.check_device(device)
+    to = create.check_device(create.home(object, device))
     if isinstance(object, ndarray):
         x = object.clone() if copy else object
     elif _holds_tensor(object):
@@ -44,7 +44,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: in
     else:
         a = np.asarray(object, None if dtype is None else _dtype_of(dtype))
         x = create.as_tensor(np.array(a, copy=copy, subok=False))
-    result = _to(x, dtype)
+    result = _to(x, dtype).to(to)
     if copy is False and result is not object and not (isinstance(object, np.ndarray) and result is x):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     return result if raw(result).ndim >= ndmin else result.reshape((1,) * (ndmin - raw(result).ndim) + tuple(result.shape))
@@ -56,8 +56,7 @@ def asarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None 
 
 
 def _made(function: Callable[..., Any], dtype: Any, device: Any, *args: Any, default: Any = float64) -> Any:
-    create.check_device(device)
-    return wrap(np.asarray(function(*args, dtype=_dtype_of(default if dtype is None else dtype))))
+    return create.finish(np.asarray(function(*args, dtype=_dtype_of(default if dtype is None else dtype))), False, device)
 
 
 def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Any:
@@ -77,8 +76,7 @@ def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Any:
 
 def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """A value repeated, in its own dtype unless told otherwise; a tensor's gradient is kept."""
-    create.check_device(device)
-    value = array(fill_value, dtype)
+    value = array(fill_value, dtype, device=device)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     return FUNCTIONS[np.broadcast_to](value, sizes).clone()
 
@@ -100,16 +98,16 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
     """Numbers from start up to stop, excluded; from 0 if stop is not given."""
-    create.check_device(device)
     first, last = (0, start) if stop is None else (start, stop)
     given: Any = None if dtype is None else _dtype_of(dtype)
-    return fixed(np.arange(first, last, step, given))  # type: ignore[call-overload]
+    return create.finish(np.arange(first, last, step, given), False, device)  # type: ignore[call-overload]
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor on the memory of another library's array."""
-    create.check_device(device)
     result = create.from_dlpack(x)
+    if device is not None:
+        result = result.to(device)
     return result.clone() if copy else result
 
 

@@ -546,8 +546,8 @@ def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * 
 
 @row("astype")
 def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    create.check_device(device)
     result = _to(_tensor(x), dtype)
+    result = result if device is None else result.to(device)
     return result.clone() if copy and result is x else result
 
 
@@ -597,9 +597,9 @@ def _linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
     device: Any = None,
 ) -> Any:  # fmt: skip
-    create.check_device(device)
     a, b = _ends(start, stop)
     result = _to(shape.movedim(_spaced(a, b, num, endpoint), 0, axis), dtype)
+    result = result if device is None else result.to(device)
     return (result, (b - a) * (1.0 / max_of(num - 1 if endpoint else num, 1))) if retstep else result
 
 

@@ -946,9 +946,9 @@ def _like(name: str, array_of: Callable[..., Any]) -> Callable[..., Any]:
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
     ) -> Any:
         _refuse(name, order=(order, "K"), subok=(subok, True))
-        create.check_device(device)
-        x = raw(_tensor(a))
-        return wrap(array_of(x, dtype=x.dtype if dtype is None else _dtype_of(dtype), shape=shape))
+        x = shape_module.form_of(raw(_tensor(a)))
+        made = array_of(x, dtype=x.dtype if dtype is None else _dtype_of(dtype), shape=shape)
+        return create.finish(made, False, create.home(a, device))
 
     return like
 
