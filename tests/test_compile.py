@@ -1,16 +1,18 @@
 """What `tg.compile` does with Python: state that changes between calls, effects, escapes, control flow, threads, the tape.
 
-`follows` is the law: after each change of the state that a function reads, the compiled function gives what the function gives.
+`follows` is the law: after each change of the state that a function reads, the compiled function gives what it gives itself.
 """
 
 import asyncio
 import collections
+import contextlib
 import copy
 import dataclasses
 import functools
 import gc
 import io
 import itertools
+import math
 import pickle
 import random
 import sys
@@ -44,7 +46,7 @@ def values(result):
     return [values(v) for v in result] if isinstance(result, list | tuple) else result
 
 
-def assert_same(got, want, rtol=1e-6):
+def assert_same(got, want, rtol=1e-5):
     got, want = values(got), values(want)
     leaves, other = (jax.tree_util.tree_leaves(v) for v in (got, want))
     assert len(leaves) == len(other)
@@ -64,7 +66,7 @@ def counted(call):
 
 
 def follows(function, *changes, args=(X,), retraces=None):
-    """After each change the compiled function gives what the function gives; so it does at the call after that, by a program."""
+    """After each change the compiled function gives what the function gives, and at the next call by a program."""
     compiled = tg.compile(function, fullgraph=True)
     traces = []
     for change in (lambda: None, *changes):
@@ -81,7 +83,7 @@ def follows(function, *changes, args=(X,), retraces=None):
     return compiled
 
 
-# -------------------------------------------------------------------------------------------------- Python state that changes
+# ------------------------------------------------------------------------------------------------- Python state that changes
 
 SCALE = 2.0
 TABLE = {"a": {"b": [1.0, 2.0]}}
@@ -130,7 +132,7 @@ def test_globals(monkeypatch):
 def test_globals_that_come_and_shadow(monkeypatch):
     def function(a):
         try:
-            return a * ABSENT  # noqa: F821
+            return a * ABSENT
         except NameError:
             return a * max(1.0, 2.0)
 
@@ -506,6 +508,21 @@ def test_settings_of_optimizers():
     )  # fmt: skip
 
 
+def test_hooks_on_parameters():
+    handles = []
+
+    def weight(optimizer):
+        return optimizer.param_groups[0]["params"][0]
+
+    twice(
+        descent(lambda ps: optim.SGD(ps, lr=0.01)),
+        lambda o: handles.append(weight(o).register_hook(lambda g: g * 3)),
+        lambda o: handles.append(weight(o).register_post_accumulate_grad_hook(lambda t: t.grad.mul_(2))),
+        lambda o: handles.pop().remove(),
+        lambda o: handles.pop().remove(),
+    )
+
+
 def test_a_scheduler_needs_no_new_trace():
     w = tg.ones(3, requires_grad=True)
     optimizer = optim.Adam([w], lr=0.1)
@@ -553,7 +570,7 @@ def test_state_of_optimizers_that_is_replaced():
 # --------------------------------------------------------------------------------------------- what guards cannot notice
 
 
-def test_what_guards_cannot_notice(tmp_path):
+def test_what_guards_cannot_notice(tmp_path, monkeypatch):
     """Documented in docs/compile.md: the program keeps what the tracing call saw."""
     path = tmp_path / "scale"
     path.write_text("2.0")
@@ -577,10 +594,12 @@ def test_what_guards_cannot_notice(tmp_path):
 
     space = types.ModuleType("names")
     space.scale_1 = 2.0
-    order = {"a": 2.0, "b": 3.0}
+    order, layer = {"a": 2.0, "b": 3.0}, nn.Linear(3, 3)
     for function, change in [
         (lambda a: a * float(path.read_text()), lambda: path.write_text("3.0")),
         (lambda a: a * time.perf_counter(), lambda: None),
+        (lambda a: a * math.tau, lambda: monkeypatch.setattr(math, "tau", 1.0)),
+        (lambda a: layer(a), lambda: layer._parameters.update(weight=nn.Parameter(tg.zeros(3, 3)))),
         (lambda a: a * view[0], lambda: view.__setitem__(0, 3.0)),
         (lambda a: a * float(array[0]), lambda: array.__setitem__(0, 3.0)),
         (lambda a: a * bottom(), lambda: deepest().__setitem__(0, 3.0)),
@@ -590,10 +609,10 @@ def test_what_guards_cannot_notice(tmp_path):
         compiled = tg.compile(function)
         first = compiled(X)
         change()
-        again, counts = counted(lambda: compiled(X))  # noqa: B023
+        again, counts = counted(lambda: compiled(X))
         assert counts == (0, 1, 0)
         assert_same(again, first)
-        assert not np.array_equal(function(X).numpy(), first.numpy())
+        assert not np.array_equal(function(X).detach().numpy(), first.detach().numpy())
 
 
 def eagerly(function, *args, calls=5, match):
@@ -925,11 +944,8 @@ def test_threads_that_look_at_what_another_one_trains():
         done.append(True)
 
     def look():
-        if not done and threading.current_thread().name.endswith("train"):
-            train()
         while not done:
-            values = w.numpy().copy() if random.random() < 0.01 else w.detach().clone().numpy()
-            assert values.min() == values.max()
+            assert len(set((w + 0).tolist())) == 1
 
     first = threading.Lock()
     switching(lambda: train() if first.acquire(blocking=False) else look(), 3)
@@ -974,10 +990,8 @@ def test_two_traces_at_once():
         def function(a):
             b = a * k
             if not barrier.broken:
-                try:
+                with contextlib.suppress(threading.BrokenBarrierError):
                     barrier.wait(20)
-                except threading.BrokenBarrierError:
-                    pass
             return b + 1
 
         return tg.compile(function)
@@ -1054,7 +1068,7 @@ def test_a_tensor_under_two_names_and_views_of_one_buffer():
 def test_memory_that_numpy_code_holds():
     for compiled_before in (False, True):
         w = tg.zeros(3)
-        compiled = tg.compile(lambda: w.add_(1.0).sum())  # noqa: B023
+        compiled = tg.compile(lambda: w.add_(1.0).sum())
         if compiled_before:
             compiled(), compiled(), w.zero_()
         exported = w.numpy()
@@ -1139,19 +1153,20 @@ def test_pending_tensors():
     fresh()
     assert key[w] == 1
     assert alive() is w
-    for copied in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
-        assert type(copied.weight) is nn.Parameter
-        assert_same(copied.weight, w)
+    for copied in (copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))):
         fresh()
-        copied = copy.deepcopy(net)
+        other = copied(net)
+        assert type(other.weight) is nn.Parameter
+        assert_same(other.weight, w)
     saved = net.state_dict()
     assert type(saved["weight"].detach().clone()) is tg.Tensor
     held = saved["weight"].clone()
-    fresh()
+    step()
     assert_same(saved["weight"], w.detach())  # of the same memory, as without compile
     assert not np.array_equal(held.numpy(), saved["weight"].numpy())
     net.load_state_dict({k: v.clone().fill_(0.5) for k, v in saved.items()})
     assert w.tolist() == [[0.5] * 3]
+    del saved
     for write, want in (
         (lambda: w.data.fill_(1.0), 1.0),
         (lambda: w.detach().numpy().fill(2.0), 2.0),

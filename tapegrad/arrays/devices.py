@@ -15,7 +15,6 @@ import functools
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,10 +23,9 @@ import numpy as np
 from .. import errors
 from ..core import record, rules
 from ..core.op import Op
-from . import dtypes
+from .dtypes import CPU as CPU
 from .dtypes import device
 
-CPU = device("cpu")
 PLATFORMS = {"cuda": "cuda", "tpu": "tpu", "jax": "cpu"}  # what JAX calls the kinds of devices
 KINDS = {"gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu", "cpu": "jax"}
 
@@ -45,6 +43,8 @@ def library(asked: str) -> Any:
 
 def installed(kind: str) -> bool:
     """Whether JAX could have devices of a kind: it is there, and for other kinds than its CPU a plugin, too."""
+    from importlib.metadata import entry_points  # 20 ms, for this alone
+
     return "jax" in sys.modules or (
         find_spec("jax") is not None and (kind == "jax" or bool(entry_points(group="jax_plugins")))
     )
@@ -186,4 +186,4 @@ def refused(op: Op, arrays: list[Any], params: tuple[Any, ...], cause: Exception
 
 record.services.on_device = on_device
 rules.arrays.beside = beside
-dtypes.count_accelerators = lambda: len(devices("cuda"))
+device._resolve = resolved

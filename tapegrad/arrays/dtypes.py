@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import Any, Final, Self, SupportsIndex, overload
+from typing import Any, ClassVar, Final, Self, SupportsIndex, overload
 
 import numpy as np
 
@@ -499,6 +499,7 @@ class device:
 
     _index: builtins.int | None
     _type: str
+    _resolve: ClassVar[Callable[..., Any]]  # the device that is meant, with its number; handed in by `arrays.devices`
 
     def __init__(self, type: str | device | builtins.int, index: builtins.int | None = None) -> None:
         if isinstance(type, device):
@@ -507,9 +508,11 @@ class device:
             self._type, self._index = _parse_device(type, index)
         elif isinstance(type, builtins.int):
             _require_index(type)
-            if type >= count_accelerators():
-                raise RuntimeError("Cannot access accelerator device when none is available.")
             self._type, self._index = "cuda", type
+            try:
+                self._resolve()
+            except RuntimeError:
+                raise RuntimeError("Cannot access accelerator device when none is available.") from None
         else:
             raise TypeError(_device_error(type))
 
@@ -524,8 +527,8 @@ class device:
         return self._index
 
     def __enter__(self) -> Self:
-        """Within a with block new tensors are on it."""
-        DEFAULT.set((*DEFAULT.get(), self))
+        """Within a with block new tensors are on it; an error if it is not there."""
+        DEFAULT.set((*DEFAULT.get(), self._resolve()))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -583,7 +586,6 @@ def _device_error(found: object) -> str:
     )
 
 
-count_accelerators: Callable[[], builtins.int] = builtins.int  # 0, until `arrays.devices` says how many there are
-
-DEFAULT: ContextVar[tuple[device, ...]] = ContextVar("tapegrad_device", default=(device("cpu"),))
+CPU: Final = device("cpu")
+DEFAULT: ContextVar[tuple[device, ...]] = ContextVar("tapegrad_device", default=(CPU,))
 """Where new tensors are: the last counts; the first is that of `set_default_device`."""

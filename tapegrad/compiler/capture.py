@@ -12,7 +12,6 @@ import numpy as np
 
 from ..core import alias, record
 from ..core.node import Handle
-from ..core.pending import RAW
 from ..core.program import Program, Ref, filled
 from ..core.record import Box, box
 from ..core.replay import Pass, reach
@@ -196,7 +195,7 @@ class Capture:
             return Result(leaf, same=self.positions[id(leaf)])
         if not isinstance(leaf, Box):
             if not self.walk.is_given(leaf):
-                raise Unusable(f"the function returns a new {type(leaf).__name__}, which is neither a tensor nor a simple value")
+                raise Unusable(f"the function returns a new {type(leaf).__name__}, neither a tensor nor a simple value")
             return Result(leaf)
         if id(leaf) not in self.born:
             return Result(None, same=weakref.ref(leaf))

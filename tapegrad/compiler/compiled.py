@@ -228,10 +228,10 @@ class OptimizedModule(Module):
         self._orig_mod = module
         self.__dict__["_compiled"] = Compiled(module, **options)
 
-    @property  # type: ignore[override]
+    @property
     def training(self) -> bool:
         """The module's own mode."""
-        return self._orig_mod.training  # type: ignore[no-any-return]
+        return self._orig_mod.training
 
     @training.setter
     def training(self, mode: bool) -> None:
@@ -297,7 +297,8 @@ def static(value: Any) -> Any:
 
 def warn(message: str) -> None:
     """A warning at the line of the nearest frame outside the package."""
-    level, frame = 1, record.getframe(0)
+    level = 1
+    frame: Any = record.getframe(0)
     while frame is not None and record.MARK in frame.f_globals:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, stacklevel=level)

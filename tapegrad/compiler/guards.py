@@ -1,8 +1,8 @@
 """What a compiled function takes for given, and whether it still holds.
 
 A function reads more than its arguments: globals, closure cells, attributes. Tensors among these are state, which a program
-reads anew at each run; all else is part of the program. `Walk` lists the places: it follows the names in the function's code,
-and in the code of the functions that it calls, through whatever they lead to. A program is used again only while each place
+reads anew at each run; all else is part of the program. `Walk` lists the places: it follows the names in the code of the
+function, and of the functions that it calls, through whatever they lead to. A program is used again only while each place
 holds what it held.
 """
 
@@ -17,7 +17,7 @@ import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ from ..optim.optimizer import Optimizer, _global_optimizer_post_hooks, _global_o
 SIMPLE = (int, float, str, bool, bytes, complex, frozenset, type(None))
 DEPTH = 8  # calls and containers between the function and what is looked at
 LENGTH = object()  # stands for a key where the number of items is meant, and for a value where there is none
-LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "oneflow", "scipy", "torch"}  # modules whose attributes stay as they are
+# Modules whose attributes stay as they are
+LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "oneflow", "scipy", "torch"}
 LOOKS = frozenset(("__dict__", "asdict", "astuple", "getattr", "hasattr", "vars"))  # with these any attribute may be read
 IMPLIED = frozenset((
     "__add__", "__bool__", "__call__", "__contains__", "__enter__", "__exit__", "__float__", "__getattr__", "__getitem__",
@@ -152,7 +153,8 @@ class Walk:
     def visit(self, value: Any, depth: int) -> None:
         if isinstance(value, SIMPLE) or depth > DEPTH or id(value) in self._seen:
             return
-        if isinstance(value, Box) and not getattr(value, "__dict__", None) and not open_classes(type(value)):
+        cls: Any = type(value)
+        if isinstance(value, Box) and not getattr(value, "__dict__", None) and not open_classes(cls):
             return
         self._seen[id(value)] = value
         self._waiting.append((value, depth))
@@ -258,7 +260,7 @@ class Walk:
     def _module(self, module: Module, depth: int) -> None:
         own = vars(module)
         whole = any(is_ours(cls) and cls is not Module for cls in type(module).__mro__)  # its code is not looked at
-        names = own.keys() if whole else own.keys() & OF_MODULES
+        names = own.keys() - {"_non_persistent_buffers_set"} if whole else own.keys() & OF_MODULES
         if whole:
             self.of_modules.append((own, LENGTH, len(own)))
         for name in sorted(names):
@@ -277,10 +279,10 @@ class Walk:
     def remember_states(self) -> None:
         """The optimizers' states are to be what they are now, at the end of the trace."""
         for optimizer in self.optimizers:
-            state = Present(optimizer.state)
+            state = optimizer.state
             self.places.append((vars(optimizer), "state", optimizer.state))
             for p in [p for group in optimizer.param_groups for p in group["params"]]:
-                if (values := held(state, p)) is not LENGTH:
+                if (values := state.get(p)) is not None:
                     self.places.append((state, p, values))
                     self.places += [(values, key, value) for key, value in values.items()]
 
@@ -300,7 +302,8 @@ class Walk:
         if instance and own and not LOOKS.isdisjoint(new):
             places.append((own, LENGTH, len(own)))
             new |= own.keys()
-        classes = open_classes(type(owner) if instance else owner)
+        cls: Any = type(owner) if instance else owner
+        classes = open_classes(cls)
         for name in sorted(new & set(own if instance else ()).union(*map(vars, classes))):
             self._attribute(owner, name, classes, depth, [(places, own)] if instance and own is not NOTHING else [])
 
@@ -330,7 +333,7 @@ def is_ours(cls: type) -> bool:
 
 
 @functools.lru_cache(4096)
-def open_classes(cls: type) -> tuple[type, ...]:
+def open_classes(cls: Any) -> tuple[type, ...]:
     """The classes from which an attribute may come, in the order of look-up, without those that stay as they are."""
     return tuple([c for c in cls.__mro__ if not is_closed(c.__module__) and not is_ours(c)])
 
@@ -355,7 +358,13 @@ def names_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
 def changed(places: list[Place]) -> str | None:
     """The first place that holds something else now, for people; None."""
     for container, key, value in places:
-        now = held(container, key)
+        if key is LENGTH:
+            now = len(container)
+        else:
+            try:  # `held`, without the call
+                now = container[key]
+            except (KeyError, IndexError, ValueError, AttributeError):
+                now = LENGTH
         if now is not value and not same(value, now):
             what = "the number of items or attributes" if key is LENGTH else repr(key)
             if isinstance(container, Cell | Members):

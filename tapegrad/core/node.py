@@ -278,7 +278,7 @@ class Handle:
     """
 
     __slots__ = ("_tables", "id")
-    changes = 0  # hooks that came and went in this process: what a compiled function has seen of them holds while it is equal
+    changes = 0  # hooks that came and went in this process: a compiled function has seen all while it is equal
 
     def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
         Handle.changes += 1

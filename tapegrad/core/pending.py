@@ -13,7 +13,6 @@ import weakref
 from typing import Any
 
 from . import record
-from . import record
 from .record import Box, new, services
 
 RAW = Box.__dict__["_d"].__get__
@@ -57,7 +56,7 @@ def assign(t: Any, array: Any) -> None:
         SET_RAW(t, array)
         cls = type(t)
         if cls in KINDS:
-            t.__class__ = cls._pending_of  # type: ignore[attr-defined]
+            t.__class__ = cls._pending_of
 
 
 def put(t: Any, device_array: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from .. import fft as transforms
-from ..core.record import fixed
 from ..ops import create, shape
 from .rows import _axes, _floating, _into, _tensor, row
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..arrays import dtypes
 from ..arrays.dtypes import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
-from ..core.record import fixed, wrap
 from ..ops import create, operands
 from ..ops import sort as order
 from ..tensor import Tensor as ndarray

@@ -17,6 +17,7 @@ from ..arrays import dtypes
 from ..core.op import TABLE
 from ..core.record import fixed, wrap
 from ..ops import create, einsum, elementwise, index, linalg, operands, reduce, shape, sort
+from ..ops.shape import form_of
 from ..tensor import Tensor, raw, use_numpy
 
 NO: Any = np._NoValue  # NumPy's mark of an argument that was not given
@@ -946,7 +947,7 @@ def _like(name: str, array_of: Callable[..., Any]) -> Callable[..., Any]:
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
     ) -> Any:
         _refuse(name, order=(order, "K"), subok=(subok, True))
-        x = shape_module.form_of(raw(_tensor(a)))
+        x = form_of(raw(_tensor(a)))
         made = array_of(x, dtype=x.dtype if dtype is None else _dtype_of(dtype), shape=shape)
         return create.finish(made, False, create.home(a, device))
 

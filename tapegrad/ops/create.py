@@ -36,7 +36,9 @@ def _dtype(dtype: Any, default: Any = None) -> np.dtype[Any]:
 def check_device(device: Any) -> dtypes.device:
     """The device that an argument names, or else that of new tensors; an error if it is not there."""
     if device is None:
-        return devices.resolved(dtypes.DEFAULT.get()[-1])
+        return dtypes.DEFAULT.get()[-1]
+    if device is devices.CPU or device == "cpu":
+        return devices.CPU
     return devices.resolved(device if isinstance(device, dtypes.device) else dtypes.device(device))
 
 
@@ -577,7 +579,14 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
 
 
 class Generator(random.Generator):
-    """A random stream of its own: PyTorch's CPU streams. `Generator().manual_seed(0)` starts one from a seed."""
+    """A random stream of its own: PyTorch's CPU streams. `Generator().manual_seed(0)` starts one from a seed.
+
+    Numbers are drawn on the host for every device, so that a seed gives the same ones on all of them.
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self._device = check_device(device or "cpu")
+        super().__init__()
 
     def get_state(self) -> Any:
         """The state as a uint8 tensor, byte for byte that of torch.Generator."""
@@ -585,12 +594,12 @@ class Generator(random.Generator):
 
     @property
     def device(self) -> dtypes.device:
-        """device(type='cpu')."""
-        return dtypes.device("cpu")
+        """The device that it was made for."""
+        return self._device
 
     def clone_state(self) -> Any:
         """Another generator in the same state."""
-        return type(self)().set_state(self.get_state())
+        return type(self)(self._device).set_state(self.get_state())
 
     def set_state(self, new_state: Any) -> Any:
         """Continue from a state of get_state(); returns the generator."""

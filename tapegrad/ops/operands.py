@@ -14,7 +14,6 @@ from ..core import alias, record
 from ..core.op import TABLE, Op
 from ..core.record import Box, Extra, fixed, running_trace, services, wrap
 from ..core.state import is_recording
-from ..core.trace import ARRAY
 
 SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
 FLOAT32_MAX = float(np.finfo(np.float32).max)

@@ -104,12 +104,38 @@ def on_host(op: Op) -> Callable[..., Any]:
         if like is None:
             raise errors.no_result_shape(op.name)
 
-        def exactly(*arrays: Any) -> Any:
-            return jax.tree.map(lambda r, s: np.asarray(r, s.dtype).reshape(s.shape), call(*map(np.asarray, arrays)), like)
+        metas = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays]
+        words = jax.tree.map(functools.partial(jax.eval_shape, in_words), like)
 
-        return jax.pure_callback(exactly, like, *arrays, vmap_method="sequential")
+        def exactly(*given: Any) -> Any:
+            result = call(*map(of_bits, given, metas))
+            return jax.tree.map(lambda r, s, w: of_bits(np.asarray(r, s.dtype), w), result, like, words)
+
+        found = jax.pure_callback(exactly, words, *map(in_words, arrays), vmap_method="sequential")
+        return jax.tree.map(from_words, found, like)
 
     return run
+
+
+def in_words(a: Array) -> Array:
+    """The bits of an array in elements of at most 32, which a call back passes on as they are.
+
+    It may run on any thread, and JAX would halve wider elements where `jax_enable_x64` is off.
+    """
+    parts = jnp.stack([a.real, a.imag], -1) if a.dtype.kind == "c" else a
+    return lax.bitcast_convert_type(parts, jnp.uint32) if parts.dtype.itemsize == 8 else parts
+
+
+def from_words(words: Array, like: Any) -> Array:
+    """The array of that dtype with the bits of `in_words`."""
+    real = np.empty(0, like.dtype).real.dtype
+    parts = lax.bitcast_convert_type(words, real) if real.itemsize == 8 else words
+    return lax.complex(parts[..., 0], parts[..., 1]) if like.dtype.kind == "c" else parts
+
+
+def of_bits(a: Any, like: Any) -> Any:
+    """A NumPy array of that shape and dtype with the bits of another."""
+    return np.ascontiguousarray(a).view(like.dtype).reshape(like.shape)
 
 
 def unrounded(like: Any) -> Any:
