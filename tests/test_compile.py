@@ -1010,6 +1010,27 @@ def test_two_traces_at_once():
     assert record.traces == 0
 
 
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
+def test_threads_in_functions_that_call_each_other():
+    barrier, meet = threading.Barrier(2), Config(on=False)
+
+    def make(k):
+        def function(a, deep=True):
+            a = a * float(a[0])
+            if meet.on and deep:
+                barrier.wait(20)
+            return compiled[1 - k](a, False) if deep else a
+
+        return tg.compile(function)
+
+    compiled = [make(0), make(1)]
+    for f in compiled:
+        f(X), f(X, False)
+    meet.on, results, keys = True, [], [0, 1]
+    switching(lambda: results.append(compiled[keys.pop()](X)), 2)
+    assert_same(results, [X, X])
+
+
 def test_compile_in_compile():
     scale = [2.0]
     inner = tg.compile(lambda a: a * scale[0])

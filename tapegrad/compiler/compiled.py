@@ -86,12 +86,12 @@ class Compiled:
                 kind = self.kinds[key] = Kind()
                 if len(self.kinds) > MOST_KINDS:
                     del self.kinds[next(iter(self.kinds))]
-            return self._run(kind, args, kwargs, tensors)
+            if kind.eager is None:
+                return self._run(kind, args, kwargs, tensors)
+        STATISTICS.eager_calls += 1
+        return self.function(*args, **kwargs)  # without the lock: it may call others that call this one
 
     def _run(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
-        if kind.eager is not None:
-            STATISTICS.eager_calls += 1
-            return self.function(*args, **kwargs)
         why = "the first call with these shapes, dtypes, modes and static arguments"
         for entry in kind.entries:
             found = entry.misfit(tensors)
@@ -124,7 +124,7 @@ class Compiled:
     # ------------------------------------------------------------------------------------------------------- arguments
 
     def _key(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Arrays among the arguments, and what a program depends on besides their values; (None, None) inside a transform."""
+        """Arrays among the arguments, and what else a program depends on but values; (None, None) inside a transform."""
         leaves: list[Any] = args
         spec: Any = len(args)
         if self.static or kwargs or not all([isinstance(a, Box) for a in args]):

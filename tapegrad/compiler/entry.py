@@ -177,7 +177,7 @@ class Entry:
         self.states = self.donated + self.kept
         held = {s.number for s in states}
         others = [s for s in self.program.sources if s.number not in held]
-        self.others: list[Any] = sorted(others, key=lambda s: s.what == DRAWN)  # draws are made once: not before all is known to fit
+        self.others: list[Any] = sorted(others, key=lambda s: s.what == DRAWN)  # draws last, when all is known to fit
         self.scalars: dict[int, tuple[Any, Any]] = {}
         donated = [s.number for s in self.donated]
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments

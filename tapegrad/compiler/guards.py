@@ -358,6 +358,7 @@ def names_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
 def changed(places: list[Place]) -> str | None:
     """The first place that holds something else now, for people; None."""
     for container, key, value in places:
+        now: Any
         if key is LENGTH:
             now = len(container)
         else:

@@ -396,8 +396,14 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
             raise errors.inplace_expanded(name)
         if type(a) is Alias and a.store.foreign and not t._d.flags.writeable:
             raise errors.inplace_read_only(name)
-    if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]) and services.overlaps(t._d):
-        raise errors.inplace_expanded(name)
+    if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]):
+        shown = t._d
+        if type(shown) is not record.ndarray:  # of other devices: what the views show of an array of NumPy
+            shown = record.asarray(a.store.root)
+            for op, params in a.chain:
+                shown = op.forward(shown, *params)
+        if services.overlaps(shown):
+            raise errors.inplace_expanded(name)
 
 
 def become(t: Any, v: Any, name: str) -> Any:

@@ -62,7 +62,7 @@ def assign(t: Any, array: Any) -> None:
 def put(t: Any, device_array: Any) -> None:
     """Give a tensor the values of a JAX array."""
     with LOCK:
-        cls = type(t)
+        cls: Any = type(t)
         if cls not in KINDS:
             t.__class__ = kind_of(cls)
         SET_RAW(t, device_array)
@@ -70,7 +70,7 @@ def put(t: Any, device_array: Any) -> None:
 
 def made(cls: type, device_array: Any) -> Any:
     """A new tensor of the values of a JAX array."""
-    t = new(cls)
+    t: Any = new(cls)
     SET_RAW(t, device_array)
     t._s, t._st = 0, None
     return t

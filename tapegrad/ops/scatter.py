@@ -14,7 +14,7 @@ from ..core.rules import fixed_like, zeros_like
 from . import batching, lookup
 from .define import define
 from .index import WRITES, Index, Write, grid_write, line_of, shown, sliced_source, written
-from .operands import tensor
+from .operands import beside, tensor
 from .samples import cases, joined, of_values
 from .shape import numpy_names, shape_of, with_out
 
@@ -142,7 +142,7 @@ def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
     if varies and extreme:
         return lookup.write(x, v, key, how)
     every = fixed_like(np.arange(x._d.size).reshape(shape), x)
-    places = tensor(key.at) if isinstance(key, Places) else shown("index", every, key)
+    places = beside(tensor(key.at), x) if isinstance(key, Places) else shown("index", every, key)
     x, v, places = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, places))
     if how == "prod":
         result = _products(x, v, places, include_self)

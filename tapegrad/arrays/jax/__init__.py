@@ -135,7 +135,7 @@ def from_words(words: Array, like: Any) -> Array:
 
 def of_bits(a: Any, like: Any) -> Any:
     """A NumPy array of that shape and dtype with the bits of another."""
-    return np.ascontiguousarray(a).view(like.dtype).reshape(like.shape)
+    return np.ascontiguousarray(a).reshape(-1).view(like.dtype).reshape(like.shape)
 
 
 def unrounded(like: Any) -> Any:

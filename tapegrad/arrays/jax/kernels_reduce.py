@@ -353,6 +353,8 @@ def put(x: Array, value: Any, chain: Sequence[tuple[str, tuple[Any, ...]]]) -> A
     if name == "index":
         part = put(x[params[0]], value, rest) if rest else value
         return x.at[params[0]].set(jnp.asarray(part, x.dtype))
+    if name == "bits":
+        return put(x.view(params[0]), value, rest).view(x.dtype)
     if name in ("reshape", "view", "squeeze", "unsqueeze"):
         return put(x.reshape(params[0]), value, rest).reshape(x.shape)
     if name in ("permute", "transpose", "t"):
