@@ -261,9 +261,9 @@ def not_traceable(reason: str) -> RuntimeError:
 
 def many_traces(name: str, count: int, why: str) -> str:
     return (
-        f"tapegrad.compile: {name} has been traced {count} times, now because of {why!r}. Every new shape, dtype, mode, value of "
-        "an argument that is no array, or value of what the function reads besides makes a program: give numbers that change "
-        "from call to call as tensors."
+        f"tapegrad.compile: {name} has been traced {count} times, now because of {why!r}. Every new shape, dtype, mode, value "
+        "of an argument that is no array, or value of what the function reads besides makes a program: give numbers that "
+        "change from call to call as tensors."
     )
 
 
@@ -293,7 +293,7 @@ def shard_name(name: str, signature: object) -> ValueError:
 
 
 def shard_spec(what: str, spec: object) -> TypeError:
-    return TypeError(f"shard gives {spec!r} for {what}: it takes a jax.sharding.PartitionSpec, or a container of them like it")
+    return TypeError(f"shard gives {spec!r} for {what}: it takes a jax.sharding.PartitionSpec, or a container of them")
 
 
 def shard_item(what: str, key: object) -> ValueError:
@@ -312,8 +312,8 @@ def shard_axis(what: str, axis: str, axes: Sequence[str]) -> ValueError:
 
 def on_other_hosts(shape: Sequence[int]) -> RuntimeError:
     return RuntimeError(
-        f"part of this tensor of {tuple(shape)} lies on devices of other processes: return a clone of it from a compiled function "
-        "with the same mesh, which every process calls"
+        f"part of this tensor of {tuple(shape)} lies on devices of other processes: return a clone of it from a compiled "
+        "function with the same mesh, which every process calls"
     )
 
 
@@ -329,7 +329,9 @@ def unknown_static(name: str, signature: object) -> ValueError:
 
 
 def unhashable_static(name: str, kind: str) -> TypeError:
-    return TypeError(f"the static argument {name!r} has to be hashable, and a {kind} is not; give it as a tuple, or not static")
+    return TypeError(
+        f"the static argument {name!r} has to be hashable, and a {kind} is not; give a tuple, or do not name it"
+    )
 
 
 def second_backward(node: str | None, place: Place | None = None, failed: bool = False) -> RuntimeError:
@@ -729,7 +731,8 @@ def no_such_device(kind: str, index: Any, count: int) -> RuntimeError:
 
 def two_devices(one: object, other: object) -> RuntimeError:
     return RuntimeError(
-        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}! Move one with .to()"
+        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}! "
+        "Move one with .to()"
     )
 
 

@@ -14,7 +14,7 @@ WHAT = "NumPy code that computes with an argument (use tapegrad.as_tensor on it 
 
 
 class Watched(np.ndarray):
-    """A NumPy argument while the function is traced. Tensors take it like any array; all else that NumPy does with it counts."""
+    """A NumPy argument while the function is traced. Tensors take it like any array; what else NumPy does counts."""
 
     def __array_finalize__(self, obj: Any) -> None:
         if isinstance(obj, Watched):
@@ -46,8 +46,8 @@ def _reading(name: str) -> Any:
 
 
 for _name in ("__bool__", "__int__", "__float__", "__complex__", "__index__", "__getitem__", "__setitem__", "__iter__",
-              "__contains__", "__repr__", "__str__", "__format__", "item", "tolist", "tobytes", "nonzero", "argmax", "argmin",
-              "argsort", "searchsorted", "dot", "sort", "fill", "astype", "copy"):  # fmt: skip
+              "__contains__", "__repr__", "__str__", "__format__", "item", "tolist", "tobytes", "nonzero", "argmax",
+              "argmin", "argsort", "searchsorted", "dot", "sort", "fill", "astype", "copy"):  # fmt: skip
     setattr(Watched, _name, _reading(_name))
 
 

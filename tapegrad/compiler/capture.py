@@ -310,9 +310,7 @@ class Backward:
     def __init__(self, capture: Capture, leaves: list[Any], before: list[Any], floor: int) -> None:
         trace = capture.trace
         slots = {slot: i for i, (_, slot) in enumerate(before) if slot}
-        by_slot: dict[int, tuple[Any, int]] = {
-            slot: (i, trace.numbers[id(before[i][0])]) for slot, i in slots.items()
-        }
+        by_slot: dict[int, tuple[Any, int]] = {slot: (i, trace.numbers[id(before[i][0])]) for slot, i in slots.items()}
         for captured in trace.captured.values():
             owner = captured.owner()
             if isinstance(owner, Box) and owner._s:

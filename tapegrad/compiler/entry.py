@@ -59,7 +59,8 @@ class State:
     def check(self, array: Any) -> None:
         """Stale if an array has another shape or dtype than the program's."""
         if array.shape != self.shape or array.dtype != self.dtype:
-            raise Stale(f"a {self.dtype} tensor of {tuple(self.shape)} has become a {array.dtype} one of {tuple(array.shape)}")
+            before, now = f"{self.dtype} tensor of {tuple(self.shape)}", f"{array.dtype} one of {tuple(array.shape)}"
+            raise Stale(f"a {before} has become a {now}")
 
 
 def holds(value: Any, now: Any, varies: bool) -> bool:
@@ -186,8 +187,9 @@ class Entry:
         self.where = [placement.of(n) for n in self.program.arguments]
         at = {s.number: i for i, s in enumerate(self.states)}
         by_number = {s.number: s for s in states}
-        self.writes = [
-            (c, -1) if type(c) is int else (by_number[c.source.number], at.get(c.source.number, -1)) for c, _ in capture.writes
+        self.writes: list[tuple[Any, int]] = [
+            (c, -1) if type(c) is int else (by_number[c.source.number], at.get(c.source.number, -1))
+            for c, _ in capture.writes
         ]
         self.twins = [(i, r.twin) for i, r in enumerate(self.results) if r.twin is not None]
         self.owners = capture.walk.tensors | {id(s.owner()): s.owner for s in states}
@@ -387,7 +389,8 @@ def free() -> int:
 
 
 FREE = free()
-PENDING = pending.kind_of(record.Tensor)
+TENSOR: Any = record.Tensor
+PENDING: Any = pending.kind_of(TENSOR)
 
 
 # ----------------------------------------------------------------------------------------------- on the tape of the caller

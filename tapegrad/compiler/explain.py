@@ -39,7 +39,7 @@ def program_lines(program: Program, names: dict[int, str]) -> Iterator[str]:
     for i in program.code:
         file, line = line_at(*i.place)
         results = ", ".join(f"v{n}" for n in i.results)
-        kinds = ", ".join("{1}{0}".format(list(program.metas[n][0]), program.metas[n][1]) for n in i.results)
+        kinds = ", ".join(f"{program.metas[n][1]}{list(program.metas[n][0])}" for n in i.results)
         operands = ", ".join(text(v) for v in (*i.operands, *i.params))
         yield f"{results} = {i.op.name}({operands})  {kinds}  {file.rsplit('/', 1)[-1]}:{line}"
     yield "return " + ", ".join(text(v) for v in program.results)

@@ -18,7 +18,7 @@ from ..arrays import jax as backend
 from ..core import record
 from ..core.program import Instruction, Program
 
-Array = jax.Array
+Struct: Any = jax.ShapeDtypeStruct  # it has no types
 jax_type = type(jnp.zeros(()))
 
 
@@ -70,7 +70,7 @@ def call(program: Program) -> Any:
     metas = program.metas
 
     def run(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
-        like = tuple([jax.ShapeDtypeStruct(*metas[n]) for n in instruction.results])
+        like = tuple([Struct(*metas[n]) for n in instruction.results])
         return backend.call(instruction.op, operands, params, like if instruction.op.outputs > 1 else like[0])
 
     return run
@@ -124,7 +124,7 @@ class Executable:
             return [r if isinstance(r, jax.Array) else jnp.asarray(r) for r in results]
 
         def like(numbers: Sequence[int]) -> list[Any]:
-            return [jax.ShapeDtypeStruct(*program.metas[n], sharding=placement.of(n)) for n in numbers]
+            return [Struct(*program.metas[n], sharding=placement.of(n)) for n in numbers]
 
         left = placement.results + [None] * (len(program.results) - len(placement.results))
         with jax.enable_x64(True):

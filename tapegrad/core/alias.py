@@ -26,9 +26,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
+from . import record
 from .kinds import HALF
 from .op import TABLE, Op
-from . import record
 from .record import Box, Extra, box, functional, getframe, known, on_arrays, services, user_place, wrap
 from .state import TRACE, TRANSFORMING, current_tape, is_recording
 from .tape import HEAVY, getrefcount, next_slot
@@ -265,8 +265,10 @@ def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
 def result_on_shared(t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     """A linear op's result as a view, if it lies in memory that its argument shares; else None."""
     a = t._st
-    if type(a) is Alias and type(r) is record.ndarray and (
-        r is t._d or (not r.flags.owndata and services.may_share(r, t._d))
+    if (
+        type(a) is Alias
+        and type(r) is record.ndarray
+        and (r is t._d or (not r.flags.owndata and services.may_share(r, t._d)))
     ):
         return view_of(t, a, op, params, r)
     return None

@@ -25,7 +25,7 @@ LOCK = threading.RLock()  # held while a tensor changes its kind, and while a pr
 
 
 @functools.cache
-def kind_of(cls: type) -> type:
+def kind_of(cls: Any) -> type:
     """The class of pending tensors of a class."""
     namespace = {
         "__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,

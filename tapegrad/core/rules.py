@@ -90,9 +90,7 @@ class Mode:
     for others, too. `multiply` forms products of cotangent and local derivative; None where that is nothing but `g * d`.
     """
 
-    def __init__(
-        self, record: bool, guarded: bool, large: bool = False, lifted: bool = False, traced: bool = False
-    ) -> None:
+    def __init__(self, record: bool, guarded: bool, large: bool = False, lifted: bool = False, traced: bool = False) -> None:
         self.record, self.guarded, self.lifted, self.traced = record, guarded, lifted, traced
         self.multiply: Callable[[Any, Any], Any] | None = product_in_place if large else None
         if guarded:

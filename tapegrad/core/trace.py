@@ -1,9 +1,9 @@
 """Tracing: a function runs as it always does, and each operation is noted in a program.
 
 The call that traces is an ordinary call on ordinary arrays. A value is known by the array that holds it: the trace keeps the
-arrays alive, so that an array's id names one value, and while a trace runs nothing is written in place (see `alias`). So there
-is nothing to take back: when the function does what no program can do, as looking at a value to decide what to do next, the
-trace ends (`stop`) and the call goes on.
+arrays alive, so that an array's id names one value, and while a trace runs nothing is written in place (see `alias`). So
+there is nothing to take back: when the function does what no program can do, as looking at a value to decide what to do
+next, the trace ends (`stop`) and the call goes on.
 
 Where an array comes from decides what it is to the program. An array that
 

@@ -35,7 +35,8 @@ VJP = "vjp(f, *primals)"
 
 def source_of(x: Any) -> Any:
     """The tensor that stands for a leaf: itself, or a copy of an array or a number (a Python number in float64)."""
-    if LEVEL.get() is None and running_trace() is None and (type(x) is float or (isinstance(x, np.ndarray) and not x.ndim and x.dtype == np.float64)):
+    number = type(x) is float or (isinstance(x, np.ndarray) and not x.ndim and x.dtype == np.float64)
+    if number and LEVEL.get() is None and running_trace() is None:
         return scalar(float(x), 0)
     t = operand_of(x)
     if not is_inexact(t._d.dtype):

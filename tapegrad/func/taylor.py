@@ -97,10 +97,7 @@ def along(
             level.check_written()
     finally:
         restore_recording(previous)
-    zeros = [
-        [zeros_like(y) if c is None else c for c in t]
-        for y, t in zip(values, terms, strict=True)
-    ]
+    zeros = [[zeros_like(y) if c is None else c for c in t] for y, t in zip(values, terms, strict=True)]
     return values, zeros, out_spec
 
 

@@ -88,7 +88,7 @@ class Module:
     """
 
     training: bool
-    changes = 0  # of attributes of modules, in this process: what a compiled function has seen of them holds while it is equal
+    changes = 0  # of attributes of modules, in this process; see `compiler.guards`
     call_super_init = False
     dump_patches = False
     T_destination = T_destination

@@ -1,15 +1,13 @@
 """PyTorch's names on tapegrad."""
 
 import types as _types
+from importlib.util import find_spec
 
+import tapegrad
 from tapegrad.amp import GradScaler as GradScaler
 from tapegrad.arrays.dtypes import complex32 as complex32
 from tapegrad.arrays.dtypes import float8_e4m3fn as float8_e4m3fn
 from tapegrad.arrays.dtypes import float8_e5m2 as float8_e5m2
-
-from importlib.util import find_spec
-
-import tapegrad
 
 from .torch_version import TorchVersion as _TorchVersion
 

@@ -104,7 +104,8 @@ def on_host(op: Op) -> Callable[..., Any]:
         if like is None:
             raise errors.no_result_shape(op.name)
 
-        metas = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays]
+        struct: Any = jax.ShapeDtypeStruct  # it has no types
+        metas = [struct(a.shape, a.dtype) for a in arrays]
         words = jax.tree.map(functools.partial(jax.eval_shape, in_words), like)
 
         def exactly(*given: Any) -> Any:

@@ -150,14 +150,14 @@ def of_package(function: types.FunctionType) -> bool:
 derive: Callable[[Callable[..., Any]], Callable[..., Any]] = Reading(STANDS_FOR)
 
 
-WRITERS = {"at", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put", "putmask", "resize", "shuffle", "sort"}
+WRITERS = set("at copyto fill fill_diagonal itemset partition place put putmask resize shuffle sort".split())
 
 
 def writes(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> bool:
     """Whether a function may write into arrays, as far as its code and that of the functions it calls tell.
 
-    JAX's arrays cannot be written into: what is written into a part of one (`part = out[0]; part += x`) would be lost without
-    an error.
+    JAX's arrays cannot be written into: what is written into a part of one (`part = out[0]; part += x`) would be lost
+    without an error.
     """
     if not isinstance(function, types.FunctionType) or id(function) in seen:
         return False
