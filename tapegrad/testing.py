@@ -1083,7 +1083,8 @@ def _needs(
 
     def spoil(xs: list[Any], ys: tuple[Any, ...]) -> None:
         for t in [ys[last]] if what == "ans" else xs if op.arity < 0 else [xs[what]]:  # type: ignore[index]
-            poison(t._d, ())
+            if hasattr(t, "_d"):
+                poison(t._d, ())
 
     before = pull(op, arrays, params, gs, wanted=wanted)
     after = pull(op, arrays, params, gs, wanted=wanted, before=spoil)

@@ -829,9 +829,6 @@ def test_escapes():
     for function, read in (
         (stored, lambda: items[-1]),
         (returned, lambda: items[-1]),
-        (on_object, lambda: box.b),
-        (in_container, lambda: deep.a[0]["k"]),
-        (tg.compile(last).forward, lambda: last.last),
     ):
         compiled = tg.compile(function)
         with warnings.catch_warnings(record=True) as caught:
@@ -844,6 +841,14 @@ def test_escapes():
         assert "stored" in str(caught[0].message)
         assert caught[0].filename == __file__
     assert len(items) == 10
+    places = ((on_object, lambda: box.b), (last, lambda: last.last), (in_container, lambda: deep.a[0]["k"]))
+    for function, read in places:  # state of the place, once it is there
+        compiled = tg.compile(function, fullgraph=True)
+        for i in range(5):
+            a = X + i
+            got = compiled(a)
+            assert_same(read(), a * 2)
+            assert function is not on_object or got is box.b
     strict = tg.compile(stored, fullgraph=True)
     with pytest.raises(RuntimeError, match="stored outside; return it instead"):
         for _ in range(3):
@@ -1565,3 +1570,60 @@ def test_float64_whatever_jax_is_set_to(flag):
         assert jax.numpy.ones(2).dtype == (np.float64 if flag else np.float32)
     finally:
         jax.config.update("jax_enable_x64", before)
+
+
+def test_attributes_and_globals_that_are_bound_anew():
+    """`self.h = h`, buffers that are replaced, globals: state of the place, whatever tensor is there."""
+
+    class Net(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = tg.nn.Linear(3, 3)
+            self.register_buffer("mean", tg.zeros(3))
+            self.h = tg.zeros(2, 3)
+            self.last = tg.zeros(())
+
+        def forward(self, x):
+            self.h = tg.tanh(self.linear(x) + self.h).detach()
+            self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+            self.last = self.h.sum()
+            return self.h.sum() + self.mean.sum()
+
+    nets = []
+    for _ in range(2):
+        tg.manual_seed(0)
+        nets.append(Net())
+    plain, net = nets
+    compiled = tg.compile(net, fullgraph=True)
+    before = tg.compile.stats()["traces"]
+    for i in range(6):
+        x = tg.full((2, 3), float(i))
+        assert_same(compiled(x), plain(x))
+        for name in ("h", "mean", "last"):
+            assert_same(getattr(net, name), getattr(plain, name))
+        if i == 3:  # somebody else binds them, too
+            plain.h, net.h = tg.ones(2, 3), tg.ones(2, 3)
+            plain.load_state_dict({**plain.state_dict(), "mean": tg.ones(3)})
+            net.load_state_dict({**net.state_dict(), "mean": tg.ones(3)})
+    assert tg.compile.stats()["traces"] == before + 1
+    assert list(net.state_dict()) == ["mean", "linear.weight", "linear.bias"]
+
+
+def test_an_attribute_with_a_history_is_not_state_of_a_program():
+    class Net(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.h = tg.nn.Parameter(tg.ones(2)), tg.zeros(2)
+
+        def forward(self, x):
+            self.h = self.h + x * self.w
+            return self.h.sum()
+
+    plain, net = Net(), Net()
+    compiled = tg.compile(net)
+    with pytest.warns(UserWarning, match="stores a tensor with a history"):
+        for _ in range(4):
+            assert_same(compiled(tg.ones(2)), plain(tg.ones(2)))
+    plain.h.sum().backward()
+    net.h.sum().backward()
+    assert_same(net.w.grad, plain.w.grad)

@@ -489,12 +489,16 @@ def test_shared_memory_is_written_by_a_spawned_process():
     assert rows.tolist() == [[0.0, 0.0], [5.0, 5.0], [0.0, 0.0]]
 
 
-def test_compile_changes_nothing():
+def test_compile_in_place():
+    pytest.importorskip("jax")
     layer = nn.Linear(2, 1)
     x = tg.ones(1, 2)
     before = layer(x)
-    assert layer.compile(mode="reduce-overhead") is None
-    close(layer(x), before.detach().numpy())
+    assert layer.compile(fullgraph=True, mode="reduce-overhead") is None
+    calls = tg.compile.stats()["calls"]
+    for _ in range(3):
+        close(layer(x), before.detach().numpy())
+    assert tg.compile.stats()["calls"] == calls + 2 and list(layer.state_dict()) == ["weight", "bias"]
 
 
 # ----------------------------------------------------------------------------------------------------------------- lazy

@@ -71,9 +71,19 @@ def compile(
     return (OptimizedModule if isinstance(function, Module) else Compiled)(function, **options)
 
 
-def compile_module(self: Module, **options: Any) -> None:
-    """Compile the module's calls from now on, in place; options as of `tapegrad.compile`."""
-    self.__dict__["forward"] = compile(self.forward, **options)
+def compile_module(
+    self: Module, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = "inductor", mode: Any = None,
+    options: Any = None, disable: bool = False, **more: Any,
+) -> None:  # fmt: skip
+    """Compile the module's calls from now on, in place.
+
+    Args:
+        fullgraph: as of `tapegrad.compile`, whose other arguments may follow by name.
+        dynamic, backend, mode, options: kept for PyTorch's programs.
+        disable: do nothing.
+    """
+    if not disable:
+        self.__dict__["forward"] = compile(self.forward, fullgraph=fullgraph, **more)
 
 
 Module.compile = compile_module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import weakref
@@ -22,7 +23,7 @@ from ..func import tree
 from ..nn.module import Module
 from . import nans
 from .arguments import watched
-from .guards import Walk, changed
+from .guards import Walk, changed, held
 
 getrefcount = sys.getrefcount
 
@@ -66,6 +67,7 @@ class Capture:
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
         present: (tensor or position, whether its `.grad` was there) for those read before they were set.
         given: (tensor or position, position of the argument that was its `.grad`).
+        rebound: ((container, key), Ref) for places that held a tensor and hold one that was made inside.
         backward: the reverse pass from the results; see `Backward`.
         version: how often modules and hooks had changed when it began.
     """
@@ -87,6 +89,7 @@ class Capture:
         self.gradients: list[tuple[Any, Any]] = []
         self.present: list[tuple[Any, bool]] = []
         self.given: list[tuple[Any, int]] = []
+        self.rebound: list[tuple[Any, Ref]] = []
         self.backward: Backward | None = None
         before = [(array_of(t), alias.slot_of(t) if isinstance(t, Box) else 0) for t in tensors]
         floor = next_slot()
@@ -124,6 +127,7 @@ class Capture:
         leaves, self.spec = tree.flatten(self.result)
         self._written(before)
         self._gradients()
+        self._rebound()
         self._escaped(leaves)
         first: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
@@ -190,6 +194,25 @@ class Capture:
             if new is not old:
                 self.gradients.append((self._place(t), None if new is None else self._number(array_of(new))))
 
+    def _rebound(self) -> None:
+        """Attributes and variables that held a tensor and hold another, as `self.h = h` makes them: state of the place."""
+        kinds = {id(t) for t in living(self.trace.made)}
+        for places in (self.walk.places, self.walk.of_modules):
+            for place in list(places):
+                container, key, old = place
+                new = held(container, key)
+                if new is old or id(new) not in kinds or not isinstance(old, Box) or not isinstance(container, dict):
+                    continue
+                if new._s or old._s or type(new._st) is alias.Alias:
+                    raise Unusable(
+                        f"the function stores a tensor with a history, or a view, as {key!r}: detach() or clone() it"
+                    )
+                places.remove(place)
+                self.rebound.append(((container, key), self._number(array_of(new))))
+                captured = self.trace.captured.get(id(old))
+                if captured is not None:
+                    captured.at = container, key
+
     def _result(self, leaf: Any) -> Result:
         if id(leaf) in self.positions:
             return Result(leaf, same=self.positions[id(leaf)])
@@ -197,6 +220,9 @@ class Capture:
             if not self.walk.is_given(leaf):
                 raise Unusable(f"the function returns a new {type(leaf).__name__}, neither a tensor nor a simple value")
             return Result(leaf)
+        for at, _ in self.rebound:
+            if held(*at) is leaf:
+                return Result(None, same=functools.partial(held, *at))
         if id(leaf) not in self.born:
             return Result(None, same=weakref.ref(leaf))
         for t, _, _ in self.trace.gradients.values():
@@ -230,7 +256,8 @@ class Capture:
         """Refuse tensors that were made inside and are stored where no program can store them."""
         self.born = born = {id(t) for t in living(self.trace.made)}
         gradients = self._new_gradients(born)
-        known = {id(t) for t in (*leaves, *gradients)}
+        stored = [held(*at) for at, _ in self.rebound]
+        known = {id(t) for t in (*leaves, *gradients, *stored)}
         rest = [ref for ref, t in zip(self.trace.made, identities(self.trace.made), strict=True) if t and t not in known]
         if rest:
             gc.collect()
@@ -238,9 +265,10 @@ class Capture:
                 raise Unusable("a tensor made inside the function is stored outside; return it instead")
         times = {id(leaf): sum(other is leaf for other in leaves) for leaf in leaves}
         kept = {id(g) for g in gradients}
-        for several in (leaves, gradients):
+        places = {id(t): 2 * sum(other is t for other in stored) for t in stored}
+        for several in (leaves, gradients, stored):
             for t in several:
-                expected = HELD + 2 * times.get(id(t), 0) + 2 * (id(t) in kept)
+                expected = HELD + 2 * times.get(id(t), 0) + 2 * (id(t) in kept) + places.get(id(t), 0)
                 if id(t) in born and getrefcount(t) > expected:
                     raise Unusable("a tensor that the function returns, or sets as a gradient, is also stored elsewhere")
 

@@ -21,7 +21,7 @@ from ..nn.module import Module
 from . import lower, nans
 from .capture import Backward, Capture, Result
 from .explain import names_of
-from .guards import changed
+from .guards import changed, held
 
 getrefcount = sys.getrefcount
 jax_type = lower.jax_type
@@ -34,10 +34,10 @@ class Stale(Exception):
 class State:
     """A tensor (or the memory block of several) that the program reads, and perhaps writes."""
 
-    __slots__ = ("donated", "dtype", "number", "of", "owner", "shape", "tracked", "where")
+    __slots__ = ("at", "donated", "dtype", "number", "of", "owner", "shape", "tracked", "where")
 
     def __init__(self, captured: Captured, placement: lower.Placement) -> None:
-        self.owner, self.of, self.tracked = captured.owner, captured.of, captured.tracked
+        self.owner, self.of, self.at, self.tracked = captured.owner, captured.of, captured.at, captured.tracked
         self.number = captured.source.number
         self.shape, self.dtype = captured.source.meta
         self.where = placement.of(self.number)
@@ -49,8 +49,11 @@ class State:
         Raises:
             Stale: if it is gone, or requires grad now and did not, or the other way round.
         """
-        owner = self.owner() if self.of is None else getattr(located(self.of, tensors), "_g", None)
-        if owner is None:
+        if self.at is not None:
+            owner = held(*self.at)
+        else:
+            owner = self.owner() if self.of is None else getattr(located(self.of, tensors), "_g", None)
+        if owner is None or not isinstance(owner, Box | alias.Store):
             raise Stale("a tensor that it used is gone")
         if type(owner) is not alias.Store and (owner._s != 0) is not self.tracked:
             raise Stale("requires_grad of a tensor changed")
@@ -161,6 +164,7 @@ class Entry:
         self.present, self.given, self.views = capture.present, capture.given, trace.views
         self.gradients = [(place, i) for i, (place, _) in enumerate(capture.gradients)]
         self.cleared = [ref is None for _, ref in capture.gradients]
+        self.rebound = [at for at, _ in capture.rebound]
         self.backward = Reverse(self, capture.backward) if capture.backward is not None else None
         wanted = self._wanted(capture)
         self.program = trace.program.pruned(wanted)
@@ -169,11 +173,11 @@ class Entry:
         written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
         used = [s for s in states if s.number in sources]
         self.hooks = [(s.owner, hooks_on(s.owner())) for s in used]
-        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in sources]
+        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in sources and s.at is None]
         self.looked_at = [*trace.looked_at.values(), *[u for u in unread if isinstance(u[0](), Box)]]
         may_donate = owner.donate and not owner.debug_nans and self.backward is None
         for s in used:
-            s.donated = may_donate and s.number in written and s.of is None
+            s.donated = may_donate and s.number in written and s.of is None and s.at is None
         self.donated, self.kept = [s for s in used if s.donated], [s for s in used if not s.donated]
         self.states = self.donated + self.kept
         held = {s.number for s in states}
@@ -201,7 +205,7 @@ class Entry:
         """The program's results: of the function, written state, gradients, and what the reverse pass needs."""
         values = [r.value for r in self.results if type(r.value) is Ref]
         writes = [ref for _, ref in capture.writes]
-        gradients = [ref for _, ref in capture.gradients if ref is not None]
+        gradients = [ref for _, ref in capture.gradients if ref is not None] + [ref for _, ref in capture.rebound]
         residuals = [] if self.backward is None else [Ref(n) for n in self.backward.residuals]
         self.ends = len(values), len(values) + len(writes), len(values) + len(writes) + len(gradients)
         return [*values, *writes, *gradients, *residuals]
@@ -352,6 +356,8 @@ class Entry:
             value = None if cleared else tensor_of(next(new), t)
             if t is not None:
                 t._g = value
+        for container, key in self.rebound:
+            container[key] = tensor_of(next(new), held(container, key))
         computed = iter(outs[:values])
         made = [self._result(r, tensors, computed) for r in self.results]
         if self.backward is not None:
@@ -373,7 +379,7 @@ class Entry:
 
 def tensor_of(array: Any, like: Any) -> Any:
     """A new tensor of a JAX array: on the device of another tensor."""
-    return pending.made(PENDING, array) if type(like._st) is not record.Extra else box(array, 0)
+    return box(array, 0) if type(getattr(like, "_st", None)) is record.Extra else pending.made(PENDING, array)
 
 
 def free() -> int:

@@ -396,7 +396,7 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
     if type(t._d) is record.ndarray and t._d.size and (not t._d.flags.writeable or 0 in t._d.strides):
         if any(n > 1 and st == 0 for n, st in zip(t._d.shape, t._d.strides, strict=True)):
             raise errors.inplace_expanded(name)
-        if type(a) is Alias and a.store.foreign and not t._d.flags.writeable:
+        if type(a) is Alias and not t._d.flags.writeable and not (is_jax_memory(a.store.root) and not a.store.foreign):
             raise errors.inplace_read_only(name)
     if type(a) is Alias and any([op.name in OVERLAPPING for op, _ in a.chain]):
         shown = t._d
@@ -406,6 +406,11 @@ def check_writable(t: Any, name: str, tracked_operand: bool) -> None:
                 shown = op.forward(shown, *params)
         if services.overlaps(shown):
             raise errors.inplace_expanded(name)
+
+
+def is_jax_memory(root: Any) -> bool:
+    """Whether a read-only block is what a pending tensor was seen by: it is not written but left."""
+    return not root.flags.owndata and type(root.base) is memoryview
 
 
 def become(t: Any, v: Any, name: str) -> Any:

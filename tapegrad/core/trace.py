@@ -43,14 +43,16 @@ class Captured:
         source: its entry in the program.
         tracked: whether the tensor required grad.
         of: the tensor (a reference, or a position among the arguments) whose `.grad` it is; None.
+        at: (container, key) of a place that holds another tensor at each call; None.
     """
 
-    __slots__ = ("array", "copy", "of", "owner", "source", "tracked")
+    __slots__ = ("array", "at", "copy", "of", "owner", "source", "tracked")
 
     def __init__(self, owner: Any, array: Any, source: Source, tracked: bool) -> None:
         self.owner, self.array, self.source, self.tracked = weakref.ref(owner), array, source, tracked
         self.copy = array.copy() if type(array) is record.ndarray else None
         self.of: Any = None
+        self.at: Any = None
 
     def now(self) -> Any:
         """The array that the state is now; None if it is gone."""
