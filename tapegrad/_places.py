@@ -51,7 +51,7 @@ def settle(root: str, all_rows: Iterable[Row]) -> None:
     """
     rows = [row for row in all_rows if row.origin in sys.modules and row not in _settled[root]]
     _settled[root].update(rows)
-    owned = [(row, _written_here(row.origin)) for row in rows]
+    owned = [(row, [(n, v) for n, v in _written_here(row.origin) if _shows(row.module, n, v)]) for row in rows]
     for row, items in owned:
         if row.patterns:
             _claim(root, row.module, [v for name, v in items if fits(name, row.patterns)])
@@ -67,6 +67,12 @@ def _written_here(origin: str) -> list[tuple[str, Any]]:
     """The classes and functions of tapegrad that a module shows."""
     items = [(n, v) for n, v in sys.modules[origin].__dict__.items() if not n.startswith("__")]
     return [(n, v) for n, v in items if isinstance(v, type | types.FunctionType) and _first_module(v).startswith("tapegrad")]
+
+
+def _shows(module: str, name: str, value: Any) -> bool:
+    """Whether a module of the drop-in has nothing of its own by a name."""
+    own = vars(sys.modules[module]) if module in sys.modules else {}
+    return own.get(name, value) is value
 
 
 def _first_module(value: Any) -> str:

@@ -8,7 +8,8 @@ import warnings
 
 import numpy as np
 import pytest
-from test_trace import as_constants, flat, moved, shrunk
+from test_jax_kernels import BY_TIES
+from test_trace import as_constants, moved, shrunk
 
 import tapegrad as tg
 from tapegrad import testing
@@ -21,36 +22,40 @@ STOP = backend.DYNAMIC
 """Records that no program holds."""
 NO_REVERSE = {"while"}
 """Records that have no gradient in a program: nobody knows the number of steps."""
-HOST = backend.HOST | {"eigvals"}
-"""Records that call NumPy from the program, for their value or (eigvals, of eig) for their gradient."""
+HOST = backend.HOST - {"function"} | {"eigvals"}
+"""Records that call NumPy from the program, for their value or (eigvals, by eig) their gradient; see `call` for function."""
 RECORDS = sorted(name for name in TABLE if not name.startswith("custom.") and name not in STOP | NO_REVERSE | HOST)
 MANY = 24
-GROUPS = [RECORDS[i : i + MANY] for i in range(0, len(RECORDS), MANY)]
+GROUPS = [RECORDS[i : i + MANY] for i in range(0, len(RECORDS), MANY)] + [[name] for name in sorted(HOST)]
 ORDERS = {64: 2, 32: 1}
 """The highest order in each precision: the rules' text is the same for both."""
 TOLERANCE = {64: (1e-12, 1e-11, 1e-11), 32: (5e-6, 2e-5)}
-"""By order, relative to the largest element, too."""
+"""By order, also of the largest element among the results of that order."""
 
 
 def sample_of(name, bits):
-    """A sample in 32 or 64 bits: a smooth one of many elements, and in 32 bits one at a special point, if there is any."""
+    """A smooth sample, and for 32 bits one at special points, if there is any."""
     samples = [s for s in testing.samples_of(name) if s.smooth is (bits == 64)] or testing.samples_of(name)
-    sample = next((s for s in samples if testing.differentiable(TABLE[name], s.arrays)), samples[0])
-    return sample._replace(arrays=[testing._narrow(a, bits) for a in sample.arrays])
+    return next((s for s in samples if testing.differentiable(TABLE[name], s.arrays)), samples[0])
 
 
 def rolled(a):
     return np.roll(a, 1)
 
 
+def call(name, xs, params):
+    """All outputs of a record; of a user's Function as a user calls it: the sample's own call keeps what it saw."""
+    return params[0].cls.apply(*xs) if name == "function" else testing.call(TABLE[name], xs, as_constants(params))
+
+
 def orders(name, sample, arrays, highest, seed):
     """The outputs and the gradients of each order, by cotangents seed(output); arrays stand for the sample's."""
-    op, arrays = TABLE[name], iter(arrays)
+    arrays = iter(arrays)
     given = [next(arrays) if isinstance(a, np.ndarray) else a for a in sample.arrays]
-    moving = testing.differentiable(op, sample.arrays)
+    moving = testing.differentiable(TABLE[name], sample.arrays)
     xs = [a.detach().requires_grad_() if i in moving else a for i, a in enumerate(given)]
-    ys = testing.call(op, xs, as_constants(sample.params))
-    found, outputs = [list(ys)], ys[: op.differentiable]
+    ys = call(name, xs, sample.params)
+    found, outputs = [list(ys)], ys[: TABLE[name].differentiable]
     for _ in range(highest):
         outputs = [y for y in outputs if y is not None and y.requires_grad]
         if not outputs:
@@ -65,7 +70,8 @@ class Case:
     """A record, the inputs it is traced on, others, and what NumPy computes of these."""
 
     def __init__(self, name, bits, highest):
-        self.name, self.sample, self.highest = name, sample_of(name, bits), highest
+        self.name, self.highest, sample = name, highest, sample_of(name, bits)
+        self.sample = sample._replace(arrays=[testing._narrow(a, bits) for a in sample.arrays])
         self.given = [a for a in self.sample.arrays if isinstance(a, np.ndarray)]
         for change in (moved, shrunk) if self.sample.smooth else (rolled, np.copy):
             self.others, self.seeds = [change(a) for a in self.given], []
@@ -100,16 +106,19 @@ def compiled(cases):
     return found, kind.entries[0].executable.compiled.as_text()
 
 
-def wrong(got, want, tolerance):
-    """Why a result is not the one wanted; None."""
-    if got is None or want is None:
-        return None if got is want else f"{got} for {want}"
-    got, want = got.numpy(), want.numpy()
-    size = np.abs(want[np.isfinite(want)]).max(initial=0.0) if want.dtype.kind in "fc" else 0
-    try:
-        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * size, strict=True)
-    except AssertionError as e:
-        return str(e)
+def array(name, t):
+    """A result; a mask that NumPy gives unless there are ties, as the shares that a program holds."""
+    a = np.empty(0) if t is None else t.numpy()
+    return a.astype(np.float64) if name in BY_TIES else a
+
+
+def check(name, got, want, tolerance):
+    """The results of one order."""
+    assert [g is None for g in got] == [w is None for w in want]
+    got, want = ([array(name, t) for t in row] for row in (got, want))
+    size = max([np.abs(w[np.isfinite(w)]).max(initial=0.0) for w in want if w.dtype.kind in "fc"], default=0.0)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=tolerance, atol=tolerance * size, strict=True)
 
 
 def failures(cases, bits):
@@ -123,18 +132,34 @@ def failures(cases, bits):
     found = {}
     for case, rows in zip(cases, results, strict=True):
         for order, (got, want) in enumerate(zip(rows, case.want, strict=True)):
-            for g, w in zip(got, want, strict=True):
-                why = wrong(g, w, TOLERANCE[bits][order])
-                if why is not None:
-                    found[case.name] = f"order {order}: {why}"
+            try:
+                check(case.name, got, want, TOLERANCE[bits][order])
+            except AssertionError as e:
+                found[case.name] = f"order {order}: {e}"
     return found
 
 
-@pytest.mark.parametrize("bits", [64, 32])
-@pytest.mark.parametrize(
-    "names", [*GROUPS, *[[name] for name in sorted(HOST)]], ids=lambda names: f"{names[0]} to {names[-1]}"
-)
-def test_records(names, bits):
+@pytest.fixture(autouse=True)
+def silent():
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        assert not failures([Case(name, bits, ORDERS[bits]) for name in names], bits)
+        yield
+
+
+@pytest.mark.parametrize("bits", [64, 32])
+@pytest.mark.parametrize("names", GROUPS, ids=lambda names: f"{names[0]}..{names[-1]}")
+def test_records(names, bits):
+    assert not failures([Case(name, bits, ORDERS[bits]) for name in names], bits)
+
+
+@pytest.mark.parametrize("name", sorted(NO_REVERSE))
+def test_records_without_reverse_mode(name):
+    assert not failures([Case(name, 64, 0)], 64)
+    with pytest.raises(RuntimeError, match="has no reverse-mode derivative"):
+        compiled([Case(name, 64, 1)])
+
+
+@pytest.mark.parametrize("name", sorted(STOP))
+def test_records_that_no_program_holds(name):
+    with pytest.raises(RuntimeError, match=rf"{name}\(\), whose result's shape depends on values"):
+        compiled([Case(name, 64, 0)])

@@ -100,7 +100,7 @@ def put(array: Any, to: device) -> Any:
     """The array on a device; a copy, unless it is there as a JAX array already, which nobody writes into."""
     if to.type == "cpu":
         return np.array(array, order="K")
-    if of(array) == to:
+    if of(array) == to and len(array.devices()) == 1:
         return array
     jax = library(f"the device '{to}'")
     mine = array if type(array) in record.foreign else np.array(array, order="C")  # JAX may keep what it is given

@@ -43,6 +43,8 @@ def look(t: Any) -> Any:
         if type(device_array) is record.ndarray:  # another thread has looked
             return device_array
         array = services.gathered(device_array)
+        if not array.flags.writeable and type(array.base) is not memoryview:  # a copy that JAX keeps, not its own memory
+            array = array.copy()
         assign(t, array)
     if not array.flags.writeable:
         key = id(array)
