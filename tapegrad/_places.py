@@ -51,7 +51,7 @@ def settle(root: str, all_rows: Iterable[Row]) -> None:
     """
     rows = [row for row in all_rows if row.origin in sys.modules and row not in _settled[root]]
     _settled[root].update(rows)
-    owned = [(row, [(n, v) for n, v in _written_here(row.origin) if _shows(row.module, n, v)]) for row in rows]
+    owned = [(row, _written_here(row.origin)) for row in rows]
     for row, items in owned:
         if row.patterns:
             _claim(root, row.module, [v for name, v in items if fits(name, row.patterns)])
@@ -69,10 +69,11 @@ def _written_here(origin: str) -> list[tuple[str, Any]]:
     return [(n, v) for n, v in items if isinstance(v, type | types.FunctionType) and _first_module(v).startswith("tapegrad")]
 
 
-def _shows(module: str, name: str, value: Any) -> bool:
-    """Whether a module of the drop-in has nothing of its own by a name."""
-    own = vars(sys.modules[module]) if module in sys.modules else {}
-    return own.get(name, value) is value
+def release(module: str, shown: dict[str, Any]) -> None:
+    """What a module showed before its own file ran, and has a definition of its own for, is not of that module."""
+    for name, value in shown.items():
+        if isinstance(value, types.FunctionType) and value in _first and vars(sys.modules[module]).get(name) is not value:
+            value.__module__ = _first[value]
 
 
 def _first_module(value: Any) -> str:

@@ -146,7 +146,9 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
         module.__dict__[MARK] = True
         for row in _FINDER.mirrors.get(module.__name__, ()):
             mirror(*row)
+        shown = dict(vars(module))
         super().exec_module(module)
+        _places.release(module.__name__, shown)
         for row in _FINDER.rows.get(module.__name__, ()):  # inspect and typing look up a class's module, which is loaded
             if row.origin.startswith("tapegrad") and row.origin in sys.modules:
                 importlib.import_module(row.module)

@@ -76,10 +76,6 @@ def forward_failed(op: str, shapes: Sequence[Sequence[int]], cause: Exception) -
     return RuntimeError(f"{op}(): {cause}. Got shapes {', '.join(str(tuple(s)) for s in shapes)}.")
 
 
-def dynamic_shape(op: str) -> RuntimeError:
-    return RuntimeError(f"{op}(): the shape of its result depends on values, which a compiled program does not have.")
-
-
 def no_result_shape(op: str) -> RuntimeError:
     return RuntimeError(f"{op}() runs on the host: a compiled program must be told the shape and dtype of its result.")
 

@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 import pytest
-from test_jax_kernels import BY_TIES
 from test_trace import as_constants, moved, shrunk
 
 import tapegrad as tg
@@ -18,13 +17,13 @@ from tapegrad.core.op import TABLE
 jax = pytest.importorskip("jax")
 backend = importlib.import_module("tapegrad.arrays.jax")
 
-STOP = backend.DYNAMIC
-"""Records that no program holds."""
+BY_TIES = {"tie_share", "winner"}
+"""NumPy's result is a mask unless there are ties; a program always holds shares."""
 NO_REVERSE = {"while"}
 """Records that have no gradient in a program: nobody knows the number of steps."""
 HOST = backend.HOST - {"function"} | {"eigvals"}
 """Records that call NumPy from the program, for their value or (eigvals, by eig) their gradient; see `call` for function."""
-RECORDS = sorted(name for name in TABLE if not name.startswith("custom.") and name not in STOP | NO_REVERSE | HOST)
+RECORDS = sorted(name for name in TABLE if not name.startswith("custom.") and name not in NO_REVERSE | HOST)
 MANY = 24
 GROUPS = [RECORDS[i : i + MANY] for i in range(0, len(RECORDS), MANY)] + [[name] for name in sorted(HOST)]
 ORDERS = {64: 2, 32: 1}
@@ -37,6 +36,10 @@ def sample_of(name, bits):
     """A smooth sample, and for 32 bits one at special points, if there is any."""
     samples = [s for s in testing.samples_of(name) if s.smooth is (bits == 64)] or testing.samples_of(name)
     return next((s for s in samples if testing.differentiable(TABLE[name], s.arrays)), samples[0])
+
+
+def first_and_last(names):
+    return f"{names[0]}..{names[-1]}"
 
 
 def rolled(a):
@@ -147,7 +150,7 @@ def silent():
 
 
 @pytest.mark.parametrize("bits", [64, 32])
-@pytest.mark.parametrize("names", GROUPS, ids=lambda names: f"{names[0]}..{names[-1]}")
+@pytest.mark.parametrize("names", GROUPS, ids=first_and_last)
 def test_records(names, bits):
     assert not failures([Case(name, bits, ORDERS[bits]) for name in names], bits)
 
@@ -159,7 +162,12 @@ def test_records_without_reverse_mode(name):
         compiled([Case(name, 64, 1)])
 
 
-@pytest.mark.parametrize("name", sorted(STOP))
-def test_records_that_no_program_holds(name):
-    with pytest.raises(RuntimeError, match=rf"{name}\(\), whose result's shape depends on values"):
-        compiled([Case(name, 64, 0)])
+def test_a_mask_that_does_not_change_selects_in_a_program():
+    def function(x):
+        return tg.masked_select(x, tg.arange(3) > 0) * 2
+
+    program = tg.compile(function, fullgraph=True)
+    assert [program(tg.tensor([1.0, 2.0, 3.0]) + k).tolist() for k in (0, 1)] == [[4.0, 6.0], [6.0, 8.0]]
+    assert program.traces == 1
+    with pytest.raises(RuntimeError, match="a mask as an index"):
+        tg.compile(lambda x: tg.masked_select(x, x > 1), fullgraph=True)(tg.ones(3))

@@ -1,9 +1,13 @@
-"""JAX's forward of every record against NumPy's: eagerly and compiled, with the user's 64-bit flag off and on."""
+"""JAX's compiled forwards against NumPy's on the samples that test_compile_laws leaves out, at special points, in 16 bits.
+
+And with the user's 64-bit flag on; eagerly the records run in test_jax_device.
+"""
 
 import importlib
 
 import numpy as np
 import pytest
+import test_compile_laws as laws
 
 from tapegrad import testing
 from tapegrad.arrays.numpy import quiet
@@ -19,8 +23,6 @@ backend, derive, draft, registry = (
 
 RECORDS = sorted(name for name in TABLE if not name.startswith("custom."))
 ELEMENTWISE = [name for name in RECORDS if TABLE[name].kind == "elementwise"]
-BY_TIES = {"tie_share", "winner"}
-"""NumPy's result is a mask unless there are ties; a program always holds shares."""
 FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 TOLERANCE = {
     np.dtype(np.float32): 5e-6,
@@ -62,10 +64,10 @@ def run(op, samples, wants, arrays):
 def check_same(name, got, want, params):
     assert isinstance(got, jax.Array)
     assert got.shape == want.shape, (params, got.shape, want.shape)
-    assert got.dtype == want.dtype or name in BY_TIES, (params, got.dtype, want.dtype)
+    assert got.dtype == want.dtype or name in laws.BY_TIES, (params, got.dtype, want.dtype)
     assert not got.weak_type
     got = np.asarray(got)
-    if not is_inexact(want.dtype if name not in BY_TIES else got.dtype):
+    if not is_inexact(want.dtype if name not in laws.BY_TIES else got.dtype):
         np.testing.assert_array_equal(got, want, err_msg=str(params))
         return
     tolerance = TOLERANCE[got.real.dtype]
@@ -76,50 +78,53 @@ def check_same(name, got, want, params):
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * size, err_msg=str(params))
 
 
-def check(name, samples, compiled=True):
-    """All samples in one program, since JAX compiles each shape anew."""
-    op = TABLE[name]
-    wants = [numpy_forward(op, *sample) for sample in samples]
+def check(samples, compiled=True):
+    """Samples of records, by name, all in one program: JAX compiles each shape anew."""
+    wants = {name: [numpy_forward(TABLE[name], *s) for s in of] for name, of in samples.items()}
     with jax.enable_x64(True):
-        arrays = [jnp.array(a) for operands, _ in samples for a in operands if isinstance(a, np.ndarray)]
-        program = lambda arrays: run(op, samples, wants, arrays)  # noqa: E731
+        arrays = {
+            name: [jnp.array(a) for operands, _ in of for a in operands if isinstance(a, np.ndarray)]
+            for name, of in samples.items()
+        }
+        program = lambda arrays: {n: run(TABLE[n], samples[n], wants[n], arrays[n]) for n in samples}  # noqa: E731
         results = jax.jit(program).lower(arrays).compile(FAST)(arrays) if compiled else program(arrays)
-    for (_, params), got, want in zip(samples, results, wants, strict=True):
-        for g, w in zip(got, want, strict=True):
-            check_same(name, g, w, params)
+    for name, of in samples.items():
+        for (_, params), got, want in zip(of, results[name], wants[name], strict=True):
+            for g, w in zip(got, want, strict=True):
+                check_same(name, g, w, params)
 
 
-def kind_of(sample):
-    """What decides which code runs: parameters, ranks, dtypes; and all of a sample at a special point."""
-    operands = [(a.ndim, a.size == 0, a.dtype.kind) if isinstance(a, np.ndarray) else type(a) for a in sample.arrays]
-    return repr((sample.params, operands, None if sample.smooth else sample.arrays))
+def kind_of(name, sample):
+    """What decides which code runs: parameters, dtypes, a special point; the ranks, but of elementwise records."""
+    arrays = [a for a in sample.arrays if isinstance(a, np.ndarray)]
+    ranks = [] if TABLE[name].kind == "elementwise" else [(a.ndim, a.size == 0) for a in arrays]
+    numbers = [a.dtype.kind if isinstance(a, np.ndarray) else type(a) for a in sample.arrays]
+    return repr((sample.params, ranks, numbers, None if sample.smooth else sample.arrays))
 
 
 def chosen(name):
-    """One sample of each kind, in 64 and 32 bits by turns: compiling each shape is what takes the time."""
+    """One sample of each kind, in 64 and 32 bits by turns, but of those in test_compile_laws: compiling is what takes time."""
     kinds = {}
     for i, sample in enumerate(testing.samples_of(name)):
-        kinds.setdefault(kind_of(sample), i)
+        kinds.setdefault(kind_of(name, sample), i)
+    for sample in [laws.sample_of(name, bits) for bits in (64, 32)]:
+        kinds.pop(kind_of(name, sample), None)
     both = samples_in(name, 64), samples_in(name, 32)
-    return [both[0][0], *[both[(turn + 1) % 2][i] for turn, i in enumerate(kinds.values())]]
+    return [both[turn % 2][i] for turn, i in enumerate(kinds.values())]
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDS if name not in backend.DYNAMIC])
-def test_compiled(name):
-    check(name, chosen(name))
+COMPILED = [name for name in RECORDS if chosen(name)]
+MANY = 24
 
 
-@pytest.mark.parametrize("name", sorted(set(RECORDS) - {"transfer"}))
-def test_eager(name):
-    check(name, samples_in(name, 32)[:1], compiled=False)
+@pytest.mark.parametrize("names", [COMPILED[i : i + MANY] for i in range(0, len(COMPILED), MANY)], ids=laws.first_and_last)
+def test_compiled(names):
+    check({name: chosen(name) for name in names})
 
 
-@pytest.mark.parametrize("name", ["transfer"])
-def test_a_move_to_numpy_gives_numpy_arrays(name):
-    (operands, params), *_ = samples_in(name, 32)
-    moved = backend.call(TABLE[name], [jnp.array(operands[0])], params)
-    assert type(moved) is np.ndarray
-    np.testing.assert_array_equal(moved, operands[0])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_users_function(compiled):
+    check({"function": samples_in("function", 32)}, compiled)
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 40.0, -40.0, -100.0, 9000.0, 1e30]
@@ -162,7 +167,7 @@ def test_half_precision(name):
     for dtype in testing.half_dtypes():
         arrays, params = samples_in(name, 64)[0]
         narrow = tuple([a.astype(dtype) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in arrays])
-        check(name, [(narrow, params)], compiled=False)
+        check({name: [(narrow, params)]}, compiled=False)
 
 
 @pytest.mark.parametrize("name", ["add", "digamma", "sin", "sum"])
@@ -170,7 +175,7 @@ def test_with_the_users_flag_on(name):
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     try:
-        check(name, chosen(name))
+        check({name: samples_in(name, 64)[:1]})
     finally:
         jax.config.update("jax_enable_x64", before)
 
@@ -215,13 +220,6 @@ def test_texts_are_read_on_drafts_only_where_they_must(name):
 def test_a_host_record_needs_to_be_told_its_result():
     with pytest.raises(RuntimeError, match=r"zeta\(\) runs on the host"):
         jax.jit(lambda q: backend.call(TABLE["zeta"], (2.0, q), ()))(jnp.ones(3))
-
-
-@pytest.mark.parametrize("name", sorted(backend.DYNAMIC))
-def test_no_program_holds_places_read_off_values(name):
-    arrays, params = samples_in(name, 64)[0]
-    with pytest.raises(RuntimeError, match="depends on values"):
-        jax.jit(lambda *arrays: backend.call(TABLE[name], arrays, params))(*arrays)
 
 
 SCALE = 3.0

@@ -226,9 +226,6 @@ class Trace:
                 operands.append(Ref(n))
             else:
                 operands.append(a)
-        if op.name in DATA_DEPENDENT:
-            self.stop(f"{op.name}(), whose result's shape depends on values")
-            return
         kept = self._params(params)
         if self.stopped is not None:
             return
@@ -340,7 +337,6 @@ class Trace:
 
 
 DRAWN, ARRAY = "random numbers", "a NumPy array"
-DATA_DEPENDENT: frozenset[str] = frozenset()
 
 
 class suspended:

@@ -45,9 +45,6 @@ WRITING = frozenset({
 })  # fmt: skip
 """Records whose text writes into arrays, or looks at parts of them."""
 
-DYNAMIC = frozenset({"masked_select", "true_places"})
-"""Records whose parameters hold places or counts that were read off values: no compiled program holds them."""
-
 
 def forward(op: Op) -> Callable[..., Any]:
     """The record's forward on JAX arrays and tracers, with the signature of `op.forward`.
@@ -152,15 +149,10 @@ def call(op: Op, args: Sequence[Any], params: tuple[Any, ...], like: Any = None)
 
     Args:
         like: what the result is like, as a ShapeDtypeStruct or a tuple of them; see `forward`.
-
-    Raises:
-        RuntimeError: for a record of DYNAMIC on tracers.
     """
     half = half_of(list(args)) if op.wide else None
     used = list(args) if half is None else [widened(a) for a in args]
     operands = (used, *params) if op.arity < 0 else (*used, *params)
-    if op.name in DYNAMIC and any(isinstance(a, jax.core.Tracer) for a in used):
-        raise errors.dynamic_shape(op.name)
     if needs_host(op, operands):
         r = on_host(op)(*operands, like=like if half is None else jax.tree.map(unrounded, like))
     else:
