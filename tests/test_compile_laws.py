@@ -1,6 +1,6 @@
 """The table's laws compiled: each record with its gradients of up to second order, many records in one program.
 
-XLA's compilation is what takes the time. A program is made on some inputs and run on others, so that nothing stale goes unseen.
+XLA's compilation takes the time. A program is made on some inputs and run on others, so that nothing stale goes unseen.
 """
 
 import importlib

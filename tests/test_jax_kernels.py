@@ -103,7 +103,7 @@ def kind_of(name, sample):
 
 
 def chosen(name):
-    """One sample of each kind, in 64 and 32 bits by turns, but of those in test_compile_laws: compiling is what takes time."""
+    """One sample of each kind that test_compile_laws leaves out, in 64 and 32 bits by turns: compiling is what takes time."""
     kinds = {}
     for i, sample in enumerate(testing.samples_of(name)):
         kinds.setdefault(kind_of(name, sample), i)
