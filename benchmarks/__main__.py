@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from . import compiled as steps
 from . import kernels as registry
 from . import optimizers as updates
 from . import training as programs
@@ -166,6 +167,34 @@ def training(rounds: int = 5) -> None:
         print(f"{name:44s} torch {torch:8.2f} ms   tapegrad {ours:8.2f} ms   ratio {ours / torch:.3f} (bar {bar}){over}")
 
 
+def compiled(rounds: int = 5) -> None:
+    """Compiled steps against hand-written jax.jit ones and PyTorch's eager ones, in processes in turn."""
+    for name in [*steps.PROGRAMS, "outer tape"]:
+        what = "outer" if name == "outer tape" else "compiled"
+        sides = {"compiled": ("tapegrad", what), "jax": ("jax", what), "torch": ("torch", "eager")}
+        sides = {k: v for k, v in sides.items() if k in steps.BARS[name] or k == "compiled"}
+        times: dict[str, list[float]] = {side: [] for side in sides}
+        for _ in range(rounds):
+            for side in random.sample(list(sides), len(sides)):
+                times[side].append(child(sides[side][0], "compiled", sides[side][1], name))
+        found = {side: statistics.median(t) * 1e3 for side, t in times.items()}
+        texts = []
+        for side, bar in steps.BARS[name].items():
+            ratio = statistics.median(a / b for a, b in zip(times["compiled"], times[side], strict=True))
+            over = "" if ratio <= bar else " above the bar"
+            texts.append(f"{side} {found[side]:8.3f} ms ratio {ratio:.3f} (bar {bar}){over}")
+        print(f"{name:24s} compiled {found['compiled']:8.3f} ms   {'   '.join(texts)}")
+    rows = [child("tapegrad", "compiled_dispatch") for _ in range(rounds)]
+    calls = statistics.median(row["call"] - row["executable"] for row in rows)
+    print(f"call with 20 captured tensors: {calls:.1f} us over the executable's "
+          f"{statistics.median(row['executable'] for row in rows):.1f} us (bar 15)")  # fmt: skip
+    for name in ("SDF 64x64", "SDF 1024x128", "SDF 4096x256"):
+        rows = [child("tapegrad", "compiled_stages", name) for _ in range(3)]
+        for what, bar in (("trace and lower", 1.5), ("bytes", 1.1)):
+            ours, theirs = (statistics.median(row[f"{what}, {side}"] for row in rows) for side in ("ours", "JAX's"))
+            print(f"{name:24s} {what}: ours {ours:.4g}   JAX's {theirs:.4g}   ratio {ours / theirs:.3f} (bar {bar})")
+
+
 def optimizers(rounds: int = 5) -> None:
     """A step of an optimizer, in processes in turn."""
     times: dict[str, list[dict[str, float]]] = {"torch": [], "tapegrad": []}
@@ -200,6 +229,7 @@ ALL = {
         transform_memory,
         training,
         optimizers,
+        compiled,
     )
 }
 

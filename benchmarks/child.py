@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any
 
+from . import compiled as steps
 from . import kernels as registry
 from . import optimizers as updates
 from . import training as programs
@@ -73,6 +74,23 @@ def timed(step: Any, spent: float = 0.15, rounds: int = 7) -> float:
 def training(L: Any, name: str) -> float:
     """Median seconds of a step or epoch of one program."""
     return timed(programs.PROGRAMS[name][1](L), spent=2.0)
+
+
+def compiled(L: Any, what: str, name: str) -> float:
+    """Median seconds of a step: compiled, eager, or (with the library jax) written by hand."""
+    if what == "outer":
+        return timed(steps.outer_by_hand() if L.__name__ == "jax" else steps.outer(L), spent=2.0)
+    if L.__name__ == "jax":
+        return timed(steps.by_hand(name), spent=2.0)
+    return timed({"compiled": steps.ours, "eager": steps.eager}[what](L, name), spent=2.0)
+
+
+def compiled_stages(L: Any, name: str) -> dict[str, float]:
+    return steps.stages(L, name)
+
+
+def compiled_dispatch(L: Any) -> dict[str, float]:
+    return steps.dispatch(L)
 
 
 def kernel_memory(L: Any, name: str) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -100,6 +102,16 @@ PROGRAMS: dict[str, tuple[Any, Any, int, int]] = {  # step, its argument, points
 }
 
 
+BARS: dict[str, dict[str, float]] = {  # of the compiled step's time over the other's
+    "SDF 64x64": {"jax": 1.1, "torch": 0.5},
+    "SDF 1024x128": {"jax": 0.75, "torch": 0.8},
+    "SDF 4096x256": {"jax": 0.85, "torch": 1.0},
+    "MAML, 8 tasks, 3 steps": {"torch": 0.3},
+    "beam, 4th derivative": {"torch": 0.4},
+    "outer tape": {"jax": 1.1},
+}
+
+
 def eager(L: Any, name: str) -> Task:
     make, draw, points, width = PROGRAMS[name]
     step, x = make(L, points, width), draw(L, points)
@@ -111,6 +123,109 @@ def ours(L: Any, name: str) -> Task:
     make, draw, points, width = PROGRAMS[name]
     step, x = L.compile(make(L, points, width), fullgraph=True), draw(L, points)
     return lambda: step(x).numpy()
+
+
+def outer(L: Any) -> Task:
+    """Value and gradient of a compiled loss on the caller's tape: MLP 128-256-256-1 with tanh, 1024 points."""
+    L.manual_seed(0)
+    net = L.nn.Sequential(
+        L.nn.Linear(128, 256), L.nn.Tanh(), L.nn.Linear(256, 256), L.nn.Tanh(), L.nn.Linear(256, 1)
+    )  # fmt: skip
+    loss, x = L.compile(lambda x: (net(x) ** 2).mean(), fullgraph=True), L.randn(1024, 128)
+
+    def run() -> Any:
+        for p in net.parameters():
+            p.grad = None
+        value = loss(x)
+        value.backward()
+        return [p.grad.numpy() for p in net.parameters()]
+
+    return run
+
+
+def outer_by_hand() -> Task:
+    import jax
+    import jax.numpy as jnp
+
+    keys = jax.random.split(jax.random.PRNGKey(0), 4)
+    sizes = [(128, 256), (256, 256), (256, 1)]
+    params = [(jax.random.normal(k, (o, i)) * i**-0.5, jnp.zeros(o)) for k, (i, o) in zip(keys, sizes, strict=False)]
+    x = jax.random.normal(keys[3], (1024, 128))
+
+    def loss(params: Any, x: Any) -> Any:
+        for w, b in params[:-1]:
+            x = jnp.tanh(x @ w.T + b)
+        w, b = params[-1]
+        return ((x @ w.T + b) ** 2).mean()
+
+    jitted = jax.jit(jax.value_and_grad(loss))
+    return lambda: jax.block_until_ready(jitted(params, x))
+
+
+def dispatch(L: Any) -> dict[str, float]:
+    """Microseconds of a call with 20 captured tensors that it rewrites, and of the executable alone, in turn."""
+    tensors = [L.zeros(16, 16) for _ in range(20)]
+
+    def add(x: Any) -> None:
+        for t in tensors:
+            t.add_(x)
+
+    compiled, x = L.compile(add, fullgraph=True), L.ones(16, 16)
+    for _ in range(3):
+        compiled(x)
+    (kind,) = compiled.kinds.values()
+    entry = kind.entries[0]
+    arrays = [jax_copy(t) for t in tensors]
+    one = [jax_copy(x)]
+
+    def bare() -> None:
+        arrays[:] = entry.run(arrays, one)
+
+    times: dict[str, list[float]] = {"call": [], "executable": []}
+    for _ in range(41):
+        for name, task in (("call", lambda: compiled(x)), ("executable", bare)):
+            start = time.perf_counter()
+            for _ in range(200):
+                task()
+            times[name].append((time.perf_counter() - start) / 200 * 1e6)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def jax_copy(t: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.array(t.numpy())
+
+
+def stages(L: Any, name: str) -> dict[str, float]:
+    """Seconds of tracing and lowering, and bytes of memory, of both SDF programs, after one of each has been made."""
+    by_hand(name).jitted.lower(*by_hand(name).arguments)  # type: ignore[attr-defined]
+    ours(L, "SDF 64x64")()
+    make, draw, points, width = PROGRAMS[name]
+    step, x = make(L, points, width), draw(L, points)
+    start = time.perf_counter()
+    step(x)
+    eager_seconds = time.perf_counter() - start
+    compiled = L.compile(step, fullgraph=True)
+    before = L.compile.stats()
+    compiled(x)
+    after = L.compile.stats()
+    traced = after["trace_seconds"] - before["trace_seconds"] - eager_seconds
+    (kind,) = compiled.kinds.values()
+    cost = kind.entries[0].executable.cost()
+    hand = by_hand(name)
+    start = time.perf_counter()
+    lowered = hand.jitted.lower(*hand.arguments)  # type: ignore[attr-defined]
+    seconds = time.perf_counter() - start
+    memory = lowered.compile().memory_analysis()
+    sizes = [getattr(memory, f"{k}_size_in_bytes") for k in ("argument", "output", "temp", "alias")]
+    own = [cost[f"{k} bytes"] for k in ("argument", "output", "temp", "alias")]
+    return {
+        "trace and lower, ours": max(traced, 0.0) + after["lower_seconds"] - before["lower_seconds"],
+        "trace and lower, JAX's": seconds,
+        "bytes, ours": sum(own[:3]) - own[3],
+        "bytes, JAX's": sum(sizes[:3]) - sizes[3],
+    }
 
 
 def by_hand(name: str) -> Task:

@@ -95,15 +95,16 @@ def check(samples, compiled=True):
 
 
 def kind_of(name, sample):
-    """What decides which code runs: parameters, dtypes, a special point; the ranks, but of elementwise records."""
+    """What decides which code runs: parameters, dtypes, a special point; ranks and order, but of elementwise records."""
     arrays = [a for a in sample.arrays if isinstance(a, np.ndarray)]
-    ranks = [] if TABLE[name].kind == "elementwise" else [(a.ndim, a.size == 0) for a in arrays]
-    numbers = [a.dtype.kind if isinstance(a, np.ndarray) else type(a) for a in sample.arrays]
-    return repr((sample.params, ranks, numbers, None if sample.smooth else sample.arrays))
+    numbers = [a.dtype.kind if isinstance(a, np.ndarray) else type(a).__name__ for a in sample.arrays]
+    ranks = [(a.ndim, a.size == 0) for a in arrays]
+    operands = sorted(numbers) if TABLE[name].kind == "elementwise" else (numbers, ranks)
+    return repr((sample.params, operands, None if sample.smooth else sample.arrays))
 
 
 def chosen(name):
-    """One sample of each kind that test_compile_laws leaves out, in 64 and 32 bits by turns: compiling is what takes time."""
+    """One sample of each kind that test_compile_laws leaves out, in 64 and 32 bits by turns: compiling takes time."""
     kinds = {}
     for i, sample in enumerate(testing.samples_of(name)):
         kinds.setdefault(kind_of(name, sample), i)
