@@ -18,6 +18,7 @@ LAYERS = [
     {"core"},
     {"arrays"},
     {"ops"},
+    {"xla"},
     {"printing", "storage", "tensor"},
     {"special", "linalg", "fft", "masked", "sparse", "cuda", "random", "settings", "amp", "comparison"},
     {"numpy"},

@@ -18,7 +18,7 @@ from tapegrad.core.record import half_of, narrowed, widened
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 backend, derive, draft, registry = (
-    importlib.import_module(f"tapegrad.arrays.jax{part}") for part in ("", ".derive", ".draft", ".registry")
+    importlib.import_module(f"tapegrad.xla{part}") for part in ("", ".derive", ".draft", ".registry")
 )
 
 RECORDS = sorted(name for name in TABLE if not name.startswith("custom."))

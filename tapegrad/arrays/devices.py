@@ -26,6 +26,7 @@ from ..core.op import Op
 from .dtypes import CPU as CPU
 from .dtypes import device
 
+BACKEND = "tapegrad.xla.eager"  # what runs records on JAX's arrays; it stands above, since it needs the table
 PLATFORMS = {"cuda": "cuda", "tpu": "tpu", "jax": "cpu"}  # what JAX calls the kinds of devices
 KINDS = {"gpu": "cuda", "cuda": "cuda", "rocm": "cuda", "tpu": "tpu", "cpu": "jax"}
 
@@ -161,7 +162,7 @@ def on_device(op: Op, arrays: list[Any], params: tuple[Any, ...]) -> Any:
     """A record's forward on arrays of which some are JAX's."""
     place = common(arrays)
     jax = library("the device")
-    from .jax.eager import run  # imports JAX
+    run = importlib.import_module(BACKEND).run  # imports JAX
 
     with jax.enable_x64(True), jax.default_device(devices(place.type)[place.index or 0]):
         operands = [put(a, place) if type(a) is record.ndarray else a for a in arrays]

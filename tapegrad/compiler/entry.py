@@ -7,6 +7,7 @@ from typing import Any
 
 from ..autograd.function import Function
 from ..core import alias, pending, record
+from ..core.body import on_tensors
 from ..core.modes import enable_grad
 from ..core.node import Handle
 from ..core.pending import RAW, SET_RAW
@@ -475,7 +476,7 @@ class Reverse:
 
         def forward(*inputs: Any) -> Any:
             environment = known | dict(zip(self.found.numbers, inputs, strict=True))
-            return tuple(program.run(environment, lambda instruction, xs, params: instruction.op.on(xs, params)))
+            return tuple(program.run(environment, on_tensors))
 
         _, pull = vjp(forward, *inputs)  # one input may have been computed from another
         return pull(tuple(cotangents))

@@ -14,7 +14,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import SingleDeviceSharding
 
 from .. import errors
-from ..arrays import jax as backend
+from .. import xla as backend
 from ..core import record
 from ..core.program import Instruction, Program
 

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...core.body import Part
-from ...core.program import Instruction
-from .. import jax as backend  # on its way to being imported
+from .. import xla as backend  # on its way to being imported
+from ..core.body import Part
+from ..core.program import Instruction
 from .registry import kernel
 
 Arrays = Sequence[Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from .. import devices
+from ..arrays import devices
 from .registry import kernel
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...core.op import TABLE
+from ..core.op import TABLE
 from .kernels_elementwise import Array, log_sum
 from .registry import kernel
 

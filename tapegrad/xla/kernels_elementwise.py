@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..activations import GELU_CUBE, GELU_RATE
+from ..arrays.activations import GELU_CUBE, GELU_RATE
 from .registry import kernel
 
 Array = Any

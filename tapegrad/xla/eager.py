@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...core.op import Op
+from ..core.op import Op
 from . import call, needs_host
 
 MOST = 4096

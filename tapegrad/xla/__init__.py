@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ... import errors
-from ...core.kinds import HALF
-from ...core.op import TABLE, Op
-from ...core.record import half_of, narrowed, services, widened
-from ...core.rules import RAW_XP
+from .. import errors
+from ..core.kinds import HALF
+from ..core.op import TABLE, Op
+from ..core.record import half_of, narrowed, services, widened
+from ..core.rules import RAW_XP
 from . import (  # noqa: F401
     kernels_control,
     kernels_elementwise,

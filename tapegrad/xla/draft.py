@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import kernels, special
+from ..arrays import kernels, special
 from .derive import STANDS_FOR, Reading
 from .kernels_elementwise import ndtr
 

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...core.op import Places
-from ...core.rules import RAW_XP
-from ...ops import curve, recurrent, resample, sampling
-from .. import convolution
+from ..arrays import convolution
+from ..core.op import Places
+from ..core.rules import RAW_XP
+from ..ops import curve, recurrent, resample, sampling
 from .derive import STANDS_FOR, derive
 from .kernels_linalg import EXACT
 from .registry import kernel

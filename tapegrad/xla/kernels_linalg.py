@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...ops import linalg
-from .. import lapack
+from ..arrays import lapack
+from ..ops import linalg
 from .derive import STANDS_FOR, derive
 from .registry import kernel
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import numpy
+from ..arrays import numpy
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -150,7 +150,9 @@ def of_package(function: types.FunctionType) -> bool:
 derive: Callable[[Callable[..., Any]], Callable[..., Any]] = Reading(STANDS_FOR)
 
 
-WRITERS = set("at copyto fill fill_diagonal itemset partition place put putmask resize shuffle sort".split())
+WRITERS = set(
+    ["at", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put", "putmask", "resize", "shuffle", "sort"]
+)
 
 
 def writes(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> bool:
