@@ -1627,3 +1627,103 @@ def test_an_attribute_with_a_history_is_not_state_of_a_program():
     plain.h.sum().backward()
     net.h.sum().backward()
     assert_same(net.w.grad, plain.w.grad)
+
+
+def test_recorded_passes_through_indices():
+    """Parameters of operations may be values: indices that the program has computed or was given."""
+    index, rows = tg.tensor([0, 2, 2]), tg.tensor([[0, 1], [1, 0]])
+
+    def assigned(a, i):
+        b = a * 1
+        b[i] = a[i] ** 2
+        return b**3
+
+    functions = (
+        lambda a, i: a[i] ** 3, lambda a, i: a[[0, 1]] ** 3, lambda a, i: a.gather(0, i) ** 3,
+        lambda a, i: tg.zeros(3).scatter_add(0, i, a) ** 3, lambda a, i: a.index_add(0, i, a * a) ** 2,
+        lambda a, i: tg.take(a, i) ** 3, lambda a, i: a.index_select(0, i) ** 3, assigned,
+        lambda a, i: tg.zeros(3).scatter_reduce(0, i, a * a, "amax") ** 2, lambda a, i: a.outer(a)[rows] ** 2,
+        lambda a, i: tg.take_along_dim(a * a, i, 0) ** 2, lambda a, i: a[tg.arange(3).flip(0)] ** 3,
+    )  # fmt: skip
+
+    def third(function):
+        a = tg.tensor([0.5, -1.0, 2.0], requires_grad=True)
+        (g,) = tg.autograd.grad(function(a, index).sum(), a, create_graph=True)
+        (h,) = tg.autograd.grad((g**2).sum(), a, create_graph=True)
+        (k,) = tg.autograd.grad((h**2).sum(), a)
+        return [g, h, k, tg.func.hessian(lambda a: function(a, index).sum())(a.detach())]
+
+    for function in functions:
+        compiled = tg.compile(function, fullgraph=True)
+        for _ in range(2):
+            assert_same(third(compiled), third(function))
+
+
+def test_a_loss_that_was_used_up_requires_grad_as_eagerly():
+    net = nn.Linear(2, 1)
+    optimizer = tg.optim.SGD(net.parameters(), lr=0.1)
+
+    @tg.compile(fullgraph=True)
+    def step(x):
+        optimizer.zero_grad()
+        loss = net(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(3):
+        loss = step(tg.ones(3, 2))
+        assert loss.requires_grad and loss.grad_fn.name() == "MeanBackward0"
+        with pytest.raises(RuntimeError, match="second time"):
+            loss.backward()
+    with tg.no_grad():
+        assert not tg.compile(lambda a: a * 2)(loss).requires_grad
+
+
+def test_frozen_inside():
+    """requires_grad switched and switched back, as GANs do; left switched, it is not what a program does."""
+
+    def made():
+        tg.manual_seed(0)
+        critic, w = nn.Linear(2, 1), nn.Parameter(tg.ones(2))
+        optimizer = tg.optim.SGD([w], lr=0.1)
+
+        def step():
+            for p in critic.parameters():
+                p.requires_grad_(False)
+            optimizer.zero_grad()
+            loss = critic(w).mean()
+            loss.backward()
+            optimizer.step()
+            for p in critic.parameters():
+                p.requires_grad_(True)
+            return loss.detach()
+
+        return critic, w, step
+
+    (_, w, step), (critic, v, other) = made(), made()
+    compiled = tg.compile(other, fullgraph=True)
+    for _ in range(4):
+        assert_same(compiled(), step())
+        assert_same(v, w)
+    assert critic.weight.grad is None and critic.weight.requires_grad
+
+    @tg.compile
+    def left(a):
+        w.requires_grad_(not w.requires_grad)
+        return a * 2
+
+    with pytest.warns(UserWarning, match="requires_grad of a tensor of outside is another after the call"):
+        for k in range(4):
+            left(X)
+            assert w.requires_grad is (k % 2 == 1)
+
+
+def test_keywords_of_pytorch():
+    def double(a):
+        return a * 2
+
+    assert tg.compile(double, disable=True) is double and tg.compile(disable=True)(double) is double
+    compiled = tg.compile(model=double, mode="reduce-overhead", dynamic=True, backend="inductor", options={})
+    for _ in range(2):
+        assert_same(compiled(X), X * 2)

@@ -76,7 +76,8 @@ def step(function):
 
 REFERENCE = {
     "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
-    "strong_mul": lambda g, d: g * d, "felt_or_zero": lambda d, g: d, "neg": lambda x: -x, "safe_div": lambda x, y: x / y, "safe_reciprocal": lambda x: 1 / x, "reciprocal": lambda x: 1 / x,
+    "strong_mul": lambda g, d: g * d, "felt_or_zero": lambda d, g: d,
+    "neg": lambda x: -x, "safe_div": lambda x, y: x / y, "safe_reciprocal": lambda x: 1 / x, "reciprocal": lambda x: 1 / x,
     "remainder": lambda x, y: x - y * mp.floor(x / y), "fmod": lambda x, y: x - y * int(x / y), "pow": lambda x, y: x**y,
     "pow_scalar": lambda x, k: mp.mpf(1) if k == 0 else x**k, "square": lambda x: x * x, "sqrt": mp.sqrt,
     "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)), "rsqrt": lambda x: 1 / mp.sqrt(x), "exp": mp.exp,

@@ -30,8 +30,9 @@ def stats() -> dict[str, Any]:
 
 
 def compile(
-    function: Any = None, *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
-    debug_nans: bool = False, mesh: Any = None, shard: Any = None,
+    model: Any = None, *, fullgraph: bool = False, static_argnames: Any = (), donate: bool = True, debug_nans: bool = False,
+    mesh: Any = None, shard: Any = None, dynamic: Any = None, backend: Any = None, mode: Any = None, options: Any = None,
+    disable: bool = False,
 ) -> Any:  # fmt: skip
     """Compile a function, gradients and updates included, into one program of XLA; also a decorator.
 
@@ -40,50 +41,44 @@ def compile(
     optimizers that it reaches are read anew at each call, and what it writes is written back.
 
     Args:
-        function: takes and returns nested tensors, arrays and other values; arguments that are no arrays are static. Of a
-            module, the result is a module around it (`_orig_mod`), whose calls are compiled.
+        model: a function; it takes and returns nested tensors, arrays and other values, and arguments that are no arrays
+            are static. Of a module, the result is a module around it (`_orig_mod`), whose calls are compiled.
+        fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
         static_argnames: names of arguments that are never traced; they have to be hashable.
         donate: let results take the memory of the state that they replace.
-        fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
         debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
         mesh: a `jax.sharding.Mesh` over whose devices the program runs.
         shard: how values lie on the mesh: a dict from names of arguments, "return", and tensors of outside (parameters) to
             `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizers' state lie as their parameter;
             all else is on every device.
+        dynamic, backend, mode, options: kept for PyTorch's programs.
+        disable: give the function or module as it is.
 
     Raises:
         ImportError: without JAX (`pip install "tapegrad[jax]"`).
         RuntimeError: with fullgraph, for a function that cannot be compiled; names file and line.
         TypeError: for a static argument that cannot be hashed.
     """
-    options = {
+    chosen = {
         "static_argnames": static_argnames, "donate": donate, "fullgraph": fullgraph, "debug_nans": debug_nans,
         "mesh": mesh, "shard": shard,
     }  # fmt: skip
-    if function is None:
-        return functools.partial(compile, **options)
+    if model is None:
+        return functools.partial(compile, disable=disable, **chosen)
+    if disable:
+        return model
     try:
         from .compiled import Compiled, OptimizedModule
     except ModuleNotFoundError as e:
         if e.name is None or not e.name.startswith("jax"):
             raise
         raise errors.missing_extra("compile", "JAX", "jax") from None
-    return (OptimizedModule if isinstance(function, Module) else Compiled)(function, **options)
+    return (OptimizedModule if isinstance(model, Module) else Compiled)(model, **chosen)
 
 
-def compile_module(
-    self: Module, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = "inductor", mode: Any = None,
-    options: Any = None, disable: bool = False, **more: Any,
-) -> None:  # fmt: skip
-    """Compile the module's calls from now on, in place.
-
-    Args:
-        fullgraph: as of `tapegrad.compile`, whose other arguments may follow by name.
-        dynamic, backend, mode, options: kept for PyTorch's programs.
-        disable: do nothing.
-    """
-    if not disable:
-        self.__dict__["forward"] = compile(self.forward, fullgraph=fullgraph, **more)
+def compile_module(self: Module, **options: Any) -> None:
+    """Compile the module's calls from now on, in place; options as of `tapegrad.compile`."""
+    self.__dict__["forward"] = compile(self.forward, **options)
 
 
 Module.compile = compile_module

@@ -17,7 +17,7 @@ from ..core.program import Program, Ref, filled
 from ..core.record import Box, box
 from ..core.replay import Pass, reach
 from ..core.state import current_tape
-from ..core.tape import inputs_of, next_slot
+from ..core.tape import OUTPUT, RELEASED, inputs_of, next_slot, stub
 from ..core.trace import Captured, Trace
 from ..func import tree
 from ..nn.module import Module
@@ -43,9 +43,10 @@ class Result:
         slot: of the tensor, if it requires grad.
         foreign: whether it stays on its device.
         twin: the leaf before it that is the same tensor; None.
+        spent: what stands on the tape for it, if its graph was used up inside; None.
     """
 
-    __slots__ = ("chain", "foreign", "same", "slot", "tracked", "twin", "value")
+    __slots__ = ("chain", "foreign", "same", "slot", "spent", "tracked", "twin", "value")
 
     def __init__(
         self, value: Any, same: Any = None, slot: int = 0, foreign: bool = False, chain: Any = None, tracked: bool = False,
@@ -53,6 +54,7 @@ class Result:
     ) -> None:  # fmt: skip
         self.value, self.same, self.slot, self.foreign = value, same, slot, foreign
         self.chain, self.tracked, self.twin = chain, tracked, twin
+        self.spent: Any = None
 
 
 class Capture:
@@ -135,7 +137,7 @@ class Capture:
             self.results.append(self._result(leaf) if twin == i or not isinstance(leaf, Box) else Result(None, twin=twin))
         for r in self.results:
             if r.slot and is_released(r.slot, floor):
-                r.slot = 0
+                r.spent, r.slot = spent(r.slot), 0
         if any(r.slot for r in self.results):
             self.backward = Backward(self, leaves, before, floor)
         if (what := changed(self.walk.places) or changed(self.walk.of_modules)) is not None:
@@ -153,6 +155,11 @@ class Capture:
         return Ref(number)
 
     def _written(self, before: list[Any]) -> None:
+        made = {id(t) for t in living(self.trace.made)}
+        for ref, tracked in self.trace.flags.values():
+            t = ref()
+            if t is not None and id(t) not in made and (t._s != 0) != tracked:
+                raise Unusable("requires_grad of a tensor of outside is another after the call than before")
         for captured in self.trace.captured.values():
             self._check(captured)
             now = captured.now()
@@ -282,6 +289,12 @@ class Capture:
 def slots_below(slot: int, floor: int) -> set[int]:
     """A slot, and those that it depends on."""
     return {slot}.union(*[inputs_of(e) for e in reach([slot], current_tape(), floor)[0].values()])
+
+
+def spent(slot: int) -> Any:
+    """What stands on the tape for a result whose graph has been used up; None if nothing does."""
+    entry = current_tape().get(slot)
+    return entry if entry is None or entry[0] <= RELEASED else None if entry[0] == OUTPUT else stub(entry)
 
 
 def is_released(slot: int, floor: int) -> bool:

@@ -14,7 +14,8 @@ from ..core.pending import RAW, SET_RAW
 from ..core.program import Program, Ref
 from ..core.record import Box, box, fixed
 from ..core.rules import arrays
-from ..core.state import is_recording
+from ..core.state import current_tape, is_recording
+from ..core.tape import next_slot
 from ..core.trace import ARRAY, DRAWN, Captured, zeros
 from ..func import tree
 from ..func.reverse import vjp
@@ -375,7 +376,11 @@ class Entry:
         if type(r.value) is not Ref:
             return r.value
         array = next(computed)
-        return box(array, 0) if r.foreign else pending.made(PENDING, array)
+        t = box(array, 0) if r.foreign else pending.made(PENDING, array)
+        if r.spent is not None and is_recording():
+            t._s = slot = next_slot()
+            current_tape()[slot] = r.spent
+        return t
 
 
 def tensor_of(array: Any, like: Any) -> Any:

@@ -82,6 +82,7 @@ class Trace:
         varying: (id of the dict, key) of numbers among the settings that are inputs of the program, besides learning rates.
         looked_at: tensors of outside of which more than values was read: (reference, shape, dtype, tracked), by id.
         views: tensors of outside that share memory, with the block and the view operations that lead to them.
+        flags: tensors whose requires_grad was switched, and whether they required grad before, by id.
         made: weak references to the tensors made inside.
         draws: random numbers in the order in which they were used.
         again: where a part of the function runs again, those that it used before.
@@ -103,6 +104,7 @@ class Trace:
         self.looked_at: dict[int, tuple[weakref.ref[Any], tuple[int, ...], Any, bool]] = {}
         self.views: list[tuple[weakref.ref[Any], weakref.ref[Any], Any]] = []
         self._settings: dict[tuple[int, Any], Any] = {}
+        self.flags: dict[int, tuple[weakref.ref[Any], bool]] = {}
         self.made: list[weakref.ref[Any]] = []
         self.draws: list[Any] = []
         self.again: Iterator[Any] | None = None
@@ -196,7 +198,7 @@ class Trace:
         if type(st) is not alias.Alias:
             ref = weakref.ref(t)
             source = self.source(array, lambda: _held(ref), "a tensor")
-            self.captured[id(t)] = Captured(t, array, source, t._s != 0)
+            self.captured[id(t)] = Captured(t, array, source, self.was_tracked(t))
             return source.number
         self.block(st.store)
         self.views.append((weakref.ref(t), weakref.ref(st.store), st.chain))
@@ -289,7 +291,7 @@ class Trace:
         """Shape, dtype or requires_grad of a tensor is read."""
         array = RAW(t)
         if not self.knows(array) and id(array) not in self.met_arrays and (t._st is None or type(t._st) is alias.Alias):
-            self.looked_at.setdefault(id(t), (weakref.ref(t), array.shape, array.dtype, t._s != 0))
+            self.looked_at.setdefault(id(t), (weakref.ref(t), array.shape, array.dtype, self.was_tracked(t)))
 
     def stop(self, what: str) -> None:
         """End the trace: no program can do this."""
@@ -306,6 +308,16 @@ class Trace:
             trace = trace.outer
         if strict:
             raise errors.trace_stopped(what, (file, line), linecache.getline(file, line).strip())
+
+    def switches(self, t: Any) -> None:
+        """requires_grad of a tensor is about to be switched."""
+        if id(t) not in self.flags or self.flags[id(t)][0]() is not t:
+            self.flags[id(t)] = weakref.ref(t), t._s != 0
+
+    def was_tracked(self, t: Any) -> bool:
+        """Whether a tensor required grad when the function was called."""
+        ref, tracked = self.flags.get(id(t), (None, False))
+        return tracked if ref is not None and ref() is t else t._s != 0
 
     def touches(self, t: Any, read: bool) -> None:
         """A tensor's `.grad` is read or set."""

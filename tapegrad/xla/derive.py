@@ -150,9 +150,9 @@ def of_package(function: types.FunctionType) -> bool:
 derive: Callable[[Callable[..., Any]], Callable[..., Any]] = Reading(STANDS_FOR)
 
 
-WRITERS = set(
-    ["at", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put", "putmask", "resize", "shuffle", "sort"]
-)
+WRITERS = {
+    "at", "copyto", "fill", "fill_diagonal", "itemset", "partition", "place", "put", "putmask", "resize", "shuffle", "sort",
+}  # fmt: skip
 
 
 def writes(function: Callable[..., Any], seen: frozenset[int] = frozenset()) -> bool:
