@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import sys
 import threading
 import time
 import warnings
@@ -33,6 +34,8 @@ MOST_ENTRIES = 8  # programs kept for one kind of call
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
 MOST_KINDS = 64  # kinds of calls whose programs are kept
 MANY_TRACES = 16  # with so many there is a warning
+OWN = frozenset(("function", "__copy__", "__deepcopy__"))  # attributes that are never the function's
+PROGRAMS = frozenset(("kinds", "lock", "traces", "varying"))  # what copies and files leave out
 
 
 class Kind:
@@ -65,11 +68,15 @@ class Compiled:
         if shard and mesh is None:
             raise errors.shard_without_mesh()
         self.layout = None if mesh is None else Layout(signature_of(function), mesh, shard)
+        functools.update_wrapper(self, function, updated=())
+        self._begin()
+
+    def _begin(self) -> None:
+        """No programs yet."""
         self.kinds: dict[Any, Kind] = {}
         self.varying: set[tuple[int, Any]] = set()  # settings that have changed: see `Trace.varying`
         self.traces = 0
         self.lock = threading.RLock()
-        functools.update_wrapper(self, function, updated=())
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -117,9 +124,28 @@ class Compiled:
         print("inside a transform the function itself runs" if key is None else explained(self, self.kinds[key]))
 
     def __getattr__(self, name: str) -> Any:
-        if name == "function":
+        if name in OWN:
             raise AttributeError(name)
         return getattr(self.function, name)
+
+    def __repr__(self) -> str:
+        return f"<compiled {named(self.function)}>"
+
+    # -------------------------------------------------------------------------------------------------- copies and files
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A decorated function of a module by its name, as functions are; anything else without its programs."""
+        name = getattr(self, "__qualname__", "")
+        if name and found_at(self.__module__, name) is self:
+            return name
+        return super().__reduce_ex__(protocol)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in PROGRAMS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
 
     # ------------------------------------------------------------------------------------------------------- arguments
 
@@ -248,7 +274,22 @@ class OptimizedModule(Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
+            if name in OWN:
+                raise
             return getattr(self.__dict__["_modules"]["_orig_mod"], name)
+
+
+def named(function: Any) -> str:
+    """The name of a function, or the class of a module."""
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def found_at(module: str, name: str) -> Any:
+    """What a module has under a dotted name; None."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:

@@ -34,6 +34,7 @@ LENGTH = object()  # stands for a key where the number of items is meant, and fo
 # Modules whose attributes stay as they are
 LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "oneflow", "scipy", "torch"}
 LOOKS = frozenset(("__dict__", "asdict", "astuple", "getattr", "hasattr", "vars"))  # with these any attribute may be read
+STATE = frozenset(("load_state_dict", "state", "state_dict", "step"))  # with these the state of optimizers
 IMPLIED = frozenset((
     "__add__", "__bool__", "__call__", "__contains__", "__enter__", "__exit__", "__float__", "__getattr__", "__getitem__",
     "__index__", "__int__", "__iter__", "__len__", "__matmul__", "__mul__", "__neg__", "__next__", "__pow__", "__radd__",
@@ -194,6 +195,7 @@ class Walk:
         if isinstance(value, types.FunctionType):
             self._function(value, depth)
         elif isinstance(value, types.MethodType):
+            self._used.add(value.__name__)
             self.visit(value.__self__, depth)
             self.visit(value.__func__, depth)
         elif isinstance(value, types.BuiltinMethodType):
@@ -277,8 +279,8 @@ class Walk:
                 self.items(self.of_modules, EVERYWHERE[table], depth)
 
     def remember_states(self) -> None:
-        """The optimizers' states are to be what they are now, at the end of the trace."""
-        for optimizer in self.optimizers:
+        """The optimizers' states are to be what they are now, at the end of the trace, if the function may look at them."""
+        for optimizer in [] if self._used.isdisjoint(STATE | LOOKS) else self.optimizers:
             state = optimizer.state
             self.places.append((vars(optimizer), "state", optimizer.state))
             for p in [p for group in optimizer.param_groups for p in group["params"]]:

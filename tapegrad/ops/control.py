@@ -329,6 +329,25 @@ def _batch_scan(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     return _returned([*found[:carried], *map(_swapped, found[carried:])])
 
 
+def loop(
+    xp: Any, step: Callable[[Tensors, Tensors, Tensors], Tensors], carry: Tensors, rows: Tensors, rest: Tensors, length: int,
+    reverse: bool,
+) -> tuple[Tensors, Tensors]:  # fmt: skip
+    """A scan of a function of (carried values, a row of each, the rest) that is noted on values that stand for these.
+
+    Returns:
+        The final carried values, and the rows of what the function gives after those.
+    """
+    held, first = len(carry), _order(length, reverse)[0]
+    values = [*map(representative, carry), *[_row(x, first) for x in rows], *map(representative, rest)]
+    part = noted_alone(values, lambda *tensors: step(*_cut_up(tensors, held, len(rows))))
+    outputs, operands, history = len(part.metas), [*carry, *rows, *rest], (-1,) * held
+    if keeps_history(xp, operands):
+        part, history = with_history(part, held)
+    found = scan(xp, operands, part, held, len(rows), length, reverse, history)
+    return found[:held], found[held:outputs]
+
+
 # ---------------------------------------------------------------------------------------------------------------- while
 
 

@@ -17,9 +17,9 @@ import numpy as np
 from .. import errors
 from ..core.batch import one_by_one
 from ..core.op import TABLE, Op
-from ..core.record import fixed, titled
-from ..core.rules import RAW_XP
-from . import casting, shape
+from ..core.record import fixed, running_trace, titled
+from ..core.rules import RAW_XP, TENSOR_XP, fixed_like, zeros_like
+from . import casting, control, shape
 from .define import define, named
 from .dropout import dropout
 from .linalg import linear
@@ -29,6 +29,7 @@ from .shape import shape_of
 
 Steps = list[tuple[int, int]]
 Sizes = tuple[int, ...]
+Step = Callable[[Any, list[Any], list[Any]], tuple[list[Any], list[Any]]]
 
 # --------------------------------------------------------------------------------------------------------- rows and steps
 
@@ -37,6 +38,13 @@ def _steps(sizes: Sizes, reverse: bool) -> Steps:
     """First and last row (exclusive) of each step, in the order in which they run."""
     steps = [(end - n, end) for end, n in zip(itertools.accumulate(sizes), sizes, strict=True)]
     return steps[::-1] if reverse else steps
+
+
+def grid(sizes: Sizes) -> tuple[Any, Any]:
+    """Arrays (steps, sequences): the packed row of each, and whether there is one; row 0 where there is none."""
+    own = np.arange(sizes[0])
+    runs = own < np.array(sizes)[:, None]
+    return np.where(runs, np.array([start for start, _ in _steps(sizes, False)])[:, None] + own, 0), runs
 
 
 def _rows(xp: Any, x: Any, start: int, end: int) -> Any:
@@ -73,18 +81,28 @@ def _before(xp: Any, x: Any, initial: Any, sizes: Sizes, reverse: bool) -> Any:
     return xp.cat(pieces[::-1] if reverse else pieces, 0)
 
 
-def _back(xp: Any, sizes: Sizes, reverse: bool, step: Callable[[int, int, Any], list[Any]]) -> list[Any]:
-    """Cotangents of the initial states.
+def _back(
+    xp: Any, sizes: Sizes, reverse: bool, step: Step, rows: list[Any], weights: list[Any], initial: list[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Cotangents of the initial states, and packed rows of what the steps give besides.
+
+    In a traced function the steps are one loop of its program.
 
     Args:
-        step: called with the rows of each step, the last first, and the cotangents of the states after it (None: those of
-            the last step); gives the cotangents of the states before it.
+        step: called for each step, the last first, with the cotangents of the states after it (None: those of the last
+            step), its part of each of the rows and the weights; gives the cotangents of the states before it, and rows.
+        rows: packed rows, or None in place of some.
+        initial: the initial states.
     """
+    if xp is TENSOR_XP and len(sizes) > 1 and running_trace() is not None:
+        return _back_in_a_loop(sizes, reverse, step, rows, weights, initial)
     order = _steps(sizes, not reverse)
     carried: Any = None
     left: list[list[Any]] = []  # cotangents of states that no step before has made
+    given: list[list[Any]] = []
     for i, (start, end) in enumerate(order):
-        carried = step(start, end, carried)
+        carried, own = step(carried, [None if x is None else _rows(xp, x, start, end) for x in rows], weights)
+        given.append(own)
         if i + 1 == len(order):
             break
         here, n = end - start, order[i + 1][1] - order[i + 1][0]
@@ -94,12 +112,36 @@ def _back(xp: Any, sizes: Sizes, reverse: bool, step: Callable[[int, int, Any], 
             left.append([_rows(xp, c, n, here) for c in carried])
             carried = [_rows(xp, c, 0, n) for c in carried]
     parts = [carried, *left[::-1]]
-    return [xp.cat(list(column), 0) if left else column[0] for column in zip(*parts, strict=True)]
+    states = [xp.cat(list(column), 0) if left else column[0] for column in zip(*parts, strict=True)]
+    return states, [xp.cat(list(column), 0) for column in zip(*(given if reverse else given[::-1]), strict=True)]
 
 
-def _flat(xp: Any, rows: list[Any], reverse: bool) -> Any:
-    """Rows collected by steps of `_back`, in their order in memory."""
-    return xp.cat(rows if reverse else rows[::-1], 0)
+def _back_in_a_loop(
+    sizes: Sizes, reverse: bool, step: Step, rows: list[Any], weights: list[Any], initial: list[Any]
+) -> tuple[list[Any], list[Any]]:
+    """`_back` as a scan; sequences that do not run at a step keep their cotangents."""
+    xp = TENSOR_XP
+    places, runs = grid(sizes)
+    equal = bool(runs.all())
+    masks = [] if equal else [fixed_like(runs[..., None], initial[0])]
+
+    def by_steps(x: Any) -> Any:
+        x = x if equal else xp.index(x, (fixed(places.reshape(-1))._d, Ellipsis))
+        return xp.reshape(x, (*runs.shape, x._d.shape[-1]))
+
+    def packed_rows(x: Any) -> Any:
+        x = xp.reshape(x, (runs.size, x._d.shape[-1]))
+        return x if equal else xp.index(x, (fixed(np.flatnonzero(runs))._d, Ellipsis))
+
+    def one(carried: list[Any], given: list[Any], weights: list[Any]) -> list[Any]:
+        mask, left = given[: len(masks)], iter(given[len(masks) :])
+        before, own = step(carried, [None if x is None else next(left) for x in rows], weights)
+        return [*(before if equal else [xp.where(*mask, a, b) for a, b in zip(before, carried, strict=True)]), *own]
+
+    carried = [zeros_like(x) for x in initial]
+    scanned = [*masks, *[by_steps(x) for x in rows if x is not None]]
+    states, given = control.loop(xp, one, carried, scanned, weights, len(sizes), not reverse)
+    return states, [packed_rows(x) for x in given]
 
 
 def _zeros(xp: Any, x: Any) -> Any:
@@ -197,26 +239,23 @@ def _d_lstm(
     factors = xp.cat([a * b for a, b in zip(slopes, partners, strict=True)], 1)
     own = None if g_gates is None else g_gates * xp.cat(slopes, 1)
     g_out = _zeros(xp, out) if g_out is None else g_out
-    to_h: list[Any] = []
-    to_gates: list[Any] = []
 
-    def step(start: int, end: int, carried: Any) -> list[Any]:
-        dh = _rows(xp, g_out, start, end)
+    def step(carried: Any, rows: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
+        dh, to_c, factors, f, dc_own, d_own = rows
+        w, *projection = weights
         dh = dh if carried is None else dh + carried[0]
-        to_h.append(dh)
-        dm = xp.matmul(dh, p) if _projects(p) else dh
-        dc = dm * _rows(xp, to_c, start, end)
+        dm = xp.matmul(dh, *projection) if projection else dh
+        dc = dm * to_c
         dc = dc if carried is None else dc + carried[1]
-        dc = dc if g_cs is None else dc + _rows(xp, g_cs, start, end)
-        d = xp.cat([dc, dc, dc, dm], 1) * _rows(xp, factors, start, end)
-        d = d if own is None else d + _rows(xp, own, start, end)
-        to_gates.append(d)
-        return [xp.matmul(d, w), dc * _rows(xp, f, start, end)]
+        dc = dc if dc_own is None else dc + dc_own
+        d = xp.cat([dc, dc, dc, dm], 1) * factors
+        d = d if d_own is None else d + d_own
+        return [xp.matmul(d, w), dc * f], [d, dh] if projection else [d]
 
-    d_h0, d_c0 = _back(xp, sizes, reverse, step)
-    d_gx = _flat(xp, to_gates, reverse)
+    weights = [w, p] if _projects(p) else [w]
+    (d_h0, d_c0), (d_gx, *to_h) = _back(xp, sizes, reverse, step, [g_out, to_c, factors, f, g_cs, own], weights, [h0, c0])
     d_w = xp.matmul(xp.mT(d_gx), _before(xp, out, h0, sizes, reverse)) if wanted[3] else None
-    d_p = xp.matmul(xp.mT(_flat(xp, to_h, reverse)), o * t) if wanted[4] else None
+    d_p = xp.matmul(xp.mT(*to_h), o * t) if wanted[4] else None
     return _asked([d_gx, d_h0, d_c0, d_w, d_p], wanted)
 
 
@@ -263,20 +302,16 @@ def _d_gru(
         own_n = g_n * slopes[2]
         own = xp.cat([(g_r + own_n * m) * slopes[0], g_z * slopes[1], own_n * r + g_m], 1)
     g_out = _zeros(xp, out) if g_out is None else g_out
-    to_h: list[Any] = []
-    to_gates: list[Any] = []
 
-    def step(start: int, end: int, carried: Any) -> list[Any]:
-        dh = _rows(xp, g_out, start, end)
+    def step(carried: Any, rows: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
+        dh, factors, z, d_own = rows
         dh = dh if carried is None else dh + carried[0]
-        to_h.append(dh)
-        d = xp.cat([dh, dh, dh], 1) * _rows(xp, factors, start, end)
-        d = d if own is None else d + _rows(xp, own, start, end)
-        to_gates.append(d)
-        return [xp.matmul(d, w) + dh * _rows(xp, z, start, end)]
+        d = xp.cat([dh, dh, dh], 1) * factors
+        d = d if d_own is None else d + d_own
+        return [xp.matmul(d, *weights) + dh * z], [d, dh]
 
-    (d_h0,) = _back(xp, sizes, reverse, step)
-    d_gates, d_n = _flat(xp, to_gates, reverse), _flat(xp, to_h, reverse) * of_n
+    (d_h0,), (d_gates, to_h) = _back(xp, sizes, reverse, step, [g_out, factors, z, own], [w], [h0])
+    d_n = to_h * of_n
     d_n = d_n if own_n is None else d_n + own_n
     d_gx = xp.cat([xp.index(d_gates, (Ellipsis, slice(0, 2 * width))), d_n], 1)
     d_w = xp.matmul(xp.mT(d_gates), before) if wanted[2] else None
@@ -303,17 +338,14 @@ def _d_rnn(
     xp: Any, g: Any, ans: Any, gx: Any, h0: Any, w: Any, sizes: Sizes, reverse: bool, relu: bool, wanted: list[bool]
 ) -> list[Any]:
     slopes = xp.logical_not(xp.le(ans, 0.0)) if relu else 1.0 - ans * ans  # relu: 0 at 0
-    to_gates: list[Any] = []
 
-    def step(start: int, end: int, carried: Any) -> list[Any]:
-        dh = _rows(xp, g, start, end)
+    def step(carried: Any, rows: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
+        dh, slopes = rows
         dh = dh if carried is None else dh + carried[0]
-        d = dh * _rows(xp, slopes, start, end)
-        to_gates.append(d)
-        return [xp.matmul(d, w)]
+        d = dh * slopes
+        return [xp.matmul(d, *weights)], [d]
 
-    (d_h0,) = _back(xp, sizes, reverse, step)
-    d_gx = _flat(xp, to_gates, reverse)
+    (d_h0,), (d_gx,) = _back(xp, sizes, reverse, step, [g, slopes], [w], [h0])
     d_w = xp.matmul(xp.mT(d_gx), _before(xp, ans, h0, sizes, reverse)) if wanted[2] else None
     return _asked([d_gx, d_h0, d_w], wanted)
 

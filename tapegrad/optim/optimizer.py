@@ -455,7 +455,7 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state of an optimizer of the same structure: copies, floating point in each parameter's dtype.
+        """Take a state of an optimizer of the same structure: copies, on each parameter's device and in its dtype.
 
         Raises:
             ValueError: if the number or the sizes of the groups differ, or the shape of a state tensor; nothing is changed
@@ -563,7 +563,7 @@ class Optimizer:
 
 
 def loaded(p: Any, key: Any, value: Any) -> Any:
-    """A copy of a saved state value; in the parameter's dtype where both are floating point, "step" excepted."""
+    """A copy of a saved state value, "step" excepted on the parameter's device, in its dtype if that is floating point."""
     if isinstance(value, dict):
         return {k: loaded(p, k, v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -571,7 +571,9 @@ def loaded(p: Any, key: Any, value: Any) -> Any:
     if not isinstance(value, Tensor):
         return copy.deepcopy(value)
     value = value.detach().clone()
-    return value if key == "step" or not p.is_floating_point() else value.to(p.dtype)
+    if key == "step":
+        return value
+    return value.to(p.device, p.dtype) if p.is_floating_point() else value.to(p.device)
 
 
 # ------------------------------------------------------------------------ what optimizers written for PyTorch import

@@ -577,11 +577,8 @@ class Packed:
     """Rows of packed sequences as one array (steps, sequences, ..) for a scan, and back; see `ops.recurrent`."""
 
     def __init__(self, sizes: Sizes, reverse: bool) -> None:
-        steps = recurrent._steps(sizes, False)
-        self.reverse, self.count, self.shape = reverse, sizes[0], (len(sizes), sizes[0])
-        own = np.arange(self.count)
-        self.runs = own < np.array(sizes)[:, None]
-        self.rows = np.where(self.runs, np.array([start for start, _ in steps])[:, None] + own, 0)
+        self.reverse = reverse
+        self.rows, self.runs = recurrent.grid(sizes)
         self.equal = bool(self.runs.all())
 
     def scan(self, step: Callable[..., tuple[Any, Any]], states: tuple[Any, ...], x: Any) -> Any:
@@ -598,7 +595,7 @@ class Packed:
                 after = tuple([jnp.where(runs[:, None], a, b) for a, b in zip(after, states, strict=True)])
             return after, out
 
-        x = x.reshape(*self.shape, -1) if self.equal else x[self.rows]
+        x = x.reshape(*self.runs.shape, -1) if self.equal else x[self.rows]
         _, outs = lax.scan(run, states, (jnp.asarray(self.runs), x), reverse=self.reverse)
         outs = [out.reshape(-1, out.shape[-1]) for out in outs]
         return outs if self.equal else [out[np.flatnonzero(self.runs)] for out in outs]
