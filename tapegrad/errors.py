@@ -246,13 +246,36 @@ def captured_input(transform: str) -> RuntimeError:
 def trace_stopped(what: str, place: tuple[str, int], line: str) -> RuntimeError:
     file, number = place
     return RuntimeError(
-        f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled. Use tapegrad.where, cond, while_loop or "
-        "scan for what depends on values, or a static argument."
+        f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled.{remedy_of(what)}"
     )
+
+
+LEAVES = ("item()", "tolist()", "numpy()", "conversion", "printing", "pickling", "saving", "export")
+
+
+def remedy_of(what: str) -> str:
+    """What to do instead of what no program can do; nothing where `what` says so itself."""
+    if what.startswith(LEAVES):
+        return " Compute with the tensor itself, or return it and do this outside the function."
+    if what.startswith("use as an index"):
+        return " Index with the tensor itself, or make the number a static argument."
+    if "the shape of the result depends" in what:
+        return " Use tapegrad.where(mask, x, 0), or another form of a shape that is known, or do this outside the function."
+    if what.endswith(")") and not what.endswith("()"):
+        return ""
+    return " Use tapegrad.where, cond, while_loop or scan for what depends on values, or a static argument."
 
 
 def not_traceable(reason: str) -> RuntimeError:
     return RuntimeError(f"tapegrad.compile: {reason}.")
+
+
+def many_values(name: str, count: int, why: str) -> str:
+    return (
+        f"tapegrad.compile: {name} has {count} programs that differ only in values of arguments that are no arrays; now "
+        f"{why}. Other values run eagerly. Give numbers as tensors, leave out what the function does not use, or name the "
+        "argument in static_argnames, to have a program for each value."
+    )
 
 
 def many_traces(name: str, count: int, why: str) -> str:

@@ -449,16 +449,65 @@ def test_float_arguments():
         assert str(pairs(X, pair)) == str(X * pair[0] / pair[1])
 
 
-def test_many_values_of_an_argument_warn():
-    compiled = tg.compile(lambda a, k: a)
+def warned(calls):
+    """The messages of the warnings that the calls give, all at this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for k in range(100):
-            compiled(X, k)
-    assert [str(w.message).split(":")[0] for w in caught] == ["tapegrad.compile"]
-    assert "has been traced 16 times" in str(caught[0].message)
-    assert caught[0].filename == __file__
-    assert len(compiled.kinds) <= 64
+        for call in calls:
+            call()
+    assert {w.filename for w in caught} <= {__file__}
+    return [str(w.message) for w in caught]
+
+
+def test_many_values_of_an_argument_run_eagerly():
+    batches = [{"x": X + i, "name": [f"n{i}", "same"]} for i in range(20)]
+    compiled = tg.compile(lambda batch: batch["x"] * len(batch["name"][0]))
+    (message,) = warned([lambda b=b: assert_same(compiled(b), b["x"] * len(b["name"][0])) for b in batches])
+    assert "8 programs that differ only in values" in message
+    assert "argument batch['name'][0]: 'n7' has become 'n8'" in message
+    assert "static_argnames" in message
+    assert len(compiled.kinds) == 8
+    _, counts = counted(lambda: [compiled(batches[0]), compiled(batches[19])])
+    assert counts == (0, 0, 1) or counts == (1, 0, 1) or counts == (0, 1, 1)
+    flags = tg.compile(lambda a, *flags: a * sum(flags), fullgraph=True)
+    assert not warned([lambda f=f: flags(X, *f) for f in itertools.product([True, False], repeat=3)])
+    assert len(flags.kinds) == 8
+
+
+def test_many_traces_warn():
+    for compiled in (tg.compile(lambda a, k: a, static_argnames="k"), tg.compile(lambda a, k: a, fullgraph=True)):
+        (message,) = warned([lambda k=k: compiled(X, k) for k in range(100)])
+        assert "has been traced 16 times, now because of 'argument k: 14 has become 15'" in message
+        assert len(compiled.kinds) <= 64
+
+
+def test_reasons_for_a_trace_say_what_changed():
+    compiled = tg.compile(lambda a, damp=1.0, mode="sum", more=None: a * damp)
+
+    def reason(*args, **kwargs):
+        compiled(*args, **kwargs)
+        return next(reversed(compiled.kinds.values())).history[-1]
+
+    assert reason(X, 0.5) == "the first call"
+    assert reason(X, 0.35) == "argument damp: 0.5 has become 0.35"
+    assert reason(tg.ones(4), 0.35) == "argument a: float32[3] has become float32[4]"
+    assert reason(X.double(), 0.5) == "argument a: float32[3] has become float64[3]"
+    assert reason(tg.ones(5, requires_grad=True), 0.5).endswith("has become float32[5] that requires grad")
+    with tg.no_grad():
+        assert reason(X, 0.5) == "grad mode: on has become off"
+    tg.set_default_dtype(tg.float64)
+    try:
+        assert reason(X, 0.5) == "the default dtype: tapegrad.float32 has become tapegrad.float64".replace(
+            "tapegrad.", str(tg.float32).removesuffix("float32")
+        )
+    finally:
+        tg.set_default_dtype(tg.float32)
+    assert reason(X) == "the arguments have another structure"
+    assert reason(X, 0.5, more={"k": [1]}) == "the arguments have another structure"
+    assert reason(X, 0.5, more={"k": [2]}) == "argument more['k'][0]: 1 has become 2"
+    two = tg.compile(lambda a, b: a + b)
+    two(X, X * 2), two(X, X)
+    assert next(reversed(two.kinds.values())).history == ["other arguments are one tensor, or share memory"]
 
 
 # ------------------------------------------------------------------------------------------------------------- optimizers
@@ -688,6 +737,14 @@ READS = {
     "pickle": (lambda a: pickle.loads(pickle.dumps(a)) * 2, "pickling"),
     "storage": (lambda a: a * a.storage()[0], "item()"),
 }
+REMEDIES = {
+    **dict.fromkeys(
+        ("item()", "tolist()", "numpy()", "conversion to a NumPy array", "printing", "pickling"), "do this outside the function"
+    ),
+    "use as an index": "Index with the tensor itself, or make the number a static argument",
+    "shape": "tapegrad.where(mask, x, 0)",
+    None: "tapegrad.where, cond, while_loop or scan for what depends on values, or a static argument",
+}  # what messages advise, by what cannot be compiled
 
 
 @pytest.mark.parametrize("name", READS)
@@ -703,8 +760,7 @@ def test_control_flow_on_values(name, capsys):
     place = f"{__file__}:{function.__code__.co_firstlineno}"
     assert what in str(warning.message)
     assert place in str(warning.message)
-    assert "tapegrad.where, cond, while_loop or scan" in str(warning.message)
-    assert "static argument" in str(warning.message)
+    assert REMEDIES.get(what, REMEDIES["shape" if "shape" in str(warning.message) else None]) in str(warning.message)
     assert (warning.filename, warning.lineno) == (__file__, here)
 
     strict = tg.compile(function, fullgraph=True)
@@ -768,6 +824,43 @@ def test_effects_happen_once_a_call(capsys):
         for _ in range(4):
             compiled(X, items)
         assert items == ([1] * 4 if isinstance(items, list) else {"k": 1})
+
+
+def test_messages_name_the_write_and_what_to_do_instead():
+    w = nn.Parameter(X + 0)
+    optimizer = optim.SGD([w], lr=0.1)
+    scheduler = optim.lr_scheduler.StepLR(optimizer, 10)
+    optimizer.step()
+    counter, log, cell = Config(n=0, log=[], names={}), [], 0
+    layer = nn.Linear(3, 3)
+
+    def nested():
+        nonlocal cell
+        cell += 1
+
+    def twice_on_two_lines(a):
+        counter.n += 1
+        counter.n += 1
+        return a
+
+    for function, line, match in [
+        (lambda a: (scheduler.step(), a * w)[1], True, r"call the scheduler's step\(\) outside the compiled function"),
+        (lambda a: (setattr(counter, "n", counter.n + 1), a)[1], False, "'n' changed .* return it instead, or keep it in a tensor"),
+        (lambda a: (counter.log.append(a.shape), a)[1], True, "return it instead, or keep it in a tensor"),
+        (lambda a: (log.append(1), a)[1], True, "return it instead"),
+        (lambda a: (nested(), a)[1], nested, "a closure's variable changed .* return it instead"),
+        (lambda a: (counter.names.update({len(counter.names): 1}), a)[1], True, "return it instead"),
+        (lambda a: (layer.register_forward_hook(print), a)[1], False, "register and remove hooks outside"),
+        (twice_on_two_lines, False, "return it instead, or keep it in a tensor[.]"),
+        (lambda a: a * random.random(), False, "draws random numbers that are not tapegrad's; use tapegrad's, or pass them"),
+    ]:
+        compiled = tg.compile(function, fullgraph=True)
+        compiled(X)
+        with pytest.raises(RuntimeError, match=match) as raised:  # the same place again: it will always be so
+            compiled(X)
+        code = (nested if line is nested else function).__code__
+        place = f"({__file__}:{code.co_firstlineno + 2 * (line is nested)}: "
+        assert (place in str(raised.value)) is bool(line), raised.value
 
 
 def test_prints_of_the_tracing_call_only(capsys):
@@ -1496,11 +1589,26 @@ def test_explain_and_stats(capsys):
     compiled.explain(X)
     page = capsys.readouterr().out
     for part in (
-        "step: 2 programs", "traced: the first call", "traced: 'rate' changed from 1.0 to 2.0", "model.layer.weight",
+        "step: 2 programs, called 2 times\nprogram 1: called 1 times; ", " operations; reads ", "traced: the first call", "traced: 'rate' changed from 1.0 to 2.0", "model.layer.weight",
         "read and written back", "the setting 'lr', read at each call", "sets .grad of model.layer.weight", "argument 0",
-        "flops: ", "bytes accessed: ", "test_compile.py:", "return ",
+        " flops, ", " bytes accessed, ", "test_compile.py:", "return ",
     ):  # fmt: skip
         assert part in page, page
+    _, counts = counted(compiled.explain)
+    assert counts == (0, 0, 0)
+    assert capsys.readouterr().out == page
+    assert repr(compiled) == "<compiled step>"
+    tg.compile(lambda: X * 2).explain()
+    assert "no call yet" in capsys.readouterr().out
+    adam = optim.Adam(model.parameters())
+    trained = tg.compile(lambda a: (adam.zero_grad(), model(a).sum().backward(), adam.step())[0])
+    trained(X)
+    trained.explain(X)
+    assert "Adam.exp_avg_sq of model.layer.weight: float32[1, 3], read and written back" in capsys.readouterr().out
+    counts = tg.compile(lambda a, k: a, static_argnames=())
+    warned([lambda k=k: counts(X, k) for k in range(9)])
+    counts.explain(X, 8)
+    assert "runs eagerly: 8 programs differ only in values" in capsys.readouterr().out
     found = tg.compile.stats()
     assert found.keys() == {
         "traces", "programs", "calls", "eager_calls", "trace_seconds", "lower_seconds", "compile_seconds",
@@ -1727,3 +1835,108 @@ def test_keywords_of_pytorch():
     compiled = tg.compile(model=double, mode="reduce-overhead", dynamic=True, backend="inductor", options={})
     for _ in range(2):
         assert_same(compiled(X), X * 2)
+
+
+# --------------------------------------------------------------------------------------------------------- copies, files
+
+
+@tg.compile
+def of_module(a):
+    return a * 2
+
+
+def test_copies_and_files_have_no_programs(tmp_path):
+    net = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    compiled = tg.compile(net)
+    compiled(X), compiled(X)
+    tg.save(compiled, tmp_path / "net.pt")
+    loaded = tg.load(tmp_path / "net.pt", weights_only=False)
+    for twin in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled)), loaded):
+        assert type(twin) is type(compiled)
+        assert twin._compiled.function is twin._orig_mod is not net
+        assert not twin._compiled.kinds
+        assert_same([twin(X), twin(X)], [compiled(X)] * 2)
+    average = optim.swa_utils.AveragedModel(compiled)
+    for _ in range(2):
+        average.update_parameters(compiled)
+        assert_same(average(X), net(X))
+    net.compile()
+    net(X), net(X)
+    twin = copy.deepcopy(net)
+    with tg.no_grad():
+        twin[0].weight.zero_(), twin[0].bias.zero_()
+    assert_same([twin(X).detach(), pickle.loads(pickle.dumps(net))(X)], [X * 0, net(X)])
+
+
+def test_copies_and_files_of_decorated_functions():
+    assert copy.deepcopy(of_module) is of_module is pickle.loads(pickle.dumps(of_module))
+    given = tg.compile(tg.sin)
+    given(X)
+    twin = pickle.loads(pickle.dumps(given))
+    assert_same([twin(X), twin(X)], [X.sin()] * 2)
+    local = tg.compile(lambda a: a * 3, fullgraph=True)
+    local(X)
+    twin = copy.deepcopy(local)
+    assert twin is not local
+    assert twin.fullgraph
+    assert_same([twin(X), twin(X)], [X * 3] * 2)
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(local)
+
+
+def test_closures_of_lbfgs_are_traced_once():
+    def trained(wrap):
+        tg.manual_seed(0)
+        net, a = nn.Linear(3, 1), tg.rand(20, 3)
+        optimizer = optim.LBFGS(net.parameters(), max_iter=4)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = ((net(a) - a.sum(1, keepdim=True)) ** 2).mean()
+            loss.backward()
+            return loss
+
+        closure = wrap(closure)
+        return [optimizer.step(closure).item() for _ in range(4)]
+
+    compiled, counts = counted(lambda: trained(functools.partial(tg.compile, fullgraph=True)))
+    assert counts[0] == 1
+    np.testing.assert_allclose(compiled, trained(lambda f: f), rtol=1e-3, atol=1e-6)
+
+
+def test_a_step_that_is_a_variable_keeps_its_optimizer_s_state():
+    def trained(wrap):
+        w = nn.Parameter(X + 0)
+        optimizer = optim.Adam([w], lr=0.1)
+        update = optimizer.step
+
+        @wrap
+        def step():
+            optimizer.zero_grad()
+            (w**2).sum().backward()
+            update()
+
+        for i in range(6):
+            step()
+            if i == 3:
+                optimizer.state[w]["exp_avg"] = tg.zeros(3)
+        return w
+
+    assert_same(trained(functools.partial(tg.compile, fullgraph=True)), trained(lambda f: f))
+
+
+def test_numpy_arguments_in_messages():
+    kinds = []
+    compiled = tg.compile(lambda a: (kinds.append(type(a).__name__), X * float(np.linalg.norm(a)))[1])
+    (message,) = warned([lambda: compiled(np.ones(3))] * 2)
+    assert f"{__file__}:{sys._getframe().f_lineno - 2}" in message
+    assert kinds == ["ndarray", "ndarray"]
+
+
+def test_derivatives_that_run_eagerly_say_so():
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    compiled = tg.compile(lambda: (w**3).sum())
+    compiled()
+    tg.autograd.grad(compiled(), w, create_graph=True)
+    (entry,) = next(iter(compiled.kinds.values())).entries
+    assert repr(entry.backward.higher) == "<compiled the derivative of <lambda>>"

@@ -251,6 +251,34 @@ def test_files_pickles_and_copies(tmp_path):
         assert {t.device.type for t in model.state_dict().values()} == {"jax"}
 
 
+def test_training_resumes_on_the_device():
+    model = tg.nn.Linear(2, 1).to("jax")
+    optimizer = tg.optim.Adam(model.parameters(), lr=0.1)
+    x = tg.ones(4, 2, device="jax")
+
+    def step():
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+        return model.weight.tolist()
+
+    step()
+    file = io.BytesIO()
+    tg.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    after = step()
+    for to in (None, "cpu", "jax"):
+        file.seek(0)
+        state = tg.load(file, map_location=to)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        moments = optimizer.state[model.weight]
+        assert {moments["exp_avg"].device.type, moments["exp_avg_sq"].device.type} == {"jax"}
+        assert step() == after
+    model.to("cpu")
+    optimizer.load_state_dict(state["optimizer"])
+    assert optimizer.state[model.weight]["exp_avg"].device.type == "cpu"
+
+
 # -------------------------------------------------------------------------------------------------- writing and training
 
 

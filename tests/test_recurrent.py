@@ -1,6 +1,7 @@
 """Recurrent layers, packed sequences, attention and Transformers, against their formulas."""
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import nn
 from tapegrad.autograd import gradcheck, gradgradcheck
+from tapegrad.core.trace import Trace
 from tapegrad.nn.utils import rnn
 
 
@@ -172,9 +174,85 @@ def test_a_long_layer_takes_few_entries(entries):
     assert entries() == 0
 
 
+TRACED = [
+    *[(kind, options, None) for kind, options in KINDS],
+    (nn.RNN, {"bidirectional": True}, [5, 3, 3, 1]),
+    (nn.GRU, {"bidirectional": True}, [5, 3, 3, 1]),
+    (nn.LSTM, {"bidirectional": True, "proj_size": 2}, [5, 3, 3, 1]),
+    (nn.LSTM, {"num_layers": 2, "dropout": 0.3, "batch_first": True, "bias": False}, None),
+]
+
+
+def twice_differentiated(net, lengths):
+    """Loss, gradients and gradients of their squares, of sequences that are packed if lengths are given."""
+
+    def function(x):
+        x = x.detach().requires_grad_()
+        out, finals = net(x if lengths is None else rnn.pack_padded_sequence(x, lengths))
+        out = out if lengths is None else out.data
+        finals = finals if isinstance(finals, tuple) else (finals,)
+        given = [x, *net.parameters()]
+        loss = (out**2).sum() + sum((s**3).sum() for s in finals)
+        first = tg.autograd.grad(loss, given, create_graph=True)
+        return [loss, *first, *tg.autograd.grad(sum((g**2).sum() for g in first), given)]
+
+    return function
+
+
+@pytest.mark.parametrize(("kind", "options", "lengths"), TRACED)
+def test_compiled_is_eager(kind, options, lengths):
+    """The derivatives of traced layers are loops, with the numbers of the eager ones."""
+    pytest.importorskip("jax")
+    function = twice_differentiated(kind(3, 2, **options), lengths)
+    compiled = tg.compile(function, fullgraph=True)
+    for i in range(2):
+        x = tg.randn(5, 4, 3)
+        tg.manual_seed(i)
+        expected = function(x)
+        tg.manual_seed(i)
+        for a, b in zip(compiled(x), expected, strict=True):
+            near(a, b, 1e-10)
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_program_of_a_long_layer_is_short(kind, options, packed):
+    net = kind(3, 2, bidirectional=True, **options)
+
+    def operations(steps):
+        function = twice_differentiated(net, [steps, steps - 1] if packed else None)
+        x = tg.randn(steps, 2, 3)
+        with Trace(strict=True) as trace:
+            trace.argument(x._d)
+            function(x)
+        return len(trace.program.code)
+
+    assert operations(5) == operations(50)
+
+
+def test_traced_layer_has_no_derivative_where_none_is_asked():
+    """Nothing infinite in one sequence reaches another, nor its own cotangents of zero."""
+    pytest.importorskip("jax")
+    net, x = nn.LSTM(3, 2), tg.randn(5, 4, 3)
+    x[2, 0, 1] = math.inf
+    gradient = tg.func.grad(lambda x: (net(x)[0][:, 1:] ** 2).sum())
+    compiled, expected = tg.compile(gradient, fullgraph=True), gradient(x)
+    for _ in range(2):
+        near(compiled(x), expected, 1e-10)
+    assert not expected[:, 0].any() and expected.isfinite().all()
+
+
 def test_empty_batch():
     out, (h, c) = nn.LSTM(2, 3)(tg.zeros(4, 0, 2))
     assert out.shape == (4, 0, 3) and h.shape == c.shape == (1, 0, 3)
+
+
+def test_empty_batch_compiled():
+    pytest.importorskip("jax")
+    net = nn.GRU(2, 3)
+    gradient = tg.compile(tg.func.grad(lambda x: net(x)[0].sum()), fullgraph=True)
+    for _ in range(2):
+        assert gradient(tg.zeros(4, 0, 2)).shape == (4, 0, 2)
 
 
 def test_dtypes_are_not_mixed():

@@ -51,6 +51,9 @@ for _name in ("__bool__", "__int__", "__float__", "__complex__", "__index__", "_
     setattr(Watched, _name, _reading(_name))
 
 
+Watched.__name__ = Watched.__qualname__ = "ndarray"  # in messages
+
+
 def plain(a: Any) -> Any:
     """The array itself."""
     if isinstance(a, Watched):

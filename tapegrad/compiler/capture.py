@@ -16,14 +16,15 @@ from ..core.node import Handle
 from ..core.program import Program, Ref, filled
 from ..core.record import Box, box
 from ..core.replay import Pass, reach
-from ..core.state import current_tape
+from ..core.state import current_tape, is_recording
 from ..core.tape import OUTPUT, RELEASED, inputs_of, next_slot, stub
 from ..core.trace import Captured, Trace
 from ..func import tree
 from ..nn.module import Module
 from . import nans
 from .arguments import watched
-from .guards import Walk, changed, held
+from .guards import Walk, change, first_changed, held
+from .writes import remedy
 
 getrefcount = sys.getrefcount
 
@@ -64,11 +65,13 @@ class Capture:
         result: what the call returned.
         trace: what it noted.
         reason: why the program cannot be used, None if it can.
+        changes: the place of Python state, as a key, that the function has changed; None.
         results, spec: the leaves of the result, and its structure.
         writes: (state or position of an argument, Ref) for tensors that were written.
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
         present: (tensor or position, whether its `.grad` was there) for those read before they were set.
         given: (tensor or position, position of the argument that was its `.grad`).
+        switched: (position of an argument, requires_grad after the call) where that is another than before.
         rebound: ((container, key), Ref) for places that held a tensor and hold one that was made inside.
         backward: the reverse pass from the results; see `Backward`.
         version: how often modules and hooks had changed when it began.
@@ -86,16 +89,18 @@ class Capture:
         self.tensors = tensors
         self.positions = {id(t): i for i, t in enumerate(tensors)}
         self.reason: str | None = None
+        self.changes: Any = None
         self.results: list[Result] = []
         self.writes: list[tuple[Any, Ref]] = []
         self.gradients: list[tuple[Any, Any]] = []
         self.present: list[tuple[Any, bool]] = []
         self.given: list[tuple[Any, int]] = []
         self.rebound: list[tuple[Any, Ref]] = []
+        self.switched: list[tuple[int, bool]] = []
         self.backward: Backward | None = None
         before = [(array_of(t), alias.slot_of(t) if isinstance(t, Box) else 0) for t in tensors]
         floor = next_slot()
-        self.drawn = self.walk.drawn()
+        self.drawn, self.recording = self.walk.drawn(), is_recording()
         with trace:
             for array, _ in before:
                 trace.argument(array)
@@ -140,12 +145,16 @@ class Capture:
                 r.spent, r.slot = spent(r.slot), 0
         if any(r.slot for r in self.results):
             self.backward = Backward(self, leaves, before, floor)
-        if (what := changed(self.walk.places) or changed(self.walk.of_modules)) is not None:
-            raise Unusable(f"the function changes Python state: {what}")
+        if (place := first_changed(self.walk.places) or first_changed(self.walk.of_modules)) is not None:
+            self.changes = id(getattr(place[0], "cell", place[0])), str(place[1])
+            raise Unusable(f"the function changes Python state: {change(place)}; {remedy(self.walk, place)}")
         if self.walk.drawn() != self.drawn:
-            raise Unusable("the function draws random numbers that are not tapegrad's")
+            self.changes = "random"
+            raise Unusable("the function draws random numbers that are not tapegrad's; use tapegrad's, or pass them to it")
         if self.walk.iterator is not None:
-            raise Unusable(f"the function reads from an iterator, a {self.walk.iterator}")
+            raise Unusable(f"the function reads from an iterator, a {self.walk.iterator}; pass it the item")
+        if is_recording() != self.recording:
+            raise Unusable("the function leaves gradients switched on or off")
         self.walk.remember_states()
 
     def _number(self, array: Any) -> Ref:
@@ -158,8 +167,11 @@ class Capture:
         made = {id(t) for t in living(self.trace.made)}
         for ref, tracked in self.trace.flags.values():
             t = ref()
-            if t is not None and id(t) not in made and (t._s != 0) != tracked:
+            if t is None or id(t) in made or (t._s != 0) == tracked:
+                continue
+            if id(t) not in self.positions:
                 raise Unusable("requires_grad of a tensor of outside is another after the call than before")
+            self.switched.append((self.positions[id(t)], t._s != 0))
         for captured in self.trace.captured.values():
             self._check(captured)
             now = captured.now()
@@ -210,6 +222,11 @@ class Capture:
                 new = held(container, key)
                 if new is old or id(new) not in kinds or not isinstance(old, Box) or not isinstance(container, dict):
                     continue
+                every = (*self.walk.places, *self.walk.of_modules)
+                where = {(id(c), k) for c, k, v in every if v is old and isinstance(c, dict | list | tuple)}
+                shared = type(old._st) is alias.Alias and id(old._st.store) in self.trace.captured
+                if len(where) > 1 or shared:
+                    raise Unusable(f"{key!r} is bound to another tensor, and the tensor that it was is used elsewhere, too")
                 if new._s or old._s or type(new._st) is alias.Alias:
                     raise Unusable(
                         f"the function stores a tensor with a history, or a view, as {key!r}: detach() or clone() it"

@@ -26,32 +26,38 @@ from . import STATISTICS
 from .capture import Capture
 from .entry import Entry, Stale
 from .explain import explained
+from .keys import leaf_names, named, nearest, signature_of, static, without_values
 from .lower import placed
 from .mesh import Layout
 
 record.mark_package(__name__.partition(".")[0])  # these modules are loaded later than the package
 MOST_ENTRIES = 8  # programs kept for one kind of call
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
+MOST_VALUES = 8  # kinds of calls that differ only in values of arguments that are no arrays
 MOST_KINDS = 64  # kinds of calls whose programs are kept
 MANY_TRACES = 16  # with so many there is a warning
 OWN = frozenset(("function", "__copy__", "__deepcopy__"))  # attributes that are never the function's
-PROGRAMS = frozenset(("kinds", "lock", "traces", "varying"))  # what copies and files leave out
+PROGRAMS = frozenset(("kinds", "lock", "too_many", "traces", "varying"))  # what copies and files leave out
 
 
 class Kind:
     """Programs for calls with equal shapes, dtypes, static arguments and modes.
 
     Attributes:
+        why: in what it differs from the kinds before it.
         entries: the programs, the last used first.
         failures: traces in a row that could not be used.
+        changes: what the last of these changed; see `Capture`.
         eager: why such calls run eagerly; None.
         history: why there was each trace.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, why: str, eager: str | None = None) -> None:
+        self.why = why
         self.entries: list[Entry] = []
         self.failures = 0
-        self.eager: str | None = None
+        self.changes: Any = None
+        self.eager = eager
         self.history: list[str] = []
 
 
@@ -74,6 +80,7 @@ class Compiled:
     def _begin(self) -> None:
         """No programs yet."""
         self.kinds: dict[Any, Kind] = {}
+        self.too_many: set[Any] = set()  # keys without values, of which there are too many
         self.varying: set[tuple[int, Any]] = set()  # settings that have changed: see `Trace.varying`
         self.traces = 0
         self.lock = threading.RLock()
@@ -88,18 +95,31 @@ class Compiled:
         if tensors is None:
             return self.function(*args, **kwargs)
         with self.lock:
-            kind = self.kinds.get(key)
-            if kind is None:
-                kind = self.kinds[key] = Kind()
-                if len(self.kinds) > MOST_KINDS:
-                    del self.kinds[next(iter(self.kinds))]
+            kind = self.kinds.get(key) or self._kind(key, args, kwargs)
             if kind.eager is None:
                 return self._run(kind, args, kwargs, tensors)
         STATISTICS.eager_calls += 1
         return self.function(*args, **kwargs)  # without the lock: it may call others that call this one
 
+    def _kind(self, key: Any, args: Any, kwargs: Any) -> Kind:
+        """A new kind of calls; it runs eagerly if too many differ from it only in values that are no arrays."""
+        bound = self._bound(args, kwargs)[0] if self.static else (args, kwargs)
+        names = leaf_names(self.function, *bound)
+        why = ", ".join(nearest(list(self.kinds), key, names)) if self.kinds else "the first call"
+        like = without_values(key, len(names))
+        others = [k for k in self.kinds if k[0] == key[0] and without_values(k, len(names)) == like]
+        if like != key and len(others) >= MOST_VALUES and not self.fullgraph:
+            if like not in self.too_many:
+                self.too_many.add(like)
+                warn(errors.many_values(named(self.function), MOST_VALUES, why))
+            return Kind(why, f"{MOST_VALUES} programs differ only in values of arguments that are no arrays: {why}")
+        kind = self.kinds[key] = Kind(why)
+        if len(self.kinds) > MOST_KINDS:
+            del self.kinds[next(iter(self.kinds))]
+        return kind
+
     def _run(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
-        why = "the first call with these shapes, dtypes, modes and static arguments"
+        why = kind.why
         for entry in kind.entries:
             found = entry.misfit(tensors)
             if found is None:
@@ -114,14 +134,20 @@ class Compiled:
         return self._trace(kind, args, kwargs, tensors, why)
 
     def explain(self, *args: Any, **kwargs: Any) -> None:
-        """Call the function and print what its program for such arguments is.
+        """Call the function and print what its program for such arguments is; without arguments print all there are.
 
-        Why it was traced, the program as a Wengert list, what it reads and writes besides arguments and results, where it
-        falls back to NumPy, and XLA's estimate of operations and memory.
+        First a summary, with XLA's estimate of operations and memory; then why it was traced, the program as a Wengert list,
+        and what it reads and writes besides arguments and results.
         """
-        self(*args, **kwargs)
-        _, key = self._key(args, kwargs)
-        print("inside a transform the function itself runs" if key is None else explained(self, self.kinds[key]))
+        kinds = list(self.kinds.values())
+        if args or kwargs:
+            self(*args, **kwargs)
+            tensors, key = self._key(args, kwargs)
+            if tensors is None:
+                print("inside a transform the function itself runs")
+                return
+            kinds = [self.kinds.get(key) or self._kind(key, args, kwargs)]
+        print(explained(named(self.function), kinds))
 
     def __getattr__(self, name: str) -> Any:
         if name in OWN:
@@ -166,7 +192,7 @@ class Compiled:
                     alias.sync_only(leaf)
                 array = RAW(leaf)
                 foreign = type(array) in record.foreign and type(leaf) not in KINDS
-                parts.append((array.shape, array.dtype, leaf._s != 0, foreign and array.sharding))
+                parts.append((array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), foreign and array.sharding))
                 tensors.append(leaf)
             elif isinstance(leaf, record.ndarray):
                 parts.append((leaf.shape, leaf.dtype))
@@ -181,18 +207,23 @@ class Compiled:
     def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
         if not self.static:
             return tree.flatten((args, kwargs))
-        bound = signature_of(self.function).bind(*args, **kwargs)
-        bound.apply_defaults()
-        for name in set(self.static) - bound.signature.parameters.keys():
-            raise errors.unknown_static(name, bound.signature)
-        fixed = {name: bound.arguments.pop(name) for name in self.static if name in bound.arguments}
+        (_, arguments), fixed = self._bound(args, kwargs)
         for name, value in fixed.items():
             try:
                 hash(value)
             except TypeError:
                 raise errors.unhashable_static(name, type(value).__name__) from None
-        leaves, spec = tree.flatten(dict(bound.arguments))
+        leaves, spec = tree.flatten(arguments)
         return leaves, (spec, tuple([(name, static(v)) for name, v in fixed.items()]))
+
+    def _bound(self, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Arguments by name, as (args, kwargs), and apart from them those that are static."""
+        bound = signature_of(self.function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        for name in set(self.static) - bound.signature.parameters.keys():
+            raise errors.unknown_static(name, bound.signature)
+        fixed = {name: bound.arguments.pop(name) for name in self.static if name in bound.arguments}
+        return ((), dict(bound.arguments)), fixed
 
     # --------------------------------------------------------------------------------------------------------- tracing
 
@@ -205,14 +236,16 @@ class Compiled:
         kind.history.append(why)
         self.traces += 1
         if self.traces == MANY_TRACES:
-            warn(errors.many_traces(getattr(self.function, "__name__", type(self.function).__name__), MANY_TRACES, why))
+            warn(errors.many_traces(named(self.function), MANY_TRACES, why))
         if self.debug_nans and capture.trace.stopped is None:
             capture.check_nans()
         if capture.trace.stopped is not None:
             self._fall_back(kind, *capture.trace.stopped)
         elif capture.reason is not None:
             kind.failures += 1
-            if kind.failures >= MOST_FAILURES:
+            again = capture.changes is not None and capture.changes == kind.changes  # it will always do so
+            kind.changes, kind.why = capture.changes, f"no program could be made of the call before: {capture.reason}"
+            if kind.failures >= MOST_FAILURES or (self.fullgraph and again):
                 self._refuse(kind, capture.reason)
         else:
             kind.failures = 0
@@ -231,13 +264,13 @@ class Compiled:
         if self.fullgraph:  # the function has caught it
             raise error
         kind.eager = what
-        warn(f"{error} The function runs eagerly.")
+        warn(f"{error} {named(self.function)} runs eagerly for such arguments.")
 
     def _refuse(self, kind: Kind, reason: str) -> None:
         if self.fullgraph:
             raise errors.not_traceable(reason)
         kind.eager = reason
-        warn(f"{errors.not_traceable(reason)} The function runs eagerly.")
+        warn(f"{errors.not_traceable(reason)} {named(self.function)} runs eagerly for such arguments.")
 
 
 def runs_eagerly() -> bool:
@@ -279,37 +312,12 @@ class OptimizedModule(Module):
             return getattr(self.__dict__["_modules"]["_orig_mod"], name)
 
 
-def named(function: Any) -> str:
-    """The name of a function, or the class of a module."""
-    return getattr(function, "__qualname__", None) or type(function).__name__
-
-
 def found_at(module: str, name: str) -> Any:
     """What a module has under a dotted name; None."""
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
-
-
-def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function; of a module, of its forward."""
-    return inspect.signature(function.forward if isinstance(function, Module) else function)
-
-
-class Same:
-    """An object by its identity, for a key."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Same and other.value is self.value
 
 
 def sharing(tensors: list[Any]) -> tuple[Any, ...]:
@@ -319,21 +327,6 @@ def sharing(tensors: list[Any]) -> tuple[Any, ...]:
     if len(set(stores)) == len(stores):
         return ()
     return tuple([(stores.index(id(a.store)), str([(op.name, params) for op, params in a.chain])) for a in aliases])
-
-
-def static(value: Any) -> Any:
-    """A static argument as part of a key: by value if it can be hashed, else the object itself; 0.0 and -0.0 differ."""
-    if isinstance(value, float):
-        return type(value), float.hex(value)
-    if isinstance(value, complex):
-        return type(value), repr(value)
-    if type(value) is tuple:
-        return tuple, tuple(map(static, value))
-    try:
-        hash(value)
-    except TypeError:
-        return Same(value)
-    return type(value), value
 
 
 def warn(message: str) -> None:

@@ -11,7 +11,7 @@ from ..core.body import on_tensors
 from ..core.modes import enable_grad
 from ..core.node import Handle
 from ..core.pending import RAW, SET_RAW
-from ..core.program import Program, Ref
+from ..core.program import Instruction, Program, Ref
 from ..core.record import Box, box, fixed
 from ..core.rules import arrays
 from ..core.state import current_tape, is_recording
@@ -24,6 +24,7 @@ from . import lower, nans
 from .capture import Backward, Capture, Result
 from .explain import names_of
 from .guards import changed, held
+from .keys import named
 
 getrefcount = sys.getrefcount
 jax_type = lower.jax_type
@@ -151,6 +152,7 @@ class Entry:
     """A compiled program with its guards.
 
     Attributes:
+        name: of the function.
         calls: how often it has run.
         executable: of XLA.
     """
@@ -158,7 +160,7 @@ class Entry:
     def __init__(self, owner: Any, capture: Capture, placement: lower.Placement) -> None:
         trace = capture.trace
         self.capture_program, self.placement = trace.program, placement
-        self.debug_nans = owner.debug_nans
+        self.name, self.debug_nans = named(owner.function), owner.debug_nans
         self.results, self.spec = capture.results, capture.spec
         self.places, self.of_modules = capture.walk.places, capture.walk.of_modules
         self.version = capture.version
@@ -166,7 +168,7 @@ class Entry:
         self.present, self.given, self.views = capture.present, capture.given, trace.views
         self.gradients = [(place, i) for i, (place, _) in enumerate(capture.gradients)]
         self.cleared = [ref is None for _, ref in capture.gradients]
-        self.rebound = [at for at, _ in capture.rebound]
+        self.rebound, self.switched = [at for at, _ in capture.rebound], capture.switched
         self.backward = Reverse(self, capture.backward) if capture.backward is not None else None
         wanted = self._wanted(capture)
         self.program = trace.program.pruned(wanted)
@@ -175,6 +177,7 @@ class Entry:
         written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
         used = [s for s in states if s.number in sources]
         self.hooks = [(s.owner, hooks_on(s.owner())) for s in used]
+        capture.walk.follow([hook for _, hooks in self.hooks for hook in hooks])
         unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in sources and s.at is None]
         self.looked_at = [*trace.looked_at.values(), *[u for u in unread if isinstance(u[0](), Box)]]
         may_donate = owner.donate and not owner.debug_nans and self.backward is None
@@ -184,7 +187,8 @@ class Entry:
         self.states = self.donated + self.kept
         held = {s.number for s in states}
         others = [s for s in self.program.sources if s.number not in held]
-        self.others: list[Any] = sorted(others, key=lambda s: s.what == DRAWN)  # draws last, when all is known to fit
+        self.others: list[Any] = [s for s in others if s.what != DRAWN] + [s for s in others if s.what == DRAWN]
+        self.draws = [s for s in trace.program.sources if s.what == DRAWN]  # those that nothing depends on, too
         self.scalars: dict[int, tuple[Any, Any]] = {}
         donated = [s.number for s in self.donated]
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
@@ -267,22 +271,23 @@ class Entry:
         Raises:
             Stale: if state has other shapes or is gone; nothing has been done then.
         """
-        if not self.donated:
-            return self._call(tensors)
-        with pending.LOCK:  # no other thread is to look at what is given away
-            return self._call(tensors)
+        with pending.LOCK:  # no other program is to take, and no thread to look at, what this one gives away
+            owners, given, kept = self._gather(tensors)
+            outs, given, kept = self._run(owners, given, kept)
+            return self._finish(tensors, owners, given, kept, outs)
 
-    def _call(self, tensors: list[Any]) -> Any:
-        owners, given, kept = self._gather(tensors)
+    def _run(self, owners: list[Any], given: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         try:
-            outs = self.run(given, kept)
+            return self.run(given, kept), given, kept
         except TypeError:
             for state, v in zip(self.states, (*given, *kept), strict=False):
                 state.check(v)
             raise
         except ValueError:
             given, kept = self._moved(owners, given, kept)
-            outs = self.run(given, kept)
+            return self.run(given, kept), given, kept
+
+    def _finish(self, tensors: list[Any], owners: list[Any], given: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         if self.debug_nans and any(map(nans.has_nan, outs)):
             numbers = [s.number for s in (*self.donated, *self.kept, *self.others)] + self.program.arguments
             arrays = [record.asarray(v) for v in (*given, *kept)]
@@ -296,24 +301,32 @@ class Entry:
         given: list[Any] = []
         kept: list[Any] = []
         arguments: list[Any] = []
-        for state in self.states:
-            t = state.find(tensors)
+        shared: list[int] = []
+        found = [state.find(tensors) for state in self.states]
+        if self.rebound and len({id(t) for t in found}) < len(found):
+            raise Stale("two places hold one tensor now")
+        for state, t in zip(self.states, found, strict=True):
             owners.append(t)
             v = RAW(t) if type(t) in pending.KINDS and t._st is None else None
             if type(v) is not jax_type:
                 v = on_jax(t, state.where)
                 state.check(v)
+                if type(t) is alias.Store or type(t._st) is alias.Alias:
+                    shared.append(id(t if type(t) is alias.Store else t._st.store))
             if state.donated:
                 given.append(lower.copied(v) if getrefcount(v) > FREE or type(t) is alias.Store else v)
             else:
                 kept.append(v)
+        if len(set(shared)) < len(shared):
+            raise Stale("two tensors share memory now, and did not")
         if self.others:
             for state, v in zip(self.states, (*given, *kept), strict=True):
                 state.check(v)
         for t, where in zip(tensors, self.where, strict=True):
             arguments.append((on_jax if isinstance(t, Box) else lower.to_jax)(t, where, True))
-        for source in self.others:
-            kept.append(self._read(source))
+        kept.extend([self._read(source) for source in self.others if source.what != DRAWN])
+        drawn = {source.number: source.read() for source in self.draws}  # last, when all is known to fit
+        kept.extend([lower.to_jax(drawn[s.number], self.placement.rest) for s in self.others if s.what == DRAWN])
         kept.extend(arguments)
         return owners, given, kept
 
@@ -360,6 +373,8 @@ class Entry:
                 t._g = value
         for container, key in self.rebound:
             container[key] = tensor_of(next(new), held(container, key))
+        for i, on in self.switched:
+            tensors[i].requires_grad_(on)
         computed = iter(outs[:values])
         made = [self._result(r, tensors, computed) for r in self.results]
         if self.backward is not None:
@@ -470,7 +485,12 @@ class Reverse:
         inner = set(self.found.numbers)
         more = [n for n in hidden if n not in inner]
         if self.higher is None:
-            self.higher = Compiled(lambda inputs, given, gs: self._pull(more, inputs, given, gs))
+
+            def derivative(inputs: Any, given: Any, gs: Any) -> Any:
+                return self._pull(more, inputs, given, gs)
+
+            derivative.__name__ = f"the derivative of {self.entry.name}"
+            self.higher = Compiled(derivative)
         given = [box_of(hidden[n]) for n in more]
         return self.higher(list(inputs), given, list(cotangents))
 
@@ -481,10 +501,18 @@ class Reverse:
 
         def forward(*inputs: Any) -> Any:
             environment = known | dict(zip(self.found.numbers, inputs, strict=True))
-            return tuple(program.run(environment, on_tensors))
+            return tuple(program.run(environment, with_cuts))
 
         _, pull = vjp(forward, *inputs)  # one input may have been computed from another
         return pull(tuple(cotangents))
+
+
+def with_cuts(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
+    """One instruction on tensors; operands that had no history when it was noted have none here."""
+    for i in instruction.cuts:
+        if isinstance(operands[i], Box):
+            operands[i] = operands[i].detach()  # type: ignore[attr-defined]
+    return on_tensors(instruction, operands, params)
 
 
 def box_of(array: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Any
 
 from ..core.program import Program, Ref
@@ -11,19 +11,32 @@ from ..core.record import Box
 from ..core.tape import line_at
 
 
-def explained(compiled: Any, kind: Any) -> str:
-    """A page on the programs for one kind of call."""
-    name = getattr(compiled.function, "__qualname__", type(compiled.function).__name__)
-    lines = [f"{name}: {len(kind.entries)} program{'' if len(kind.entries) == 1 else 's'} for such arguments"]
-    lines += [f"traced: {why}" for why in kind.history]
-    if kind.eager is not None:
-        lines.append(f"runs eagerly: {kind.eager}")
-    for entry in kind.entries:
-        lines += [f"called {entry.calls} times", "", *program_lines(entry.program, entry.names), ""]
-        lines += state_lines(entry)
-        lines += [f"{what}: {amount:,.0f}" for what, amount in entry.executable.cost().items()]
+def explained(name: str, kinds: list[Any]) -> str:
+    """A page on the programs for some kinds of calls of a function."""
+    entries = [entry for kind in kinds for entry in kind.entries]
+    if not kinds:
+        return f"{name}: no call yet"
+    lines = [f"{name}: {count(entries, 'program')}, called {sum(e.calls for e in entries)} times"]
+    lines += [f"program {i}: {summary(entry)}" for i, entry in enumerate(entries, 1)]
+    lines += [f"traced: {why}" for kind in kinds for why in kind.history]
+    lines += [f"runs eagerly: {kind.eager}" for kind in kinds if kind.eager is not None]
+    for i, entry in enumerate(entries, 1):
+        lines += ["", f"program {i}", *program_lines(entry.program, entry.names), "", *state_lines(entry)]
         lines.append("lowering took {:.3f} s, XLA's compilation {:.3f} s".format(*entry.executable.seconds))
     return "\n".join(lines)
+
+
+def summary(entry: Any) -> str:
+    """A program in a line."""
+    cost = ", ".join(f"{amount:,.0f} {what}" for what, amount in entry.executable.cost().items())
+    return (
+        f"called {entry.calls} times; {count(entry.program.code, 'operation')}; reads {count(entry.states, 'tensor')} besides "
+        f"its arguments, writes {len(entry.writes)}, sets {count(entry.gradients, 'gradient')}; XLA: {cost}"
+    )
+
+
+def count(items: Sized, what: str) -> str:
+    return f"{len(items)} {what}{'' if len(items) == 1 else 's'}"
 
 
 def program_lines(program: Program, names: dict[int, str]) -> Iterator[str]:
@@ -67,13 +80,26 @@ def place_name(entry: Any, place: Any) -> str:
 
 def names_of(capture: Any) -> dict[int, str]:
     """Names of values: of state as its author calls it, and of arguments by position."""
+    names = capture.walk.names | moment_names(capture.walk)
     found = {n: f"argument {i}" for i, n in enumerate(capture.trace.program.arguments)}
     for captured in capture.trace.captured.values():
         owner = captured.owner()
-        name = capture.walk.names.get(id(owner))
+        name = names.get(id(owner))
         if name is None and captured.of is not None:
             of = capture.tensors[captured.of] if type(captured.of) is int else captured.of()
-            name = f"{capture.walk.names.get(id(of), 'a tensor')}.grad"
+            name = f"{names.get(id(of), 'a tensor')}.grad"
         if name is not None and isinstance(owner, Box):
             found[captured.source.number] = name
     return found
+
+
+def moment_names(walk: Any) -> dict[int, str]:
+    """Names of the tensors in the states of optimizers: "Adam.exp_avg of net.0.weight"."""
+    return {
+        id(value): f"{type(optimizer).__name__}.{key} of {walk.names.get(id(p), f'a tensor of {tuple(p.shape)}')}"
+        for optimizer in walk.optimizers
+        for p, state in optimizer.state.items()
+        if isinstance(p, Box)
+        for key, value in state.items()
+        if isinstance(value, Box)
+    }

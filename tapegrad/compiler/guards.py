@@ -17,7 +17,7 @@ import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,11 @@ class Walk:
         self._owners: list[tuple[Any, set[str], int]] = []  # what has attributes, the names looked up in it, its depth
         self._seen: dict[int, Any] = {}
         self._waiting: deque[tuple[Any, int]] = deque()
-        for value in (function, *arguments):
+        self.follow((function, *arguments))
+
+    def follow(self, values: Iterable[Any]) -> None:
+        """List the places that these read, too."""
+        for value in values:
             self.visit(value, 0)
         while self._waiting:
             while self._waiting:
@@ -180,6 +184,14 @@ class Walk:
         """Whether a value without tensors is the same at each call: it was there before, or cannot change."""
         return id(value) in self._seen or isinstance(value, SIMPLE + FIXED) or is_ours(type(value))
 
+    def seen(self) -> list[Any]:
+        """All that has been looked at."""
+        return list(self._seen.values())
+
+    def functions(self) -> list[types.FunctionType]:
+        """The functions among it."""
+        return [v for v in self._seen.values() if isinstance(v, types.FunctionType)]
+
     def drawn(self) -> list[bytes]:
         """The states of the generators."""
         return [pickle.dumps(g) for g in self.generators]
@@ -195,7 +207,7 @@ class Walk:
         if isinstance(value, types.FunctionType):
             self._function(value, depth)
         elif isinstance(value, types.MethodType):
-            self._used.add(value.__name__)
+            self._used.add(getattr(value, "__name__", ""))
             self.visit(value.__self__, depth)
             self.visit(value.__func__, depth)
         elif isinstance(value, types.BuiltinMethodType):
@@ -250,6 +262,8 @@ class Walk:
             read, used = names_in(function.__code__)
             self._used |= used
             for name in read:
+                if not name.isidentifier():  # what a test runner has put there
+                    continue
                 if name in function.__globals__:
                     self.add(self.places, function.__globals__, name, depth, name)
                 else:  # one of Python's own, or none yet
@@ -358,8 +372,15 @@ def names_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def changed(places: list[Place]) -> str | None:
-    """The first place that holds something else now, for people; None."""
-    for container, key, value in places:
+    """What is different about the first place that holds something else now, for people; None."""
+    place = first_changed(places)
+    return None if place is None else change(place)
+
+
+def first_changed(places: list[Place]) -> Place | None:
+    """The first place that holds something else now."""
+    for place in places:
+        container, key, value = place
         now: Any
         if key is LENGTH:
             now = len(container)
@@ -369,11 +390,17 @@ def changed(places: list[Place]) -> str | None:
             except (KeyError, IndexError, ValueError, AttributeError):
                 now = LENGTH
         if now is not value and not same(value, now):
-            what = "the number of items or attributes" if key is LENGTH else repr(key)
-            if isinstance(container, Cell | Members):
-                what = "a closure's variable" if isinstance(container, Cell) else "a set"
-            return f"{what} changed from {shown(value)} to {shown(now)}"
+            return place
     return None
+
+
+def change(place: Place) -> str:
+    """What a place held and what it holds now, for people."""
+    container, key, value = place
+    what = "the number of items or attributes" if key is LENGTH else repr(key)
+    if isinstance(container, Cell | Members):
+        what = "a closure's variable" if isinstance(container, Cell) else "a set"
+    return f"{what} changed from {shown(value)} to {shown(held(container, key))}"
 
 
 def shown(value: Any) -> str:

@@ -220,8 +220,8 @@ def view(t: Any, op: Op, *params: Any) -> Any:
     """The result of a view op as a tensor that shares memory and history with `t`."""
     if lifted(t):
         return services.lifted_view(t, op, params)
+    known(t)  # first: it may find that a tensor shares its memory with nobody any more
     a = alias_of(t)
-    known(t)
     return view_of(t, a, op, params, on_arrays(op, [t._d], params))
 
 
@@ -278,8 +278,8 @@ def untracked_view(t: Any, op: Any, *params: Any) -> Any:
     """The result of a view op that passes no gradient on, on the same memory."""
     if lifted(t):
         return op.call(detached(t), *params)
-    a = alias_of(t)
     known(t)
+    a = alias_of(t)
     v = wrap(on_arrays(op, [t._d], params))
     v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0), ())
     return v
@@ -289,8 +289,8 @@ def detached(t: Any) -> Any:
     """The same memory without history."""
     if lifted(t):
         return services.lifted_detached(t)
-    a = alias_of(t)
     known(t)
+    a = alias_of(t)
     v = wrap(t._d)
     v._st = Alias(a.store, a.chain, Hist(0), ())
     return v
@@ -365,8 +365,12 @@ def rebind(t: Any, v: Any) -> None:
     if lifted(t) or lifted(v):
         services.lifted_assign(t, detached(v), True)
         return
+    known(t)
+    known(v)
     sync_only(t)
     a, b = t._st, v._st
+    if type(a) is Alias and record.traces and (trace := TRACE.get()) is not None:
+        trace.stop("`.data =` of a tensor that shares its memory (write into it: t.data.copy_())")
     if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
         return
     b = alias_of(v)
@@ -569,17 +573,15 @@ def assign(t: Any, result: Any, name: str) -> Any:
     if lifted(t) or lifted(result):
         return services.lifted_assign(t, result)
     recorded = is_recording() and (t._s != 0 or result._s != 0)
+    known(t)
+    known(result)
     a = t._st
     if type(a) is Alias and functional(d) and not (a.store.exported() and type(d) is record.ndarray):
-        known(t)
-        known(result)
         a.store.replace(a.chain, r)
         t._d, a.mver = r, a.store.ver
     elif type(a) is Alias:
         target(t)[...] = r
     else:
-        known(t)
-        known(result)
         t._d = r
     if recorded:
         write_history(t, result._s, None if result._st is None else result._st.cells)

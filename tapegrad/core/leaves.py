@@ -15,7 +15,7 @@ from typing import Any
 from .. import errors
 from . import alias
 from .level import LEVEL, level_of, relabelled, remember, remember_value
-from .record import Box, Extra, services, wrap
+from .record import Box, Extra, functional, services, wrap
 from .rules import TENSOR_XP, arrays
 from .state import TRANSFORMING, restore_recording, set_recording
 from .tape import RELEASED, Tape, find, getrefcount, next_slot
@@ -116,6 +116,8 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):
             g = level.fallen(g)
+        if old is not None and functional(old._d) and not (old._s or g._s or alias.lifted(old) or alias.lifted(g)):
+            return alias.assign(old, old + g, "backward"), False  # in place, as on the way below
         return (twin(g) if old is None else old + g), False
     if old is None:
         return wrap(arrays.own(g)), False

@@ -23,13 +23,17 @@ class Ref(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """results = op(operands, params); `place`: code and instruction of the user's call."""
+    """results = op(operands, params); `place`: code and instruction of the user's call.
+
+    `cuts`: positions of operands that had no history, whatever they were computed of: no derivative passes there.
+    """
 
     op: Op
     operands: tuple[Any, ...]
     params: tuple[Any, ...]
     results: tuple[int, ...]
     place: tuple[Any, int]
+    cuts: tuple[int, ...] = ()
 
 
 class Source:

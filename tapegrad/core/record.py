@@ -189,7 +189,7 @@ def functional(array: Any) -> bool:
 def known(t: Any) -> None:
     """Let a running trace know a tensor whose array is to be used under another name."""
     if traces and (trace := TRACE.get()) is not None:
-        trace.number_of(t, t._d)
+        trace.known(t)
 
 
 def user_place(frame: Any, tape: Any) -> tuple[Any, int]:

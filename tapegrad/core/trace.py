@@ -178,6 +178,12 @@ class Trace:
         self.draws.append(array)
         return array
 
+    def known(self, t: Any) -> int:
+        """The number of a tensor's value; -1 if the trace had to stop."""
+        if type(t._st) is alias.Alias:
+            alias.sync_only(t)
+        return self.number_of(t, t._d)
+
     def number_of(self, t: Any, array: Any) -> int:
         """The number of an operand's array, whose tensor is t (None: a bare array); -1 if the trace had to stop."""
         number = self.numbers.get(id(array))
@@ -235,7 +241,8 @@ class Trace:
         if self.fixed.issuperset(references([*operands, kept])):
             self.fixed.update(numbers)
         place = user_place(getframe(2), current_tape())
-        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place))
+        cuts = tuple([i for i, t in enumerate(tensors) if isinstance(t, Box) and not t._s and type(operands[i]) is Ref])
+        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place, cuts))
 
     def _params(self, params: Any) -> Any:
         """Parameters with references for arrays."""
@@ -386,7 +393,15 @@ def _root(ref: weakref.ref[Any]) -> Any:
 
 
 def place_of_user() -> tuple[str, int]:
-    return line_at(*user_place(getframe(2), current_tape()))
+    """The line of the nearest frame that is neither the package's nor NumPy's."""
+    frame: Any = getframe(2)
+    while frame.f_back is not None and (record.MARK in frame.f_globals or is_numpy(frame)):
+        frame = frame.f_back
+    return line_at(*user_place(frame, current_tape()))
+
+
+def is_numpy(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "numpy"
 
 
 def reads(t: Any, what: str) -> None:

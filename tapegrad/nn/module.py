@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays import devices, dtypes
 from ..core.modes import no_grad
+from ..core.trace import touches
 from ..core.node import Handle
 from ..core.record import wrap
 from ..ops import create
@@ -845,6 +846,7 @@ def without_values(t: Any) -> Any:
 
 def clear_grad(t: Any, set_to_none: bool) -> None:
     """Drop a tensor's gradient, or set it to zeros in place."""
+    touches(t, not set_to_none)
     grad = getattr(t, "_g", None)
     if grad is None:
         return

@@ -14,7 +14,7 @@ from .. import errors
 from ..arrays import dtypes, kernels
 from ..arrays.numpy import add_reduce, in_order, ordered, quiet, wide_sum
 from ..core.op import TABLE
-from ..core.record import fixed, titled
+from ..core.record import fixed, running_trace, titled
 from ..core.rules import fixed_like
 from . import batching, casting
 from .batching import along
@@ -245,7 +245,7 @@ def backwards(x: Any, dim: int) -> Any:
 def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
     value = ans.reshape(_kept_shape(x.shape, dims))
     tie = np.asarray(x == value)
-    if np.count_nonzero(tie) == ans.size and not (ans != ans).any():
+    if np.count_nonzero(tie) == ans.size and not (ans != ans).any() and running_trace() is None:
         return tie  # one place for each extreme
     count = add_reduce(tie, axis=dims, dtype=np.int64, keepdims=True)
     if not count.all():  # nan is equal to nan here

@@ -595,9 +595,9 @@ class Packed:
                 after = tuple([jnp.where(runs[:, None], a, b) for a, b in zip(after, states, strict=True)])
             return after, out
 
-        x = x.reshape(*self.runs.shape, -1) if self.equal else x[self.rows]
+        x = x.reshape(*self.runs.shape, x.shape[-1]) if self.equal else x[self.rows]
         _, outs = lax.scan(run, states, (jnp.asarray(self.runs), x), reverse=self.reverse)
-        outs = [out.reshape(-1, out.shape[-1]) for out in outs]
+        outs = [out.reshape(self.runs.size, out.shape[-1]) for out in outs]
         return outs if self.equal else [out[np.flatnonzero(self.runs)] for out in outs]
 
 

@@ -1,0 +1,72 @@
+"""Python state that a function changes, which no program can: where it does so, and what to do instead."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from ..core.record import MARK
+from ..optim.lr_scheduler import LRScheduler
+from .guards import LENGTH, Cell, Members, Place, Walk, held
+
+CHANGE = frozenset((
+    "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove", "reverse",
+    "setdefault", "sort", "update",
+))  # fmt: skip  # methods of containers that change them
+
+
+def remedy(walk: Walk, place: Place) -> str:
+    """What to do instead of changing what the place holds, and the line that changes it where only one can be meant."""
+    owner = next((v for v in walk.seen() if getattr(v, "__dict__", None) is place[0]), place[0])
+    names = names_of(walk, owner)
+    if isinstance(owner, LRScheduler):
+        advice = "call the scheduler's step() outside the compiled function"
+    elif place[1] == "_hooked" or any([name.endswith("_hooks") for name in names]):
+        advice = "register and remove hooks outside the compiled function"
+    else:
+        advice = "return it instead, or keep it in a tensor"
+    lines = {at for code in codes(walk) for at in lines_of(code, place, names, isinstance(owner, LRScheduler))}
+    if len(lines) != 1:
+        return advice
+    ((file, line),) = lines
+    return f"{advice} ({file}:{line}: {linecache.getline(file, line).strip()})"
+
+
+def names_of(walk: Walk, owner: Any) -> set[str]:
+    """Under which names the function may know an object."""
+    if isinstance(owner, Cell | Members):
+        owner = owner.cell if isinstance(owner, Cell) else owner.members
+    names = {k for c, k, v in (*walk.places, *walk.of_modules) if v is owner and isinstance(k, str)}
+    for f in walk.functions():
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+            if cell is owner or held(Cell(cell), 0) is owner:
+                names.add(name)
+    return names
+
+
+def codes(walk: Walk) -> Iterator[types.CodeType]:
+    """The code of the user's functions that are called, and what is inside it."""
+    waiting = [f.__code__ for f in walk.functions() if MARK not in f.__globals__]
+    for code in waiting:
+        yield code
+        waiting += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+
+
+def lines_of(code: types.CodeType, place: Place, names: set[str], steps: bool) -> Iterator[tuple[str, int]]:
+    """Lines that bind the place's name, or write into what is known by one of the names."""
+    container, key, _ = place
+    bound = names if isinstance(container, Cell) else {key}
+    methods = {"step"} if steps else CHANGE if key is LENGTH or isinstance(container, Members) else ()
+    line, loaded = code.co_firstlineno, False
+    starts = dict(dis.findlinestarts(code))
+    for i in dis.get_instructions(code):
+        if i.offset in starts:
+            line, loaded = starts[i.offset], False
+        loaded = loaded or (i.opname.startswith("LOAD_") and i.argval in names)
+        binds = i.opname in ("STORE_ATTR", "STORE_DEREF", "STORE_GLOBAL") and i.argval in bound
+        writes = loaded and (i.opname.endswith("_SUBSCR") and i.opname[0] in "SD" or i.argval in methods)
+        if binds or writes:
+            yield code.co_filename, line
