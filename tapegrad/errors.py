@@ -245,17 +245,15 @@ def captured_input(transform: str) -> RuntimeError:
 
 def trace_stopped(what: str, place: tuple[str, int], line: str) -> RuntimeError:
     file, number = place
-    return RuntimeError(
-        f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled.{remedy_of(what)}"
-    )
+    return RuntimeError(f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled.{remedy_of(what)}")
 
 
-LEAVES = ("item()", "tolist()", "numpy()", "conversion", "printing", "pickling", "saving", "export")
+OUTSIDE = ("item()", "tolist()", "numpy()", "conversion", "printing", "pickling", "saving", "export")
 
 
 def remedy_of(what: str) -> str:
     """What to do instead of what no program can do; nothing where `what` says so itself."""
-    if what.startswith(LEAVES):
+    if what.startswith(OUTSIDE):
         return " Compute with the tensor itself, or return it and do this outside the function."
     if what.startswith("use as an index"):
         return " Index with the tensor itself, or make the number a static argument."
@@ -280,9 +278,9 @@ def many_values(name: str, count: int, why: str) -> str:
 
 def many_traces(name: str, count: int, why: str) -> str:
     return (
-        f"tapegrad.compile: {name} has been traced {count} times, now because of {why!r}. Every new shape, dtype, mode, "
-        "value of an argument that is no array, or value of what the function reads besides makes a program: give numbers that "
-        "change from call to call as tensors."
+        f"tapegrad.compile: {name} has been traced {count} times, now because of {why!r}. Every new shape, dtype, mode, value "
+        "of an argument that is no array, or value of what the function reads besides makes a program: give numbers that change "
+        "from call to call as tensors."
     )
 
 

@@ -178,7 +178,7 @@ TRACED = [
     *[(kind, options, None) for kind, options in KINDS],
     (nn.RNN, {"bidirectional": True}, [5, 3, 3, 1]),
     (nn.GRU, {"bidirectional": True}, [5, 3, 3, 1]),
-    (nn.LSTM, {"bidirectional": True, "proj_size": 2}, [5, 3, 3, 1]),
+    (nn.LSTM, {"bidirectional": True, "proj_size": 1}, [5, 3, 3, 1]),
     (nn.LSTM, {"num_layers": 2, "dropout": 0.3, "batch_first": True, "bias": False}, None),
 ]
 

@@ -176,7 +176,7 @@ class Entry:
         states = [State(c, placement) for c in trace.captured.values()]
         written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
         used = [s for s in states if s.number in sources]
-        self.hooks = [(s.owner, hooks_on(s.owner())) for s in used]
+        self.hooks = [(s.owner, hooks_on(s.owner())) for s in states]
         capture.walk.follow([hook for _, hooks in self.hooks for hook in hooks])
         unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in sources and s.at is None]
         self.looked_at = [*trace.looked_at.values(), *[u for u in unread if isinstance(u[0](), Box)]]
@@ -195,10 +195,11 @@ class Entry:
         self.executable = lower.Executable(self.program, donated, kept, placement)
         self.run = self.executable.run
         self.where = [placement.of(n) for n in self.program.arguments]
-        at = {s.number: i for i, s in enumerate(self.states)}
         by_number = {s.number: s for s in states}
+        self.unread = [by_number[n] for n in written if by_number[n] not in self.states]
+        at = {s.number: i for i, s in enumerate([*self.states, *self.unread])}
         self.writes: list[tuple[Any, int]] = [
-            (c, -1) if type(c) is int else (by_number[c.source.number], at.get(c.source.number, -1))
+            (c, -1) if type(c) is int else (by_number[c.source.number], at[c.source.number])
             for c, _ in capture.writes
         ]
         self.twins = [(i, r.twin) for i, r in enumerate(self.results) if r.twin is not None]
@@ -303,6 +304,7 @@ class Entry:
         arguments: list[Any] = []
         shared: list[int] = []
         found = [state.find(tensors) for state in self.states]
+        unread = [state.find(tensors) for state in self.unread]  # before anything is given away
         if self.rebound and len({id(t) for t in found}) < len(found):
             raise Stale("two places hold one tensor now")
         for state, t in zip(self.states, found, strict=True):
@@ -328,12 +330,12 @@ class Entry:
         drawn = {source.number: source.read() for source in self.draws}  # last, when all is known to fit
         kept.extend([lower.to_jax(drawn[s.number], self.placement.rest) for s in self.others if s.what == DRAWN])
         kept.extend(arguments)
-        return owners, given, kept
+        return owners + unread, given, kept
 
     def _moved(self, owners: list[Any], given: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any]]:
         """Inputs that lie where a program for other devices has left them, where this one takes them."""
         given, kept = self.executable.moved(given, kept)
-        for t, v in zip(owners[len(given) :], kept, strict=False):
+        for t, v in zip(owners[len(given) : len(self.states)], kept, strict=False):
             if type(t) in pending.KINDS and t._st is None:
                 SET_RAW(t, v)
         return given, kept
@@ -360,7 +362,7 @@ class Entry:
         values, writes, gradients = self.ends
         with pending.LOCK:
             for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
-                t = owners[at] if at >= 0 else tensors[place] if type(place) is int else place.find(tensors)
+                t = owners[at] if at >= 0 else tensors[place]
                 if type(t) in pending.KINDS and t._st is None:
                     SET_RAW(t, out)
                 else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from typing import Any
 
 from ..core.program import Program, Ref
@@ -16,7 +16,7 @@ def explained(name: str, kinds: list[Any]) -> str:
     entries = [entry for kind in kinds for entry in kind.entries]
     if not kinds:
         return f"{name}: no call yet"
-    lines = [f"{name}: {count(entries, 'program')}, called {sum(e.calls for e in entries)} times"]
+    lines = [f"{name}: {count(len(entries), 'program')}, {count(sum(e.calls for e in entries), 'call')}"]
     lines += [f"program {i}: {summary(entry)}" for i, entry in enumerate(entries, 1)]
     lines += [f"traced: {why}" for kind in kinds for why in kind.history]
     lines += [f"runs eagerly: {kind.eager}" for kind in kinds if kind.eager is not None]
@@ -30,13 +30,14 @@ def summary(entry: Any) -> str:
     """A program in a line."""
     cost = ", ".join(f"{amount:,.0f} {what}" for what, amount in entry.executable.cost().items())
     return (
-        f"called {entry.calls} times; {count(entry.program.code, 'operation')}; reads {count(entry.states, 'tensor')} besides "
-        f"its arguments, writes {len(entry.writes)}, sets {count(entry.gradients, 'gradient')}; XLA: {cost}"
+        f"{count(entry.calls, 'call')}; {count(len(entry.program.code), 'operation')}; "
+        f"reads {count(len(entry.states), 'tensor')} besides its arguments, writes {len(entry.writes)}, "
+        f"sets {count(len(entry.gradients), 'gradient')}; XLA: {cost}"
     )
 
 
-def count(items: Sized, what: str) -> str:
-    return f"{len(items)} {what}{'' if len(items) == 1 else 's'}"
+def count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def program_lines(program: Program, names: dict[int, str]) -> Iterator[str]:
@@ -96,10 +97,9 @@ def names_of(capture: Any) -> dict[int, str]:
 def moment_names(walk: Any) -> dict[int, str]:
     """Names of the tensors in the states of optimizers: "Adam.exp_avg of net.0.weight"."""
     return {
-        id(value): f"{type(optimizer).__name__}.{key} of {walk.names.get(id(p), f'a tensor of {tuple(p.shape)}')}"
+        id(value): f"{type(optimizer).__name__}.{key} of {walk.names.get(id(p), 'a parameter')}"
         for optimizer in walk.optimizers
         for p, state in optimizer.state.items()
-        if isinstance(p, Box)
         for key, value in state.items()
-        if isinstance(value, Box)
+        if isinstance(p, Box) and isinstance(value, Box)
     }

@@ -63,7 +63,8 @@ def text(part: Any) -> str:
         kind, value = part
         if kind is tuple:
             return "(" + ", ".join(map(text, value)) + ")"
-        shown = repr(float.fromhex(value)) if issubclass(kind, float) else str(value) if issubclass(kind, complex) else repr(value)
+        value = float.fromhex(value) if issubclass(kind, float) else value
+        shown = value if issubclass(kind, complex) else repr(value)
         return shown if len(shown) < 60 else shown[:57] + "..."
     shape, dtype, *more = part
     tracked, device = more or (0, False)

@@ -67,6 +67,6 @@ def lines_of(code: types.CodeType, place: Place, names: set[str], steps: bool) -
             line, loaded = starts[i.offset], False
         loaded = loaded or (i.opname.startswith("LOAD_") and i.argval in names)
         binds = i.opname in ("STORE_ATTR", "STORE_DEREF", "STORE_GLOBAL") and i.argval in bound
-        writes = loaded and (i.opname.endswith("_SUBSCR") and i.opname[0] in "SD" or i.argval in methods)
+        writes = loaded and (i.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") or i.argval in methods)
         if binds or writes:
             yield code.co_filename, line

@@ -301,7 +301,7 @@ def predicate(function: str, value: Any) -> Any:
 def length_of(rows: list[Any], length: int | None) -> int:
     """The number of steps over rows of one length."""
     if isinstance(length, Box):
-        raise TypeError("tg.scan: length must be an int, got a tensor; use tg.while_loop for a number of steps that is computed")
+        raise TypeError("tg.scan: length must be an int, got a tensor; use tg.while_loop for a computed number of steps")
     if any([not x._d.ndim for x in rows]):
         raise ValueError("tg.scan: xs must have a first dimension to scan over, got a 0-dim tensor")
     sizes = {x._d.shape[0] for x in rows} | ({length} if length is not None else set())

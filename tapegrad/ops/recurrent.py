@@ -73,12 +73,11 @@ def _before(xp: Any, x: Any, initial: Any, sizes: Sizes, reverse: bool) -> Any:
             return initial
         total = n * len(sizes)
         return xp.cat([_rows(xp, x, n, total), initial] if reverse else [initial, _rows(xp, x, 0, total - n)], 0)
-    pieces: list[Any] = []
-    last = None
-    for start, end in _steps(sizes, reverse):
-        pieces.append(_entering(xp, last, initial, end - start))
-        last = _rows(xp, x, start, end)
-    return xp.cat(pieces[::-1] if reverse else pieces, 0)
+    rows, runs = grid(sizes)
+    own = np.arange(n)[None]
+    steps = np.where(runs, n + rows, own)
+    steps = np.concatenate([steps[1:], own] if reverse else [own, steps[:-1]])
+    return xp.index(xp.cat([initial, x], 0), (fixed(steps[runs])._d, Ellipsis))
 
 
 def _back(
