@@ -278,9 +278,9 @@ def many_values(name: str, count: int, why: str) -> str:
 
 def many_traces(name: str, count: int, why: str) -> str:
     return (
-        f"tapegrad.compile: {name} has been traced {count} times, now because of {why!r}. Every new shape, dtype, mode, value "
-        "of an argument that is no array, or value of what the function reads besides makes a program: give numbers that change "
-        "from call to call as tensors."
+        f"tapegrad.compile: {name} has been traced {count} times, now because of {why!r}. Every new shape, dtype, mode, "
+        "value of an argument that is no array, or value of what the function reads besides makes a program: give numbers "
+        "that change from call to call as tensors."
     )
 
 

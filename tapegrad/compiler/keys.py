@@ -63,8 +63,9 @@ def text(part: Any) -> str:
         kind, value = part
         if kind is tuple:
             return "(" + ", ".join(map(text, value)) + ")"
-        value = float.fromhex(value) if issubclass(kind, float) else value
-        shown = value if issubclass(kind, complex) else repr(value)
+        if issubclass(kind, float | complex):  # which are kept as texts
+            return str(float.fromhex(value)) if issubclass(kind, float) else str(value)
+        shown = repr(value)
         return shown if len(shown) < 60 else shown[:57] + "..."
     shape, dtype, *more = part
     tracked, device = more or (0, False)
