@@ -52,6 +52,7 @@ class State:
         Raises:
             Stale: if it is gone, or requires grad now and did not, or the other way round.
         """
+        owner: Any
         if self.at is not None:
             owner = held(*self.at)
         else:
@@ -199,8 +200,7 @@ class Entry:
         self.unread = [by_number[n] for n in written if by_number[n] not in self.states]
         at = {s.number: i for i, s in enumerate([*self.states, *self.unread])}
         self.writes: list[tuple[Any, int]] = [
-            (c, -1) if type(c) is int else (by_number[c.source.number], at[c.source.number])
-            for c, _ in capture.writes
+            (c, -1) if type(c) is int else (by_number[c.source.number], at[c.source.number]) for c, _ in capture.writes
         ]
         self.twins = [(i, r.twin) for i, r in enumerate(self.results) if r.twin is not None]
         self.owners = capture.walk.tensors | {id(s.owner()): s.owner for s in states}
@@ -513,7 +513,7 @@ def with_cuts(instruction: Instruction, operands: list[Any], params: tuple[Any, 
     """One instruction on tensors; operands that had no history when it was noted have none here."""
     for i in instruction.cuts:
         if isinstance(operands[i], Box):
-            operands[i] = operands[i].detach()  # type: ignore[attr-defined]
+            operands[i] = operands[i].detach()
     return on_tensors(instruction, operands, params)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..arrays import devices, dtypes
 from ..core.modes import no_grad
-from ..core.trace import touches
 from ..core.node import Handle
 from ..core.record import wrap
+from ..core.trace import touches
 from ..ops import create
 from ..tensor import Parameter, Tensor, destination, raw
 from . import hooks
