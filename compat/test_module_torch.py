@@ -1328,6 +1328,7 @@ SIGNED = ["Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "
 # Methods whose parameters are named otherwise on purpose.
 OTHERWISE = {
     ("Module", "to"): "keywords are written out",
+    ("Module", "compile"): "options come by name",
     ("Sequential", "pop"): "the last module by default, as a list's pop",
     ("ModuleList", "pop"): "the last module by default, as a list's pop",
 }

@@ -472,7 +472,7 @@ def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
 def combinations(input: Any, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
     """All combinations of r elements of a vector, as rows."""
 
-def compile(function: Any = None, *, static_argnames: Any = ..., donate: builtins.bool = True, fullgraph: builtins.bool = False, debug_nans: builtins.bool = False, mesh: Any = None, shard: Any = None) -> Tensor:
+def compile(model: Any = None, *, fullgraph: builtins.bool = False, static_argnames: Any = ..., donate: builtins.bool = True, debug_nans: builtins.bool = False, mesh: Any = None, shard: Any = None, dynamic: Any = None, backend: Any = None, mode: Any = None, options: Any = None, disable: builtins.bool = False) -> Tensor:
     """Compile a function, gradients and updates included, into one program of XLA; also a decorator.
 
     The first call with given shapes, dtypes, modes and static arguments runs eagerly and is traced; later ones run the
@@ -480,16 +480,18 @@ def compile(function: Any = None, *, static_argnames: Any = ..., donate: builtin
     optimizers that it reaches are read anew at each call, and what it writes is written back.
 
     Args:
-        function: takes and returns nested tensors, arrays and other values; arguments that are no arrays are static. Of a
-            module, the result is a module around it (`_orig_mod`), whose calls are compiled.
+        model: a function; it takes and returns nested tensors, arrays and other values, and arguments that are no arrays
+            are static. Of a module, the result is a module around it (`_orig_mod`), whose calls are compiled.
+        fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
         static_argnames: names of arguments that are never traced; they have to be hashable.
         donate: let results take the memory of the state that they replace.
-        fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
         debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
         mesh: a `jax.sharding.Mesh` over whose devices the program runs.
         shard: how values lie on the mesh: a dict from names of arguments, "return", and tensors of outside (parameters) to
             `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizers' state lie as their parameter;
             all else is on every device.
+        dynamic, backend, mode, options: kept for PyTorch's programs.
+        disable: give the function or module as it is.
 
     Raises:
         ImportError: without JAX (`pip install "tapegrad[jax]"`).

@@ -505,6 +505,15 @@ def test_reasons_for_a_trace_say_what_changed():
     assert reason(X) == "the arguments have another structure"
     assert reason(X, 0.5, more={"k": [1]}) == "the arguments have another structure"
     assert reason(X, 0.5, more={"k": [2]}) == "argument more['k'][0]: 1 has become 2"
+    batches = tg.compile(lambda batch: batch["x"])
+    batches({"x": X, "name": list("abcde")}), batches({"x": X, "name": list("fghij")})
+    assert next(reversed(batches.kinds.values())).history[-1].endswith("batch['name'][2]: 'c' has become 'h' and 2 more")
+    options = Options()
+    rated = tg.compile(lambda a: a * options.rate)
+    for options.rate in (1.0, 2.0, 3.0):
+        rated(X)
+    (kind,) = rated.kinds.values()
+    assert kind.history[-1] == "'rate' changed from 2.0 to 3.0"
     two = tg.compile(lambda a, b: a + b)
     two(X, X * 2), two(X, X)
     assert next(reversed(two.kinds.values())).history == ["other arguments are one tensor, or share memory"]

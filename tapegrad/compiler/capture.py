@@ -284,6 +284,7 @@ class Capture:
         known = {id(t) for t in (*leaves, *gradients, *stored)}
         rest = [ref for ref, t in zip(self.trace.made, identities(self.trace.made), strict=True) if t and t not in known]
         if rest:
+            current_tape().sweep()
             gc.collect()
             if living(rest):
                 raise Unusable("a tensor made inside the function is stored outside; return it instead")
@@ -373,6 +374,12 @@ class Backward:
             owner = captured.owner()
             if isinstance(owner, Box) and owner._s:
                 by_slot[owner._s] = weakref.ref(owner), captured.source.number
+        for ref, _, chain in trace.views:  # tensors that share memory, each captured as its block
+            t = ref()
+            if t is not None and t._s:
+                if chain:
+                    raise Unusable("a result has a history through a view that was made outside")
+                by_slot[t._s] = ref, trace.numbers[id(t._d)]
         self.roots = [i for i, r in enumerate(capture.results) if r.slot]
         seeds = [np.ones(leaves[i]._d.shape, leaves[i]._d.dtype) for i in self.roots]
         self.cotangents = [trace.new(g) for g in seeds]
@@ -380,7 +387,7 @@ class Backward:
         pairs = [(capture.results[i].slot, box(g, 0)) for i, g in zip(self.roots, seeds, strict=True)]
         walk = Pass(pairs, set(by_slot), False, True, floor=floor)
         if walk._watched():
-            raise Unusable("hooks on tensors inside the function")
+            raise Unusable("hooks or an autograd.Function between a result that requires grad and what it was made of")
         below = [slots_below(slot, floor) for slot, _ in pairs]
         got = walk.run()
         self.reached = [{i for i, s in enumerate(got) if s in slots} for slots in below]

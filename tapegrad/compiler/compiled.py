@@ -25,7 +25,7 @@ from . import STATISTICS
 from .capture import Capture
 from .entry import Entry, Stale
 from .explain import explained
-from .keys import leaf_names, named, nearest, signature_of, static, without_values
+from .keys import leaf_names, listed, named, nearest, signature_of, static, without_values
 from .lower import placed
 from .mesh import Layout
 
@@ -104,7 +104,7 @@ class Compiled:
         """A new kind of calls; it runs eagerly if too many differ from it only in values that are no arrays."""
         bound = self._bound(args, kwargs)[0] if self.static else (args, kwargs)
         names = leaf_names(self.function, *bound)
-        why = ", ".join(nearest(list(self.kinds), key, names)) if self.kinds else "the first call"
+        why = listed(nearest(list(self.kinds), key, names)) if self.kinds else "the first call"
         like = without_values(key, len(names))
         others = [k for k in self.kinds if k[0] == key[0] and without_values(k, len(names)) == like]
         if like != key and len(others) >= MOST_VALUES and not self.fullgraph:
@@ -118,7 +118,7 @@ class Compiled:
         return kind
 
     def _run(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
-        why = kind.why
+        reasons = []
         for entry in kind.entries:
             found = entry.misfit(tensors)
             if found is None:
@@ -129,8 +129,8 @@ class Compiled:
                 else:
                     STATISTICS.calls += 1
                     return result
-            why = found
-        return self._trace(kind, args, kwargs, tensors, why)
+            reasons.append(found)
+        return self._trace(kind, args, kwargs, tensors, reasons[0] if reasons else kind.why)  # that of the last program
 
     def explain(self, *args: Any, **kwargs: Any) -> None:
         """Call the function and print what its program for such arguments is; without arguments print all there are.

@@ -52,16 +52,17 @@ class State:
         Raises:
             Stale: if it is gone, or requires grad now and did not, or the other way round.
         """
-        owner: Any
         if self.at is not None:
-            owner = held(*self.at)
+            found: Any = held(*self.at)
         else:
-            owner = self.owner() if self.of is None else getattr(located(self.of, tensors), "_g", None)
-        if owner is None or not isinstance(owner, Box | alias.Store):
+            found = self.owner() if self.of is None else getattr(located(self.of, tensors), "_g", None)
+        if type(found) is alias.Store:
+            return found
+        if not isinstance(found, Box):
             raise Stale("a tensor that it used is gone")
-        if type(owner) is not alias.Store and (owner._s != 0) is not self.tracked:
+        if (found._s != 0) is not self.tracked:
             raise Stale("requires_grad of a tensor changed")
-        return owner
+        return found
 
     def check(self, array: Any) -> None:
         """Stale if an array has another shape or dtype than the program's."""

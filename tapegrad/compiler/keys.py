@@ -13,6 +13,7 @@ from ..func import tree
 from ..nn.module import Module
 
 MODES = ("grad mode", "autocast", "the default dtype", "the default device")
+MOST = 3  # differences that a message names
 FLAGS = (bool, type(None))
 Key = tuple[Any, ...]
 
@@ -103,6 +104,11 @@ def nearest(keys: list[Key], now: Key, names: list[str]) -> list[str]:
     """The differences from the key that differs least, the last of several; those of the same structure come first."""
     alike = [key for key in keys if key[0] == now[0]] or keys
     return min([differences(key, now, names) for key in reversed(alike)], key=len)
+
+
+def listed(found: list[str]) -> str:
+    """The first differences in a line."""
+    return ", ".join(found[:MOST]) + (f" and {len(found) - MOST} more" if len(found) > MOST else "")
 
 
 def without_values(key: Key, count: int) -> Key:

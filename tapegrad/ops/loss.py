@@ -927,7 +927,7 @@ def ctc_loss(
         logs = shape.unsqueeze(logs, 1)
     steps, batch, classes = shape_of(logs)
     frames, lengths = (index.line_of(to_dtype(tensor(n), np.dtype(np.int64))) for n in (input_lengths, target_lengths))
-    _check_ctc(values_of(frames), values_of(lengths), steps, batch, classes, blank)
+    _check_ctc(frames, lengths, steps, batch, classes, blank)
     labels = _flat_targets(to_dtype(tensor(targets), np.dtype(np.int64)), lengths, batch)
     labels = labels[:, : longest(lengths, shape_of(labels)[1])]
     losses = _ctc(logs, labels, frames, lengths, blank)
@@ -952,10 +952,11 @@ def longest(lengths: Any, most: int) -> int:
 def _check_ctc(frames: Any, lengths: Any, steps: int, batch: int, classes: int, blank: int) -> None:
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
-    if frames.size != batch:
+    if shape_of(frames) != (batch,):
         raise RuntimeError("input_lengths must be of size batch_size")
-    if lengths.size != batch:
+    if shape_of(lengths) != (batch,):
         raise RuntimeError("target_lengths must be of size batch_size")
+    frames = values_of(frames).reshape(-1)  # of all samples, inside vmap
     if frames.size and frames.max() > steps:
         at = int(frames.argmax())
         raise RuntimeError(

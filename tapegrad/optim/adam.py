@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ops import elementwise
 from ..tensor import Tensor
-from .optimizer import Optimizer, ParamsT, check, check_betas, check_lr, check_size, given
+from .optimizer import Optimizer, ParamsT, _get_scalar_dtype, check, check_betas, check_lr, check_size, given
 from .sgd import number
 
 
@@ -147,7 +147,10 @@ class NAdam(AdamFamily):
         (beta1, beta2), step, decay = h["betas"], s["step"], h["momentum_decay"]
         mean, square = self.means(m, g, s, h)
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
-        s["mu_product"] = product = number(s["mu_product"]) * mu
+        product = s["mu_product"] * mu
+        if isinstance(product, Tensor):  # exact: rounded as the state is
+            product = product.to(_get_scalar_dtype()).to(product.dtype)
+        s["mu_product"], product = product, number(product)
         t = m.div(square, 1 - beta2**step)
         t = m.sqrt(t, t)
         t = m.add(t, h["eps"], t)
