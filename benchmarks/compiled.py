@@ -200,7 +200,7 @@ def jax_copy(t: Any) -> Any:
 def stages(L: Any, name: str) -> dict[str, float]:
     """Seconds of tracing and lowering, and bytes of memory, of both SDF programs, after one of each has been made."""
     by_hand(name).jitted.lower(*by_hand(name).arguments)  # type: ignore[attr-defined]
-    ours(L, "SDF 64x64")()
+    ours(L, name)()
     make, draw, points, width = PROGRAMS[name]
     step, x = make(L, points, width), draw(L, points)
     start = time.perf_counter()

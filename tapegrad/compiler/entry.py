@@ -37,13 +37,14 @@ class Stale(Exception):
 class State:
     """A tensor (or the memory block of several) that the program reads, and perhaps writes."""
 
-    __slots__ = ("at", "donated", "dtype", "number", "of", "owner", "shape", "tracked", "where")
+    __slots__ = ("at", "donated", "dtype", "number", "of", "owner", "plain", "shape", "tracked", "where")
 
     def __init__(self, captured: Captured, placement: lower.Placement) -> None:
         self.owner, self.of, self.at, self.tracked = captured.owner, captured.of, captured.at, captured.tracked
         self.number = captured.source.number
         self.shape, self.dtype = captured.source.meta
         self.where = placement.of(self.number)
+        self.plain = self.of is None and self.at is None and isinstance(self.owner(), Box)
         self.donated = False
 
     def find(self, tensors: list[Any]) -> Any:
@@ -304,7 +305,10 @@ class Entry:
         kept: list[Any] = []
         arguments: list[Any] = []
         shared: list[int] = []
-        found = [state.find(tensors) for state in self.states]
+        found = []
+        for state in self.states:
+            t = state.owner() if state.plain else None
+            found.append(t if t is not None and (t._s != 0) is state.tracked else state.find(tensors))
         unread = [state.find(tensors) for state in self.unread]  # before anything is given away
         if self.rebound and len({id(t) for t in found}) < len(found):
             raise Stale("two places hold one tensor now")
@@ -322,7 +326,7 @@ class Entry:
                 kept.append(v)
         if len(set(shared)) < len(shared):
             raise Stale("two tensors share memory now, and did not")
-        if self.others:
+        if self.draws:
             for state, v in zip(self.states, (*given, *kept), strict=True):
                 state.check(v)
         for t, where in zip(tensors, self.where, strict=True):
