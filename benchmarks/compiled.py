@@ -171,7 +171,7 @@ def dispatch(L: Any) -> dict[str, float]:
             t.add_(x)
 
     compiled, x = L.compile(add, fullgraph=True), L.ones(16, 16)
-    for _ in range(3):
+    for _ in range(300):
         compiled(x)
     (kind,) = compiled.kinds.values()
     entry = kind.entries[0]
