@@ -2118,3 +2118,18 @@ def test_modes_left_on_or_off_and_module_zero_grad():
     for _ in range(5):
         step(X)
     assert tg.compile.stats()["traces"] == before + 1
+
+
+def test_results_of_leaves_made_inside_require_grad():
+    def made(x):
+        x = x.detach().requires_grad_()
+        return x * 2, x.detach()
+
+    compiled = tg.compile(made, fullgraph=True)
+    for i in range(3):
+        (y, x), (z, _) = compiled(X + i), made(X + i)
+        assert_same(y.detach(), z.detach())
+        assert y.requires_grad and z.requires_grad and not x.requires_grad
+        y.sum().backward()
+        (g,) = tg.autograd.grad(compiled(X)[0].sum(), X.clone().requires_grad_(), allow_unused=True)
+        assert g is None

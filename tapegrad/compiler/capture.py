@@ -44,7 +44,7 @@ class Result:
         slot: of the tensor, if it requires grad.
         foreign: whether it stays on its device.
         twin: the leaf before it that is the same tensor; None.
-        spent: what stands on the tape for it, if its graph was used up inside; None.
+        spent: what stands on the tape for it, if its graph was used up inside, or leads nowhere outside; None.
     """
 
     __slots__ = ("chain", "foreign", "same", "slot", "spent", "tracked", "twin", "value")
@@ -145,6 +145,11 @@ class Capture:
                 r.spent, r.slot = spent(r.slot), 0
         if any(r.slot for r in self.results):
             self.backward = Backward(self, leaves, before, floor)
+            if not self.backward.inputs:  # made of leaves of its own alone: it requires grad, and nothing is upstream
+                for i in self.backward.roots:
+                    slot = alias.record_constant(leaves[i]._d)
+                    self.results[i].spent, self.results[i].slot = current_tape()[slot], 0
+                self.backward = None
         if (place := first_changed(self.walk.places) or first_changed(self.walk.of_modules)) is not None:
             self.changes = id(getattr(place[0], "cell", place[0])), str(place[1])
             raise Unusable(f"the function changes Python state: {change(place)}; {remedy(self.walk, place)}")

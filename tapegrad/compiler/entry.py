@@ -461,7 +461,7 @@ class Reverse:
         outs = tuple([made[i] for i in self.found.roots])
         numbers = [s.number for s in (*self.entry.kept, *self.entry.others)] + self.entry.program.arguments
         hidden = dict(zip(numbers, kept, strict=True))
-        recorded = Compiled_.apply(self, residuals, hidden, outs, *inputs)
+        recorded = CompiledFunction.apply(self, residuals, hidden, outs, *inputs)
         for i, t in zip(self.found.roots, recorded, strict=True):
             made[i] = t
 
@@ -533,7 +533,7 @@ def part(program: Program, backward: Backward) -> tuple[list[Any], set[int]]:
     return late.needed(backward.results)
 
 
-class Compiled_(Function):
+class CompiledFunction(Function):
     """The entry of a compiled call on the caller's tape."""
 
     @staticmethod
