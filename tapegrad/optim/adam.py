@@ -114,6 +114,11 @@ class AdamW(Adam):
         )  # fmt: skip
 
 
+def rounded(value: Any) -> Any:
+    """A tensor in float64 as the counters of the state hold it; numbers are rounded by NumPy."""
+    return value.to(_get_scalar_dtype()).to(value.dtype) if isinstance(value, Tensor) else value
+
+
 class NAdam(AdamFamily):
     """Adam with Nesterov momentum (Dozat 2016).
 
@@ -147,9 +152,7 @@ class NAdam(AdamFamily):
         (beta1, beta2), step, decay = h["betas"], s["step"], h["momentum_decay"]
         mean, square = self.means(m, g, s, h)
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * decay)) for t in (step, step + 1))
-        product = s["mu_product"] * mu
-        if isinstance(product, Tensor):  # exact: rounded as the state is
-            product = product.to(_get_scalar_dtype()).to(product.dtype)
+        product = rounded(s["mu_product"] * rounded(mu))
         s["mu_product"], product = product, number(product)
         t = m.div(square, 1 - beta2**step)
         t = m.sqrt(t, t)
