@@ -15,7 +15,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if "```python" in p.read_text()]
-OPTIONAL = {"optim.scipy": "scipy", "import einops": "einops"}  # blocks that need an optional package
+OPTIONAL = {"optim.scipy": "scipy", "import einops": "einops", "tg.compile": "jax"}  # blocks that need an optional package
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
 
 
@@ -38,6 +38,8 @@ def plain(text):
 def test_page(page, tmp_path, monkeypatch):
     if "import scipy" in page.read_text():
         pytest.importorskip("scipy")
+    if page.name in ("compile.md", "devices.md"):
+        pytest.importorskip("jax")
     absent = [mark for mark, module in OPTIONAL.items() if importlib.util.find_spec(module) is None]
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__page__"}
