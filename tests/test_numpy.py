@@ -474,7 +474,7 @@ def test_every_row_and_keyword_has_a_case(function):
 BITS = {
     np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.gcd, np.lcm, np.left_shift, np.right_shift,
 }  # fmt: skip
-SEVERAL = {np.divmod, np.modf, np.frexp}  # results
+SEVERAL = (np.divmod, np.modf, np.frexp)  # results
 ROWS_OF = {np.matmul, np.vecdot, *[getattr(np, name) for name in ("matvec", "vecmat") if hasattr(np, name)]}  # signatures
 SMALL = {np.arcsin, np.arccos, np.arctanh}
 
