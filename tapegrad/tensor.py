@@ -1204,7 +1204,7 @@ def set_leaf(t: Any, on: bool) -> None:
     """Make an untracked tensor a leaf that requires grad, or the reverse; a leaf keeps its slot for good."""
     if on == (t._s != 0):
         return
-    if record.traces and (trace := TRACE.get()) is not None:
+    if (trace := record.running_trace()) is not None:
         trace.switches(t)
     slot = 0
     if on:

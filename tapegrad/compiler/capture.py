@@ -81,10 +81,11 @@ class Capture:
         self, function: Callable[..., Any], args: Any, kwargs: Any, tensors: list[Any], strict: bool, varying: Any = ()
     ) -> None:
         self.version = Module.changes, Handle.changes
-        self.walk = Walk(function, tree.flatten((args, kwargs))[0])
+        leaves, _ = tree.flatten((args, kwargs))
+        self.walk = Walk(function, leaves)
         self.trace = trace = Trace(strict=strict)
         trace.arrays_outside, trace.varying = self.walk.arrays, varying
-        found = [v for *_, v in (*self.walk.places, *self.walk.of_modules)] + tree.flatten((args, kwargs))[0]
+        found = [v for *_, v in (*self.walk.places, *self.walk.of_modules)] + leaves
         trace.numbers_outside = {id(v) for v in found if isinstance(v, np.generic)}
         self.tensors = tensors
         self.positions = {id(t): i for i, t in enumerate(tensors)}

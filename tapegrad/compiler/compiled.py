@@ -13,10 +13,9 @@ from typing import Any
 
 from .. import errors
 from ..arrays import dtypes
-from ..core import alias, record
+from ..core import alias, pending, record
 from ..core.level import LEVEL
-from ..core.pending import KINDS, RAW
-from ..core.record import Box
+from ..core.record import RAW, Box
 from ..core.state import ANOMALY, PACKING, RECORDING, TRACE
 from ..func import tree
 from ..nn.module import Module
@@ -190,7 +189,7 @@ class Compiled:
                         return None, None
                     alias.sync_only(leaf)
                 array = RAW(leaf)
-                foreign = type(array) in record.foreign and type(leaf) not in KINDS
+                foreign = pending.is_foreign(leaf)
                 parts.append((array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), foreign and array.sharding))
                 tensors.append(leaf)
             elif isinstance(leaf, record.ndarray):

@@ -10,9 +10,8 @@ from ..core import alias, pending, record
 from ..core.body import on_tensors
 from ..core.modes import enable_grad
 from ..core.node import Handle
-from ..core.pending import RAW, SET_RAW
 from ..core.program import Instruction, Program, Ref
-from ..core.record import Box, box, fixed
+from ..core.record import RAW, SET_RAW, Box, box, fixed
 from ..core.rules import arrays
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
@@ -398,7 +397,7 @@ class Entry:
         if type(r.value) is not Ref:
             return r.value
         array = next(computed)
-        t = box(array, 0) if r.foreign else pending.made(PENDING, array)
+        t = box(array, 0) if r.foreign else box_of(array)
         if r.spent is not None and is_recording():
             t._s = slot = next_slot()
             current_tape()[slot] = r.spent
@@ -407,7 +406,7 @@ class Entry:
 
 def tensor_of(array: Any, like: Any) -> Any:
     """A new tensor of a JAX array: on the device of another tensor."""
-    return box(array, 0) if type(getattr(like, "_st", None)) is record.Extra else pending.made(PENDING, array)
+    return box(array, 0) if isinstance(like, Box) and pending.is_foreign(like) else box_of(array)
 
 
 def free() -> int:
@@ -523,6 +522,7 @@ def with_cuts(instruction: Instruction, operands: list[Any], params: tuple[Any, 
 
 
 def box_of(array: Any) -> Any:
+    """A new tensor of the CPU with the values of a JAX array."""
     return pending.made(PENDING, array)
 
 
@@ -550,5 +550,5 @@ class CompiledFunction(Function):
             got = ctx.reverse.recorded(ctx.hidden, ctx.saved_tensors, gs)
         else:
             found = ctx.reverse.first_order(ctx.residuals, [on_jax(g) for g in gs])
-            got = [pending.made(PENDING, a) for a in found]
+            got = [box_of(a) for a in found]
         return None, None, None, None, *[g if i in reached else None for i, g in enumerate(got)]

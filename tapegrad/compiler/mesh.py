@@ -14,9 +14,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import errors
 from ..core import alias
-from ..core.pending import RAW
 from ..core.program import Ref
-from ..core.record import Box, ndarray
+from ..core.record import RAW, Box, ndarray
 from ..func import tree
 from .lower import Placement
 

@@ -29,8 +29,8 @@ from .. import errors
 from . import record
 from .kinds import HALF
 from .op import TABLE, Op
-from .record import Box, Extra, box, functional, getframe, known, on_arrays, services, user_place, wrap
-from .state import TRACE, TRANSFORMING, current_tape, is_recording
+from .record import Box, Extra, box, functional, getframe, known, on_arrays, running_trace, services, user_place, wrap
+from .state import TRANSFORMING, current_tape, is_recording
 from .tape import HEAVY, getrefcount, next_slot
 
 Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
@@ -161,7 +161,7 @@ def sync(t: Any) -> None:
         services.raise_alias(t)
         return
     if a.mver != store.ver:
-        if record.traces and (trace := TRACE.get()) is not None:
+        if (trace := running_trace()) is not None:
             trace.block(store)
         t._d = apply(a.chain, store.root)
         a.mver = store.ver
@@ -328,7 +328,7 @@ def save(t: Any) -> Any:
     else:
         kept, anchor = services.over_memory(t._d)
         a.store.save(weakref.ref(anchor))
-    if record.traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         trace.same(kept, t._d)
     return kept
 
@@ -369,7 +369,7 @@ def rebind(t: Any, v: Any) -> None:
     known(v)
     sync_only(t)
     a, b = t._st, v._st
-    if type(a) is Alias and record.traces and (trace := TRACE.get()) is not None:
+    if type(a) is Alias and (trace := running_trace()) is not None:
         trace.stop("`.data =` of a tensor that shares its memory (write into it: t.data.copy_())")
     if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
         return
@@ -444,7 +444,7 @@ def target(t: Any) -> Any:
     if type(a) is not Alias:
         return t._d if exclusive(t) else None
     store = a.store
-    if record.traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         trace.stop("a write into memory that a NumPy array shares (copy the array)")
     if store.saved.alive() and not store.exported():
         store.unshare()

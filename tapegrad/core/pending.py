@@ -13,10 +13,8 @@ import weakref
 from typing import Any
 
 from . import record
-from .record import Box, new, services
+from .record import RAW, SET_RAW, new, services
 
-RAW = Box.__dict__["_d"].__get__
-SET_RAW = Box.__dict__["_d"].__set__
 SOURCES: dict[int, tuple[weakref.ref[Any], Any]] = {}  # by id of a read-only view: a reference to it, and its JAX array
 
 
@@ -68,6 +66,11 @@ def put(t: Any, device_array: Any) -> None:
         if cls not in KINDS:
             t.__class__ = kind_of(cls)
         SET_RAW(t, device_array)
+
+
+def is_foreign(t: Any) -> bool:
+    """Whether a tensor is one of another device, not one of the CPU that is pending."""
+    return type(RAW(t)) in record.foreign and type(t) not in KINDS
 
 
 def made(cls: type, device_array: Any) -> Any:

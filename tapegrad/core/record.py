@@ -41,6 +41,10 @@ class Box:
     _leaf: int
 
 
+RAW = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
+SET_RAW = Box.__dict__["_d"].__set__
+
+
 class Extra:
     """What a tensor carries besides its array: cells of hooks that it and its results keep alive."""
 
@@ -165,7 +169,7 @@ def box(array: Any, slot: int) -> Any:
 def fixed(array: Any) -> Any:
     """wrap() for values that follow from shapes and parameters alone: constants of a traced program."""
     t = wrap(array)
-    if traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         trace.constant(t._d)
     return t
 
@@ -176,7 +180,7 @@ def on_arrays(op: Op, xs: list[Any], params: tuple[Any, ...]) -> Any:
         y = services.on_device(op, xs, params)
     else:
         y = op.forward(*xs, *params)
-    if traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         trace.note(op, (None,) * len(xs), xs, params, (y,))
     return y
 
@@ -188,7 +192,7 @@ def functional(array: Any) -> bool:
 
 def known(t: Any) -> None:
     """Let a running trace know a tensor whose array is to be used under another name."""
-    if traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         trace.known(t)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from . import record, rules
 from .leaves import WATCHED_LEAVES
 from .op import BY_ID, TABLE, Op
-from .record import MARK, Box, Extra, getframe, recording, slow, user_place, wrap
+from .record import MARK, RAW, SET_RAW, Box, Extra, getframe, recording, slow, user_place, wrap
 from .replay import HELD
 from .rules import Mode, add_recorded, arrays
 from .state import ANOMALY, TAPE
@@ -62,7 +62,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
     number, reads, keep_ans = op.scalar, 0 in op.save_for[0][0], op.save_for[0][1]
 
     def call(x: Any, *params: Any) -> Any:
-        v = FLOAT(x)
+        v = RAW(x)
         try:
             r = function(v, *params)
         except ERRORS:
@@ -70,7 +70,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
         if type(r) is not float:
             return None
         res = new(record.Scalar)
-        SET_FLOAT(res, r)
+        SET_RAW(res, r)
         res._st = PAYLOAD
         sa = x._s
         if sa:
@@ -101,12 +101,12 @@ def binary(op: Op, function: Values, depth: int) -> Values:
         sa = sb = 0
         if type(x) is scalar:
             sa = x._s
-            x = FLOAT(x)
+            x = RAW(x)
         elif type(x) is not float and type(x) is not int:
             return None
         if type(y) is scalar:
             sb = y._s
-            y = FLOAT(y)
+            y = RAW(y)
         elif type(y) is not float and type(y) is not int:
             return None
         try:
@@ -116,7 +116,7 @@ def binary(op: Op, function: Values, depth: int) -> Values:
         if type(r) is not float:
             return None
         res = new(scalar)
-        SET_FLOAT(res, r)
+        SET_RAW(res, r)
         res._st = PAYLOAD
         if sa or sb:
             tape = recording()
@@ -187,26 +187,24 @@ def plainly(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
 
 def comparison(op: Op, operands: tuple[Any, ...]) -> Any:
     """A constant op: the scalars stay what they are."""
-    values = [arrays.as_array(FLOAT(x)) if type(x) is record.Scalar else x for x in operands]
+    values = [arrays.as_array(RAW(x)) if type(x) is record.Scalar else x for x in operands]
     return op.call(*[wrap(v) if type(v) is arrays.type else v for v in values])
 
 
 PAYLOAD = Payload(None)
-FLOAT = Box.__dict__["_d"].__get__
-SET_FLOAT = Box.__dict__["_d"].__set__
 
 
 def scalar(value: float, slot: int) -> Any:
     """A scalar under a slot."""
     out = new(record.Scalar)
-    SET_FLOAT(out, value)
+    SET_RAW(out, value)
     out._s, out._st = slot, PAYLOAD
     return out
 
 
 def array_of(t: Any) -> Any:
     """A scalar's array; makes an ordinary tensor of it."""
-    a = arrays.as_array(FLOAT(t))
+    a = arrays.as_array(RAW(t))
     become_array(t, a)
     return a
 
@@ -287,7 +285,7 @@ arrays.backward_scalar = backward_scalar
 
 def behind(t: Any, recorded: bool) -> Any:
     """A scalar behind a fresh slot: of its own, or on the tape if it is tracked."""
-    return t * 1.0 if t._s and recorded else scalar(FLOAT(t), -next_slot())
+    return t * 1.0 if t._s and recorded else scalar(RAW(t), -next_slot())
 
 
 def pull(outputs: list[Any], target: int, floor: int) -> float | None:

@@ -26,11 +26,9 @@ from .. import errors
 from . import alias, record
 from .op import Op, Places
 from .program import Instruction, Program, Ref, Source, references
-from .record import Box, getframe, user_place
+from .record import RAW, Box, getframe, running_trace, user_place
 from .state import TRACE, current_tape
 from .tape import line_at
-
-RAW = Box.__dict__["_d"].__get__
 
 
 class Captured:
@@ -406,24 +404,24 @@ def is_numpy(frame: Any) -> bool:
 
 def reads(t: Any, what: str) -> None:
     """To be called before values leave the library."""
-    if record.traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         trace.reads(t, what)
 
 
 def same(array: Any, t: Any) -> None:
     """Let a running trace know that an array holds a tensor's values."""
-    if record.traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         record.known(t)
         trace.same(array, t._d)
 
 
 def touches(t: Any, read: bool) -> None:
     """To be called before `.grad` is read or set."""
-    if record.traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         trace.touches(t, read)
 
 
 def stops(what: str) -> None:
     """To be called before something that no program can do."""
-    if record.traces and (trace := TRACE.get()) is not None:
+    if (trace := running_trace()) is not None:
         trace.stop(what)

@@ -409,6 +409,12 @@ def _t_while(
     return result
 
 
+def _chosen(on: Any, n: int, xs: Tensors, ys: Tensors) -> Tensors:
+    """For each of n samples what stands in xs where it is on, else what stands in ys."""
+    pairs = zip(xs, ys, strict=True)
+    return [TENSOR_XP.where(TENSOR_XP.reshape(on, (n,) + (1,) * (a._d.ndim - 1)), a, b) for a, b in pairs]
+
+
 def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any) -> Any:
     """A loop until no sample goes on; those that are done stay as they are."""
     condition, body, carried, conditional = params
@@ -428,9 +434,7 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
         c, (count,), k, rest = _cut_up(tensors, carried, 1, conditional)
         on = going(c, k)
         after = _batched(body, n, [*c, *rest], flags + of_step)
-        chosen = [TENSOR_XP.where(TENSOR_XP.reshape(on, (n,) + (1,) * (a._d.ndim - 1)), a, b)
-                  for a, b in zip(after, c, strict=True)]  # fmt: skip
-        return [*chosen, count + on]
+        return [*_chosen(on, n, after, c), count + on]
 
     count = fixed(np.zeros(n, int))
     key = ("batch", n, tuple(of_test), tuple(of_step))
@@ -499,8 +503,7 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     try:
         if batched[0]:
             taken, other = (_batched(part, n, xs, flags) for part in params)
-            return _returned([TENSOR_XP.where(TENSOR_XP.reshape(pred, (n,) + (1,) * (a._d.ndim - 1)), a, b)
-                              for a, b in zip(taken, other, strict=True)])  # fmt: skip
+            return _returned(_chosen(pred, n, taken, other))
         values = [*map(representative, xs)]
         whole = [part.derived(("batch", n, tuple(flags)), values, lambda *t, part=part: _batched(part, n, t, flags))
                  for part in params]  # fmt: skip
