@@ -409,3 +409,15 @@ def test_hooks_of_one_tensor_see_one_gradient(leaf):
     (y * 3).sum().backward()
     assert seen[0] is seen[1] and seen[1].mark == "mine" and not hasattr(seen[2], "mark")
     assert [g.tolist() for g in seen] == [[3, 3], [3, 3], [6, 6]]
+
+
+def test_an_input_of_backward_that_retains_its_gradient_gets_it_once():
+    a = tg.ones(3, requires_grad=True)
+    h = a * 2
+    h.retain_grad()
+    for n in (1.0, 2.0):
+        (h * 3).sum().backward(inputs=[h], retain_graph=True)
+        assert h.grad.tolist() == [3.0 * n] * 3 and a.grad is None
+    h.grad = None
+    (h * 3).sum().backward(inputs=[h, a], create_graph=True)
+    assert (h.grad.tolist(), a.grad.tolist()) == ([3.0] * 3, [6.0] * 3)

@@ -96,7 +96,8 @@ def backward(
         commit(finals, create_graph)
         return
     commit({s: g for s, g in finals.items() if s < 0}, create_graph)
-    inner = {id(t): t for t in wanted if t._s > 0 and t._s in finals}
+    # a tensor that retains its gradient has it from the pass
+    inner = {id(t): t for t in wanted if t._s > 0 and t._s in finals and getattr(t, "_retains", 0) != t._s}
     accumulate([(t, finals[t._s]) for t in inner.values()], create_graph)
 
 
