@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.arrays import dtypes
+from tapegrad import dtypes
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("ml_dtypes")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tapegrad.arrays import kernels
-from tapegrad.arrays import special as ours
+from tapegrad.kernels import kernels
+from tapegrad.kernels import special as ours
 
 mpmath = pytest.importorskip("mpmath")
 special = pytest.importorskip("scipy.special")

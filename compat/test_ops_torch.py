@@ -12,9 +12,8 @@ import torch.nn.functional as F
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.core.op import TABLE
+from tapegrad.core.op import TABLE, Places
 from tapegrad.core.record import wrap
-from tapegrad.ops.index import Places
 
 RTOL, ATOL = 1e-9, 1e-11  # sums in another order, and special functions of 1e-12
 DTYPES = {np.dtype(n): getattr(torch, n) for n in ("float32", "float64", "complex64", "complex128")}

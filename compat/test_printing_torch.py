@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tapegrad import printing
-from tapegrad.arrays import dtypes
+from tapegrad import dtypes
+from tapegrad.tensor import printing
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("ml_dtypes")

@@ -1,4 +1,4 @@
-"""The random streams of tapegrad.arrays.random against PyTorch on the CPU."""
+"""The random streams of tapegrad.kernels.random against PyTorch on the CPU."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tapegrad.arrays import random as tr
-from tapegrad.ops import create
+from tapegrad.functions import create
+from tapegrad.kernels import random as tr
 
 torch = pytest.importorskip("torch")
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.arrays import special as kernels
+from tapegrad.kernels import special as kernels
 
 torch = pytest.importorskip("torch")
 DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])

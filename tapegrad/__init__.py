@@ -22,7 +22,6 @@ from . import random as random
 from . import sparse as sparse
 from . import special as special
 from . import utils as utils
-from ._einops import watch as _watch_einops
 from .amp import (
     autocast,
     clear_autocast_cache,
@@ -33,8 +32,19 @@ from .amp import (
     is_autocast_cpu_enabled,
     is_autocast_enabled,
 )  # fmt: skip
-from .arrays.dtypes import Size as Size
-from .arrays.dtypes import (
+from .core.modes import enable_grad as enable_grad
+from .core.modes import inference_mode as inference_mode
+from .core.modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from .core.modes import is_anomaly_enabled as is_anomaly_enabled
+from .core.modes import is_grad_enabled as is_grad_enabled
+from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
+from .core.modes import no_grad as no_grad
+from .core.modes import set_anomaly_enabled as set_anomaly_enabled
+from .core.modes import set_grad_enabled as set_grad_enabled
+from .core.modes import tape as tape
+from .core.record import mark_package as _mark_package
+from .dtypes import Size as Size
+from .dtypes import (
     bfloat16,
     cdouble,
     cfloat,
@@ -56,59 +66,34 @@ from .arrays.dtypes import (
     uint32,
     uint64,
 )
-from .arrays.dtypes import bool_ as bool
-from .arrays.dtypes import can_cast as can_cast
-from .arrays.dtypes import channels_last as channels_last
-from .arrays.dtypes import channels_last_3d as channels_last_3d
-from .arrays.dtypes import contiguous_format as contiguous_format
-from .arrays.dtypes import device as device
-from .arrays.dtypes import dtype as dtype
-from .arrays.dtypes import finfo as finfo
-from .arrays.dtypes import float as float
-from .arrays.dtypes import get_default_dtype as get_default_dtype
-from .arrays.dtypes import iinfo as iinfo
-from .arrays.dtypes import int as int
-from .arrays.dtypes import layout as layout
-from .arrays.dtypes import memory_format as memory_format
-from .arrays.dtypes import preserve_format as preserve_format
-from .arrays.dtypes import promote_types as promote_types
-from .arrays.dtypes import set_default_dtype as set_default_dtype
-from .arrays.dtypes import sparse_coo as sparse_coo
-from .arrays.dtypes import strided as strided
-from .compiler import compile as compile
-from .core.modes import enable_grad as enable_grad
-from .core.modes import inference_mode as inference_mode
-from .core.modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from .core.modes import is_anomaly_enabled as is_anomaly_enabled
-from .core.modes import is_grad_enabled as is_grad_enabled
-from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
-from .core.modes import no_grad as no_grad
-from .core.modes import set_anomaly_enabled as set_anomaly_enabled
-from .core.modes import set_grad_enabled as set_grad_enabled
-from .core.modes import tape as tape
-from .core.record import mark_package as _mark_package
+from .dtypes import bool_ as bool
+from .dtypes import can_cast as can_cast
+from .dtypes import channels_last as channels_last
+from .dtypes import channels_last_3d as channels_last_3d
+from .dtypes import contiguous_format as contiguous_format
+from .dtypes import device as device
+from .dtypes import dtype as dtype
+from .dtypes import finfo as finfo
+from .dtypes import float as float
+from .dtypes import get_default_dtype as get_default_dtype
+from .dtypes import iinfo as iinfo
+from .dtypes import int as int
+from .dtypes import layout as layout
+from .dtypes import memory_format as memory_format
+from .dtypes import preserve_format as preserve_format
+from .dtypes import promote_types as promote_types
+from .dtypes import set_default_dtype as set_default_dtype
+from .dtypes import sparse_coo as sparse_coo
+from .dtypes import strided as strided
 from .func import vmap as vmap
 from .func.control import cond as cond
 from .func.control import scan as scan
 from .func.control import while_loop as while_loop
-from .nn.module import typename as typename
-from .ops.activation import _softmax_backward_data as _softmax_backward_data
-from .ops.activation import (
-    celu,
-    celu_,
-    hardshrink,
-    prelu,
-    relu_,
-    rrelu,
-    rrelu_,
-    selu,
-    selu_,
-    threshold,
-    threshold_,
-)  # fmt: skip
-from .ops.attention import bilinear
-from .ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
-from .ops.create import (
+from .functions.activation import _softmax_backward_data as _softmax_backward_data
+from .functions.activation import celu, celu_, hardshrink, prelu, relu_, rrelu, rrelu_, selu, selu_, threshold, threshold_
+from .functions.attention import bilinear
+from .functions.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from .functions.create import (
     Generator,
     arange,
     as_tensor,
@@ -154,92 +139,32 @@ from .ops.create import (
     triu_indices,
     zeros,
     zeros_like,
-)  # fmt: skip
-from .ops.decompose import cholesky, geqrf, lu, lu_unpack, qr, svd
-from .ops.dropout import native_dropout_backward
-from .ops.einsum import einsum, tensordot
-from .ops.elementwise import (
-    abs,
-    acos,
-    acosh,
-    add,
+)
+from .functions.decompose import cholesky, geqrf, lu, lu_unpack, qr, svd
+from .functions.dropout import native_dropout_backward
+from .functions.einsum import einsum, tensordot
+from .functions.elementwise import (
     addcdiv,
     addcmul,
     allclose,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    ceil,
     clamp,
     clamp_max,
     clamp_min,
     conj,
-    cos,
-    cosh,
     div,
-    eq,
     equal,
-    erf,
-    erfc,
-    exp,
-    exp2,
-    expm1,
-    floor,
     floor_divide,
-    fmod,
-    ge,
-    gt,
-    hypot,
     isclose,
-    isfinite,
-    isinf,
-    isnan,
-    le,
     lerp,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logaddexp2,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    lt,
-    maximum,
-    minimum,
-    mul,
     nan_to_num,
-    ne,
-    neg,
     pow,
-    reciprocal,
-    relu,
-    remainder,
     round,
-    rsqrt,
     rsub,
     sgn,
-    sigmoid,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
     sub,
-    tan,
-    tanh,
-    trunc,
     where,
-)  # fmt: skip
-from .ops.index import (
+)
+from .functions.index import (
     argwhere,
     bincount,
     bucketize,
@@ -264,8 +189,8 @@ from .ops.index import (
     take_along_dim,
     unravel_index,
     zero_,
-)  # fmt: skip
-from .ops.linalg import (
+)
+from .functions.linalg import (
     addbmm,
     addmm,
     addmv,
@@ -287,8 +212,8 @@ from .ops.linalg import (
     trace,
     vander,
     vdot,
-)  # fmt: skip
-from .ops.matrix import (
+)
+from .functions.matrix import (
     cholesky_inverse,
     cholesky_solve,
     det,
@@ -304,8 +229,8 @@ from .ops.matrix import (
     slogdet,
     svd_lowrank,
     triangular_solve,
-)  # fmt: skip
-from .ops.native import (
+)
+from .functions.native import (
     adaptive_max_pool1d,
     affine_grid_generator,
     alpha_dropout,
@@ -340,9 +265,9 @@ from .ops.native import (
     symeig,
     triplet_margin_loss,
 )
-from .ops.normalize import _batch_norm_with_update as _batch_norm_with_update
-from .ops.normalize import _native_batch_norm_legit as _native_batch_norm_legit
-from .ops.normalize import (
+from .functions.normalize import _batch_norm_with_update as _batch_norm_with_update
+from .functions.normalize import _native_batch_norm_legit as _native_batch_norm_legit
+from .functions.normalize import (
     cosine_similarity,
     group_norm,
     layer_norm,
@@ -351,46 +276,33 @@ from .ops.normalize import (
     native_layer_norm,
     pairwise_distance,
     rms_norm,
-)  # fmt: skip
-from .ops.parts import (
+)
+from .functions.parts import (
     angle,
-    bitwise_left_shift,
-    bitwise_right_shift,
     complex,
     conj_physical,
-    copysign,
     deg2rad,
     float_power,
-    fmax,
-    fmin,
-    frac,
     frexp,
-    gcd,
     heaviside,
     imag,
     is_conj,
     is_neg,
-    isneginf,
-    isposinf,
-    isreal,
-    lcm,
     ldexp,
-    nextafter,
     polar,
     positive,
     rad2deg,
     real,
     resolve_conj,
     resolve_neg,
-    signbit,
     view_as_complex,
     view_as_complex_copy,
     view_as_real,
     view_as_real_copy,
-)  # fmt: skip
-from .ops.pool import adaptive_avg_pool1d, avg_pool1d, max_pool1d, max_pool1d_with_indices, max_pool2d, max_pool3d
-from .ops.recurrent import gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
-from .ops.reduce import (
+)
+from .functions.pool import adaptive_avg_pool1d, avg_pool1d, max_pool1d, max_pool1d_with_indices, max_pool2d, max_pool3d
+from .functions.recurrent import gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
+from .functions.reduce import (
     all,
     amax,
     amin,
@@ -405,7 +317,6 @@ from .ops.reduce import (
     logcumsumexp,
     logsumexp,
     max,
-    mean,
     min,
     nanmean,
     nansum,
@@ -417,8 +328,8 @@ from .ops.reduce import (
     sum,
     var,
     var_mean,
-)  # fmt: skip
-from .ops.resample import (
+)
+from .functions.resample import (
     _upsample_bilinear2d_aa,
     channel_shuffle,
     grid_sampler,
@@ -427,13 +338,29 @@ from .ops.resample import (
     pixel_shuffle,
     pixel_unshuffle,
 )
-from .ops.sampling import _dirichlet_grad as _dirichlet_grad
-from .ops.sampling import _sample_dirichlet as _sample_dirichlet
-from .ops.sampling import _standard_gamma as _standard_gamma
-from .ops.sampling import _standard_gamma_grad as _standard_gamma_grad
-from .ops.sampling import binomial as binomial
-from .ops.scatter import index_reduce, scatter, scatter_add, scatter_reduce
-from .ops.shape import (
+from .functions.sampling import _dirichlet_grad as _dirichlet_grad
+from .functions.sampling import _sample_dirichlet as _sample_dirichlet
+from .functions.sampling import _standard_gamma as _standard_gamma
+from .functions.sampling import _standard_gamma_grad as _standard_gamma_grad
+from .functions.sampling import binomial as binomial
+from .functions.scatter import index_reduce, scatter, scatter_add, scatter_reduce
+from .functions.settings import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    get_num_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
+    set_num_threads,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
+from .functions.shape import (
     adjoint,
     alias_copy,
     as_strided,
@@ -458,7 +385,6 @@ from .ops.shape import (
     diag,
     diag_embed,
     diagflat,
-    diagonal,
     diagonal_copy,
     diagonal_scatter,
     dsplit,
@@ -481,11 +407,9 @@ from .ops.shape import (
     movedim,
     narrow,
     narrow_copy,
-    numel,
     permute,
     permute_copy,
     ravel,
-    reshape,
     result_type,
     roll,
     rot90,
@@ -523,17 +447,9 @@ from .ops.shape import (
     view_copy,
     vsplit,
     vstack,
-)  # fmt: skip
-from .ops.signal import (
-    bartlett_window,
-    blackman_window,
-    hamming_window,
-    hann_window,
-    istft,
-    kaiser_window,
-    stft,
 )
-from .ops.sort import (
+from .functions.signal import bartlett_window, blackman_window, hamming_window, hann_window, istft, kaiser_window, stft
+from .functions.sort import (
     argsort,
     cummax,
     cummin,
@@ -549,8 +465,8 @@ from .ops.sort import (
     unique,
     unique_consecutive,
 )
-from .ops.special import digamma, erfinv, i0, igamma, igammac, lgamma, logit, mvlgamma, polygamma, sinc, xlogy
-from .ops.statistics import (
+from .functions.special import igamma, igammac, logit, mvlgamma, polygamma, sinc, xlogy
+from .functions.statistics import (
     corrcoef,
     cov,
     cumulative_trapezoid,
@@ -564,30 +480,97 @@ from .ops.statistics import (
     trapezoid,
     trapz,
 )
-from .printing import set_printoptions as set_printoptions
+from .jit import compile as compile
+from .nn.module import typename as typename
 from .serialization import load as load
 from .serialization import save as save
-from .settings import (
-    are_deterministic_algorithms_enabled,
-    get_deterministic_debug_mode,
-    get_float32_matmul_precision,
-    get_num_interop_threads,
-    get_num_threads,
-    is_deterministic_algorithms_warn_only_enabled,
-    is_warn_always_enabled,
-    set_deterministic_debug_mode,
-    set_float32_matmul_precision,
-    set_flush_denormal,
-    set_num_interop_threads,
-    set_num_threads,
-    set_warn_always,
-    use_deterministic_algorithms,
-)  # fmt: skip
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
-from .storage import TypedStorage as TypedStorage
-from .storage import UntypedStorage as UntypedStorage
-from .tensor import FUNCTIONS_IN_PLACE as _FUNCTIONS_IN_PLACE
-from .tensor import (
+from .table.elementwise import (
+    abs,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    ceil,
+    cos,
+    cosh,
+    eq,
+    erf,
+    erfc,
+    exp,
+    exp2,
+    expm1,
+    floor,
+    fmod,
+    ge,
+    gt,
+    hypot,
+    isfinite,
+    isinf,
+    isnan,
+    le,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logaddexp2,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    neg,
+    reciprocal,
+    relu,
+    remainder,
+    rsqrt,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    tan,
+    tanh,
+    trunc,
+)
+from .table.parts import (
+    bitwise_left_shift,
+    bitwise_right_shift,
+    copysign,
+    fmax,
+    fmin,
+    frac,
+    gcd,
+    isneginf,
+    isposinf,
+    isreal,
+    lcm,
+    nextafter,
+    signbit,
+)
+from .table.reduce import mean
+from .table.shape import diagonal, numel, reshape
+from .table.special import digamma, erfinv, i0, lgamma
+from .tensor.einops import watch as _watch_einops
+from .tensor.printing import set_printoptions as set_printoptions
+from .tensor.storage import TypedStorage as TypedStorage
+from .tensor.storage import UntypedStorage as UntypedStorage
+from .tensor.tensor import FUNCTIONS_IN_PLACE as _FUNCTIONS_IN_PLACE
+from .tensor.tensor import (
     BFloat16Tensor,
     BoolTensor,
     ByteTensor,
@@ -599,8 +582,8 @@ from .tensor import (
     LongTensor,
     ShortTensor,
     set_default_tensor_type,
-)  # fmt: skip
-from .tensor import Tensor as Tensor
+)
+from .tensor.tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
 

@@ -19,47 +19,61 @@ from . import serialization as serialization
 from . import special as special
 from . import testing as testing
 from . import utils as utils
-from .tensor import BFloat16Tensor as BFloat16Tensor
-from .tensor import BoolTensor as BoolTensor
-from .tensor import ByteTensor as ByteTensor
-from .tensor import CharTensor as CharTensor
-from .tensor import DoubleTensor as DoubleTensor
-from .tensor import FloatTensor as FloatTensor
-from .ops.create import Generator as Generator
-from .tensor import HalfTensor as HalfTensor
-from .tensor import IntTensor as IntTensor
-from .tensor import LongTensor as LongTensor
-from .tensor import ShortTensor as ShortTensor
-from .arrays.dtypes import Size as Size
+from .tensor.tensor import BFloat16Tensor as BFloat16Tensor
+from .tensor.tensor import BoolTensor as BoolTensor
+from .tensor.tensor import ByteTensor as ByteTensor
+from .tensor.tensor import CharTensor as CharTensor
+from .tensor.tensor import DoubleTensor as DoubleTensor
+from .tensor.tensor import FloatTensor as FloatTensor
+from .functions.create import Generator as Generator
+from .tensor.tensor import HalfTensor as HalfTensor
+from .tensor.tensor import IntTensor as IntTensor
+from .tensor.tensor import LongTensor as LongTensor
+from .tensor.tensor import ShortTensor as ShortTensor
+from .dtypes import Size as Size
 from .tensor import Tensor as Tensor
-from .storage import TypedStorage as TypedStorage
-from .storage import UntypedStorage as UntypedStorage
+from .tensor.storage import TypedStorage as TypedStorage
+from .tensor.storage import UntypedStorage as UntypedStorage
+from .functions.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .amp import autocast as autocast
-from .arrays.dtypes import can_cast as can_cast
+from .dtypes import can_cast as can_cast
 from .func.control import cond as cond
-from .arrays.dtypes import device as device
-from .arrays.dtypes import dtype as dtype
+from .dtypes import device as device
+from .dtypes import dtype as dtype
 from .core.modes import enable_grad as enable_grad
-from .arrays.dtypes import finfo as finfo
-from .arrays.dtypes import get_default_dtype as get_default_dtype
-from .arrays.dtypes import iinfo as iinfo
+from .dtypes import finfo as finfo
+from .dtypes import get_default_dtype as get_default_dtype
+from .functions.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from .functions.settings import get_float32_matmul_precision as get_float32_matmul_precision
+from .functions.settings import get_num_interop_threads as get_num_interop_threads
+from .functions.settings import get_num_threads as get_num_threads
+from .dtypes import iinfo as iinfo
 from .core.modes import inference_mode as inference_mode
 from .core.modes import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .core.modes import is_anomaly_enabled as is_anomaly_enabled
+from .functions.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from .core.modes import is_grad_enabled as is_grad_enabled
 from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
-from .arrays.dtypes import layout as layout
+from .functions.settings import is_warn_always_enabled as is_warn_always_enabled
+from .dtypes import layout as layout
 from .serialization import load as load
-from .arrays.dtypes import memory_format as memory_format
+from .dtypes import memory_format as memory_format
 from .core.modes import no_grad as no_grad
-from .arrays.dtypes import promote_types as promote_types
+from .dtypes import promote_types as promote_types
 from .serialization import save as save
 from .func.control import scan as scan
 from .core.modes import set_anomaly_enabled as set_anomaly_enabled
-from .arrays.dtypes import set_default_dtype as set_default_dtype
+from .dtypes import set_default_dtype as set_default_dtype
+from .functions.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from .functions.settings import set_float32_matmul_precision as set_float32_matmul_precision
+from .functions.settings import set_flush_denormal as set_flush_denormal
 from .core.modes import set_grad_enabled as set_grad_enabled
-from .printing import set_printoptions as set_printoptions
+from .functions.settings import set_num_interop_threads as set_num_interop_threads
+from .functions.settings import set_num_threads as set_num_threads
+from .tensor.printing import set_printoptions as set_printoptions
+from .functions.settings import set_warn_always as set_warn_always
 from .core.modes import tape as tape
+from .functions.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .func.batch import vmap as vmap
 from .func.control import while_loop as while_loop
 
@@ -230,9 +244,6 @@ def arctanh(input: Any, *, out: Any = None) -> Tensor:
 
 def arctanh_(input: Any) -> Tensor:
     """atanh() written into this tensor; returns it."""
-
-def are_deterministic_algorithms_enabled() -> builtins.bool:
-    """Whether deterministic algorithms were asked for."""
 
 def argmax(input: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: Any = False, out: Any = None) -> Tensor:
     """Index of the largest element along `dim`, or in the flattened tensor."""
@@ -919,20 +930,8 @@ def get_autocast_gpu_dtype() -> dtype:
 def get_default_device() -> device:
     """Where new tensors are: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
 
-def get_deterministic_debug_mode() -> builtins.int:
-    """0, 1 (warn only) or 2: what use_deterministic_algorithms set."""
-
 def get_device(input: Any) -> builtins.int:
     """The number of its device; of the CPU -1."""
-
-def get_float32_matmul_precision() -> builtins.str:
-    """What was set: "highest", "high" or "medium"; products of float32 matrices are in float32 always."""
-
-def get_num_interop_threads() -> builtins.int:
-    """Threads that run operations beside each other: what was set, else 1, since operations run one by one."""
-
-def get_num_threads() -> builtins.int:
-    """Threads of NumPy's matrix products: threadpoolctl's answer; without it what was set, or the number of processors."""
 
 def get_rng_state() -> Tensor:
     """State of the default generator, as a uint8 tensor."""
@@ -1101,9 +1100,6 @@ def is_complex(input: Any) -> builtins.bool:
 def is_conj(input: Any) -> builtins.bool:
     """Whether a conjugation is pending: never."""
 
-def is_deterministic_algorithms_warn_only_enabled() -> builtins.bool:
-    """Whether they were asked for with warn_only."""
-
 def is_floating_point(input: Any) -> builtins.bool:
     """Whether the dtype is a real floating-point one."""
 
@@ -1127,9 +1123,6 @@ def is_storage(obj: object) -> builtins.bool:
 
 def is_tensor(obj: object) -> builtins.bool:
     """Whether obj is a Tensor."""
-
-def is_warn_always_enabled() -> builtins.bool:
-    """Whether set_warn_always(True) was called."""
 
 def isclose(input: Any, other: Any, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
     """Elementwise |input - other| <= atol + rtol * |other|."""
@@ -1780,33 +1773,8 @@ def set_default_device(device: Any) -> None:
 def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
 
-def set_deterministic_debug_mode(debug_mode: builtins.int | builtins.str) -> None:
-    """use_deterministic_algorithms by number, or as "default", "warn" or "error".
-
-    Raises:
-        RuntimeError: for another mode.
-        TypeError: for what is neither an int nor a string."""
-
-def set_float32_matmul_precision(precision: builtins.str) -> None:
-    """Remember "highest", "high" or "medium": what may be lost of float32, which is never lost here."""
-
-def set_flush_denormal(mode: builtins.bool) -> builtins.bool:
-    """False: NumPy keeps denormal numbers, and cannot be told to flush them."""
-
-def set_num_interop_threads(count: builtins.int) -> None:
-    """Remember a number of threads; operations run one by one."""
-
-def set_num_threads(count: builtins.int) -> None:
-    """Use that many threads for NumPy's matrix products. Needs threadpoolctl; without it the number is only remembered.
-
-    Raises:
-        RuntimeError: for a number below 1."""
-
 def set_rng_state(new_state: Any) -> None:
     """Put the default generator into a state got from get_rng_state."""
-
-def set_warn_always(b: builtins.bool) -> None:
-    """Remember the wish; Python's `warnings.simplefilter("always")` is what shows repeated warnings."""
 
 def sgn(input: Any, *, out: Any = None) -> Tensor:
     """Elementwise sign; for complex input z / |z|, and 0 at 0."""
@@ -2105,9 +2073,6 @@ def unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 def unsqueeze_copy(input: Any, dim: Any = None, *, axis: Any = None, out: Any = None) -> Tensor:
     """A copy of what unsqueeze() shows."""
-
-def use_deterministic_algorithms(mode: builtins.bool, *, warn_only: builtins.bool = False) -> None:
-    """Remember the wish; every operation here gives the same result each time anyway."""
 
 def vander(x: Any, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""

@@ -7,11 +7,11 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .arrays import dtypes
+from . import dtypes
 from .core.modes import no_grad
 from .core.warning import warn
-from .ops import casting
-from .tensor import Tensor
+from .functions import casting
+from .tensor.tensor import Tensor
 
 __all__ = [
     "GradScaler", "autocast", "clear_autocast_cache", "custom_bwd", "custom_fwd", "get_autocast_cpu_dtype",

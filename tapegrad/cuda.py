@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .arrays import devices, dtypes
-from .ops import create
+from . import dtypes
+from .functions import create
+from .kernels import devices
 
 __all__ = [
     "current_device", "device_count", "get_device_name", "is_available", "manual_seed", "manual_seed_all", "synchronize",

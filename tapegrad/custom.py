@@ -25,13 +25,14 @@ from typing import Any
 
 import numpy as np
 
+from . import dtypes as kinds
 from . import errors
-from .core import kinds, record
+from .core import record
 from .core.op import Op, Rule
 from .core.record import Box
-from .ops import samples as inputs
-from .ops.samples import Sample
-from .tensor import Tensor
+from .table.samples import common as inputs
+from .table.samples.common import Sample
+from .tensor.tensor import Tensor
 
 __all__ = ["Sample", "elementwise", "general", "linear", "use"]
 

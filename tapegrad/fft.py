@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .ops.fft import (
+from .functions.fft import (
     fft,
     fft2,
     fftfreq,

@@ -36,7 +36,7 @@ def eigh(A: Any, UPLO: builtins.str = 'L', *, out: Any = None) -> Any:
     """(eigenvalues, eigenvectors) of Hermitian matrices, read from one triangle; eigenvalues ascend.
 
     Where eigenvalues repeat the gradient is finite for losses that do not depend on the choice of vectors, as far as the
-    cotangents tell it (see `ops.decompose`), else nan.
+    cotangents tell it (see `table.decompose`), else nan.
 
     Raises:
         RuntimeError: in a backward pass, if the loss depends on the phase of complex vectors."""
@@ -146,7 +146,7 @@ def svd(A: Any, full_matrices: builtins.bool = True, *, driver: builtins.str | N
     """(U, S, Vh) with A = U diag(S) Vh; singular values descend.
 
     Where singular values repeat or are 0 the gradient is finite for losses that do not depend on the choice of vectors, as
-    far as the cotangents tell it (see `ops.decompose`), else nan. `driver` is for other devices.
+    far as the cotangents tell it (see `table.decompose`), else nan. `driver` is for other devices.
 
     Raises:
         LinAlgError: for matrices that are not finite.

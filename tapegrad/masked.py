@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import dtypes
-from .arrays.devices import values_of
-from .core.rules import fixed_like
-from .ops import elementwise, reduce, sort
-from .ops.operands import tensor
+from . import dtypes
+from .core.vjp import fixed_like
+from .functions import elementwise, reduce, sort
+from .kernels.devices import values_of
+from .table import elementwise as elementwise_records
+from .table.operands import tensor
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
@@ -132,7 +133,9 @@ def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any 
 
 def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
     """log(exp(input) + exp(other)) of the elements taken in."""
-    return _cast(elementwise.logaddexp(_filled(input, input_mask, -INFINITY), _filled(other, other_mask, -INFINITY)), dtype)
+    return _cast(
+        elementwise_records.logaddexp(_filled(input, input_mask, -INFINITY), _filled(other, other_mask, -INFINITY)), dtype
+    )
 
 
 def norm(
@@ -171,7 +174,7 @@ def std(
 ) -> Any:  # fmt: skip
     """Standard deviation of the elements taken in."""
     variance = var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
-    return elementwise.sqrt(variance)
+    return elementwise_records.sqrt(variance)
 
 
 def _normaliser(function: Callable[..., Any], fill: float, name: str, doc: str) -> Callable[..., Any]:

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from .ops.create import (
-    default_generator,
-    fork_rng,
-    get_rng_state,
-    initial_seed,
-    manual_seed,
-    seed,
-    set_rng_state,
-)
+from .functions.create import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = [
     "default_generator",

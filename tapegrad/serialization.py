@@ -24,14 +24,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .arrays import devices, dtypes
+from . import dtypes
 from .core.modes import no_grad
 from .core.record import wrap
-from .core.trace import reads
+from .core.tracing import reads
 from .core.warning import warn
-from .ops import create, shape
+from .functions import create, shape
+from .kernels import devices
 from .sparse import sparse_coo_tensor
-from .tensor import PRIVATE, Parameter, Tensor, raw, rebuild
+from .tensor.tensor import PRIVATE, Parameter, Tensor, raw, rebuild
 
 STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, printing
-from .arrays import dtypes
+from . import dtypes, errors
 from .core import alias
 from .core.record import Box, titled
-from .core.trace import reads
-from .ops import create, linalg, shape
-from .ops.operands import tensor
-from .tensor import Tensor, dtype_suffix, history_suffix, raw
+from .core.tracing import reads
+from .functions import create, linalg, shape
+from .table.operands import tensor
+from .tensor import printing
+from .tensor.tensor import Tensor, dtype_suffix, history_suffix, raw
 
 __all__ = ["addmm", "log_softmax", "mm", "softmax", "sparse_coo_tensor", "sum"]
 

@@ -23,22 +23,23 @@ from typing import Any
 
 import numpy as np
 
+from . import dtypes as kinds
+from . import dtypes as tapegrad_dtypes
 from . import func
-from .arrays import dtypes as tapegrad_dtypes
 from .comparison import assert_allclose as assert_allclose
 from .comparison import assert_close as assert_close
 from .comparison import make_tensor as make_tensor
-from .core import kinds, rules
-from .core.body import Part
+from .core import vjp as rules
 from .core.gradient import grad
-from .core.laplace import Laplace
 from .core.op import TABLE, Op
 from .core.record import services, wrap
 from .core.state import current_tape
 from .core.tape import OUTPUT
 from .func import tree
-from .ops.samples import Sample as Sample
-from .tensor import Tensor
+from .levels.laplacian import Laplace
+from .programs.subprogram import Part
+from .table.samples.common import Sample as Sample
+from .tensor.tensor import Tensor
 
 __all__ = [
     "LAWS", "LawError", "Sample", "assert_allclose", "assert_close", "check", "check_grads", "make_tensor", "samples_of",

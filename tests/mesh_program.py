@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 import tapegrad as tg
-from tapegrad.core.pending import RAW
+from tapegrad.jit.pending import RAW
 
 if "/" in sys.argv[1]:
     coordinator, number = sys.argv.pop(1).split("/")

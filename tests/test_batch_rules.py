@@ -10,7 +10,7 @@ from tapegrad import testing
 from tapegrad.core.gradient import grad
 from tapegrad.core.op import TABLE
 from tapegrad.core.record import wrap
-from tapegrad.ops import batching
+from tapegrad.table import batching
 
 NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}
 RECORDS = sorted(TABLE if find_spec("scipy") else set(TABLE) - NEED_SCIPY)
@@ -143,7 +143,7 @@ def test_derivative(name):
 @pytest.mark.parametrize("name", BATCHED)
 def test_under_another_batch(name):
     """A rule reads no value, so that a level of vmap can run it."""
-    Batch = pytest.importorskip("tapegrad.core.batch").Batch
+    Batch = pytest.importorskip("tapegrad.levels.vmap").Batch
     m, n = 2, 3
     for op, sample, chosen in cases(name):
         arrays = [copies(op, a, n) if i in chosen else a for i, a in enumerate(sample.arrays)]

@@ -28,8 +28,8 @@ import pytest
 import tapegrad as tg
 from tapegrad import func, nn, optim
 from tapegrad.core import record
-from tapegrad.core.pending import KINDS
 from tapegrad.core.state import TRACE
+from tapegrad.jit.pending import KINDS
 
 jax = pytest.importorskip("jax")
 

@@ -15,7 +15,7 @@ from tapegrad import testing
 from tapegrad.core.op import TABLE
 
 jax = pytest.importorskip("jax")
-backend = importlib.import_module("tapegrad.xla")
+backend = importlib.import_module("tapegrad.kernels.jax")
 
 BY_TIES = {"tie_share", "winner"}
 """NumPy's result is a mask unless there are ties; a program always holds shares."""

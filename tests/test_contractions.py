@@ -5,7 +5,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.ops import einsum as module
+from tapegrad.functions import einsum as module
 
 EQUATIONS = {
     "ij,jk->ik": [(2, 3), (3, 4)],

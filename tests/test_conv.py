@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.arrays import convolution
+from tapegrad.kernels import convolution
 
 F = tg.nn.functional
 CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import dialect
-from tapegrad.arrays import dtypes
-from tapegrad.arrays.dtypes import DIM, PYTHON, ZERO_DIM
+from tapegrad import dialect, dtypes
+from tapegrad.dtypes import DIM, PYTHON, ZERO_DIM
 
 REAL = ["float16", "bfloat16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64", "bool"]
 NAMES = [*REAL, "complex64", "complex128"]
@@ -115,9 +114,7 @@ def test_bfloat16_through_ml_dtypes():
 
 def test_bfloat16_array_is_known_before_bfloat16_was_used():
     pytest.importorskip("ml_dtypes")
-    program = (
-        "import ml_dtypes, numpy as np; from tapegrad.arrays import dtypes;print(dtypes.of(np.dtype(ml_dtypes.bfloat16)))"
-    )
+    program = "import ml_dtypes, numpy as np; from tapegrad import dtypes;print(dtypes.of(np.dtype(ml_dtypes.bfloat16)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "torch.bfloat16\n"
 
@@ -133,7 +130,7 @@ def test_bfloat16_without_ml_dtypes(without_ml_dtypes):
 
 
 def test_ml_dtypes_is_not_imported_unasked():
-    program = "import sys; import tapegrad.arrays.dtypes; print('ml_dtypes' in sys.modules)"
+    program = "import sys; import tapegrad.dtypes; print('ml_dtypes' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

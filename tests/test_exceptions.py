@@ -6,7 +6,8 @@ import functools
 import pytest
 
 import tapegrad as tg
-from tapegrad.core import rules, state
+from tapegrad.core import state
+from tapegrad.core import vjp as rules
 from tapegrad.core.op import TABLE
 
 sizes = pytest.mark.parametrize("n", [2, 10_000])  # large graphs write products in place

@@ -5,7 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.ops import fft as ops_fft
+from tapegrad.kernels import fft as fft_kernels
+from tapegrad.table import fft as fft_records
 
 RNG = np.random.default_rng(0)
 NORMS = ["backward", "ortho", "forward"]
@@ -27,7 +28,8 @@ def close(ours, expected, tolerance=1e-12):
 def library(request, monkeypatch):
     """Each test runs on both libraries of transforms."""
     module = pytest.importorskip(request.param)
-    monkeypatch.setattr(ops_fft, "_library", lambda: module)
+    for user in (fft_kernels, fft_records):
+        monkeypatch.setattr(user, "_library", lambda: module)
 
 
 @pytest.mark.parametrize("norm", NORMS)

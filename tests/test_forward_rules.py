@@ -8,7 +8,7 @@ from tapegrad import testing
 from tapegrad.core.gradient import grad
 from tapegrad.core.op import TABLE
 from tapegrad.core.record import wrap
-from tapegrad.core.rules import RAW_XP, TENSOR_XP
+from tapegrad.core.vjp import RAW_XP, TENSOR_XP
 
 # of a custom function: tensors only, see test_function.py
 NAMES = sorted(name for name, op in TABLE.items() if op.jvp is not None and name != "function")

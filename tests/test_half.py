@@ -171,7 +171,7 @@ def test_the_law_sees_an_operation_that_widens(mutant):
 def mutant():
     """Makes records of one array that leave the table when the test ends."""
     from tapegrad.core.op import TABLE
-    from tapegrad.ops.define import define
+    from tapegrad.table.define import define
 
     made = []
 

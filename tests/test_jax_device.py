@@ -137,7 +137,7 @@ def test_devices_that_are_not_there():
 
 
 def test_without_jax(monkeypatch):
-    from tapegrad.arrays import devices
+    from tapegrad.kernels import devices
 
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
     monkeypatch.delitem(__import__("sys").modules, "jax")

@@ -10,15 +10,15 @@ import pytest
 import test_compile_laws as laws
 
 from tapegrad import testing
-from tapegrad.arrays.numpy import quiet
-from tapegrad.core.kinds import is_inexact
 from tapegrad.core.op import TABLE, Op
 from tapegrad.core.record import half_of, narrowed, widened
+from tapegrad.dtypes import is_inexact
+from tapegrad.kernels.numpy import quiet
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 backend, derive, draft, registry = (
-    importlib.import_module(f"tapegrad.xla{part}") for part in ("", ".derive", ".draft", ".registry")
+    importlib.import_module(f"tapegrad.kernels.jax{part}") for part in ("", ".derive", ".draft", ".registry")
 )
 
 RECORDS = sorted(name for name in TABLE if not name.startswith("custom."))

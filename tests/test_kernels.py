@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from tapegrad.arrays import kernels
+from tapegrad.kernels import kernels
 
 # Correctly rounded values, made with mpmath at 40 digits: tails, subnormals, ends of tables, worst cases.
 REFERENCE = {

@@ -541,7 +541,7 @@ def test_svd_lowrank_and_pca():
 
 
 def test_multi_dot_takes_the_cheapest_order():
-    from tapegrad.ops.linalg import _product_order
+    from tapegrad.functions.linalg import _product_order
 
     sizes = [30, 35, 15, 5, 10, 20, 25]  # of a textbook (Cormen et al., 15.2)
     split = _product_order(sizes)
@@ -549,7 +549,7 @@ def test_multi_dot_takes_the_cheapest_order():
 
 
 def test_lapack_fallbacks_agree_with_numpy():
-    from tapegrad.arrays import lapack
+    from tapegrad.kernels import lapack
 
     for n, k in itertools.product((1, 3), (1, 2)):
         a, b = regular(2, n, n), random(n, k)
@@ -564,7 +564,7 @@ def test_lapack_fallbacks_agree_with_numpy():
 @pytest.mark.parametrize("n", [3, 20])
 def test_routes_through_scipy_agree(n, dtype, monkeypatch):
     """From a size on LAPACK is called through SciPy, where that is installed."""
-    from tapegrad.arrays import lapack
+    from tapegrad.kernels import lapack
 
     a, b = regular(2, n, n, dtype=dtype), random(2, n, 3, dtype=dtype)
 

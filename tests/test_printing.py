@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import printing
+from tapegrad.tensor import printing
 
 NAN, INF = math.nan, math.inf
 

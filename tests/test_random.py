@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.arrays import random as tr
-from tapegrad.ops import create
+from tapegrad.functions import create
+from tapegrad.kernels import random as tr
 
 
 def seeded(seed: int = 1234) -> tr.Generator:

@@ -10,8 +10,8 @@ import pytest
 import tapegrad as tg
 from tapegrad import nn
 from tapegrad.autograd import gradcheck, gradgradcheck
-from tapegrad.core.trace import Trace
 from tapegrad.nn.utils import rnn
+from tapegrad.programs.trace import Trace
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.ops import reduce
+from tapegrad.kernels import reduce
 
 RNG = np.random.default_rng(0)
 INF, NAN = math.inf, math.nan

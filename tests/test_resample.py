@@ -8,7 +8,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.ops import resample
+from tapegrad.kernels import resample
 
 F = tg.nn.functional
 IMAGE = np.random.default_rng(0).standard_normal((2, 3, 5, 6))

@@ -8,7 +8,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import distributions as D
-from tapegrad.arrays import special as kernels
+from tapegrad.kernels import special as kernels
 
 F64 = {"dtype": tg.float64}
 

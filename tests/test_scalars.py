@@ -9,9 +9,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func
-from tapegrad.core import scalar
 from tapegrad.core.op import TABLE
 from tapegrad.core.record import Scalar
+from tapegrad.levels import scalar
 
 FUNCTIONS = {
     "chain": lambda x: tg.sin(x) * tg.exp(x) + x * x / (2.0 + tg.cos(x)) - tg.log(x) * 3.0,

@@ -10,7 +10,7 @@ import tapegrad as tg
 from tapegrad import testing
 from tapegrad.core.op import TABLE
 from tapegrad.core.record import wrap
-from tapegrad.core.taylor import Taylor
+from tapegrad.levels.taylor import Taylor
 
 NEED_SCIPY = {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}
 # a custom function's record takes tensors only, see test_function.py

@@ -9,7 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.arrays import kernels, numpy
+from tapegrad.kernels import kernels, numpy
 
 RNG = np.random.default_rng(3)
 A, B, V = RNG.standard_normal((3, 4)), RNG.standard_normal((2, 4)), RNG.standard_normal(6)

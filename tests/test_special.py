@@ -11,9 +11,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import special, testing
-from tapegrad.arrays import activations
-from tapegrad.arrays import special as kernels
 from tapegrad.core.op import TABLE
+from tapegrad.kernels import activations
+from tapegrad.kernels import special as kernels
 
 F64 = tg.float64
 
@@ -484,7 +484,7 @@ def test_without_scipy_the_error_names_the_extra(name, monkeypatch):
 def test_all_other_records_do_without_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     monkeypatch.setitem(sys.modules, "scipy.special", None)
-    origin = "tapegrad.arrays.special"
+    origin = "tapegrad.kernels.special"
     names = {
         n for n, op in TABLE.items() if getattr(op.forward, "__module__", "").endswith(("arrays.special", "ops.special"))
     }

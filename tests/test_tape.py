@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.core import record, replay
+from tapegrad.core import record
+from tapegrad.core import reverse as replay
 from tapegrad.core.op import BY_ID, TABLE, Op
 from tapegrad.core.tape import RELEASED, TAPES, inputs_of
 

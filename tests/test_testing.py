@@ -5,11 +5,12 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import func, testing
-from tapegrad.core import record, taylor
-from tapegrad.core.laplace import Laplace
+from tapegrad.core import record
 from tapegrad.core.op import TABLE, Op
 from tapegrad.func import tree
-from tapegrad.ops.samples import ANALYTIC, COMPARED, POSITIVE, Sample, cases, domain, pairs
+from tapegrad.levels import taylor
+from tapegrad.levels.laplacian import Laplace
+from tapegrad.table.samples.common import ANALYTIC, COMPARED, POSITIVE, Sample, cases, domain, pairs
 
 NAME = "deliberately_wrong"
 REAL_PAIRS = pairs(numbers=False)

@@ -20,9 +20,9 @@ from tapegrad import compat, func, nn, optim, testing
 from tapegrad import distributions as dist
 from tapegrad.core import alias, record
 from tapegrad.core.op import TABLE, Places
-from tapegrad.core.program import Ref
-from tapegrad.core.trace import Trace
 from tapegrad.nn.utils import prune
+from tapegrad.programs.program import Ref
+from tapegrad.programs.trace import Trace
 
 D = tg.float64
 RNG = np.random.default_rng(0)

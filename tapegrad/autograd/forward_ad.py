@@ -13,16 +13,17 @@ import weakref
 from typing import Any, NamedTuple, TypeVar
 
 from ..core import alias
-from ..core.batch import Batch
-from ..core.forward import Dual, zeros_of
-from ..core.fresh import synced
-from ..core.kinds import is_inexact
-from ..core.level import LEVEL, Level, Lift, level_of, relabelled
+from ..core.level import LEVEL, level_of
 from ..core.modes import Mode
 from ..core.op import TABLE
 from ..core.record import Box, Extra, services
 from ..core.state import is_recording
-from ..tensor import Tensor
+from ..dtypes import is_inexact
+from ..levels.diff_inputs import synced
+from ..levels.forward import Dual, zeros_of
+from ..levels.level import Level, Lift, relabelled
+from ..levels.vmap import Batch
+from ..tensor.tensor import Tensor
 
 T = TypeVar("T")
 

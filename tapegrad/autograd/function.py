@@ -17,20 +17,22 @@ from threading import get_ident
 from typing import Any, NamedTuple
 
 from .. import errors
-from ..core import alias, forward
-from ..core.batch import Batch, NeedLoop
-from ..core.kinds import is_inexact
+from ..core import alias
+from ..core.graph import Node
 from ..core.leaves import Cell, leaf_of
-from ..core.level import assign, depth_of, detached, layer_of, level_of, relabelled
+from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
-from ..core.node import Node
 from ..core.op import TABLE, Op, number
 from ..core.record import Box, Extra, fixed, getframe, recording, user_place, wrap
-from ..core.rules import add, arrays, attach, reattach_output
 from ..core.saved import is_packed, unpacked
 from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, OUTPUT, RELEASED, find, next_slot
-from ..ops.samples import Sample, uniform
+from ..core.vjp import add, arrays, attach, reattach_output
+from ..dtypes import is_inexact
+from ..levels import forward
+from ..levels.level import assign, depth_of, detached, relabelled
+from ..levels.vmap import Batch, NeedLoop
+from ..table.samples.common import Sample, uniform
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "VmapInfo", "once_differentiable"]
 

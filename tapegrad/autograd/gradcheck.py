@@ -17,9 +17,9 @@ from ..comparison import make_tensor
 from ..core.gradient import grad
 from ..core.level import level_of
 from ..core.record import wrap
-from ..ops import create, shape
-from ..ops.warning import warn
-from ..tensor import Tensor
+from ..core.warning import warn
+from ..functions import create, shape
+from ..tensor.tensor import Tensor
 from .functional import batched, is_inexact, push
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]

@@ -11,9 +11,9 @@ from typing import Any, Literal
 from .. import errors
 from ..core import record, saved
 from ..core.alias import slot_of
+from ..core.graph import GradientEdge, Handle, Node, node_of, output_number, register_hook
 from ..core.hooks import MULTI, Task
 from ..core.leaves import leaf_of
-from ..core.node import GradientEdge, Handle, Node, node_of, output_number, register_hook
 from ..core.record import Box
 from ..core.state import PACKING, TASK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..tensor import Tensor
+from ..tensor.tensor import Tensor
 
 __all__ = ["Variable"]
 

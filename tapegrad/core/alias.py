@@ -26,8 +26,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
+from ..dtypes import HALF
 from . import record
-from .kinds import HALF
 from .op import TABLE, Op
 from .record import Box, Extra, box, functional, getframe, known, on_arrays, running_trace, services, user_place, wrap
 from .state import TRANSFORMING, current_tape, is_recording

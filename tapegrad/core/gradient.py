@@ -7,14 +7,13 @@ from typing import Any
 
 from .. import errors
 from .alias import save, sync_only
-from .batch import Batch, NeedLoop
+from .graph import GradientEdge, tensor_at
 from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
 from .level import level_of
-from .node import GradientEdge, tensor_at
-from .record import Box, functional, wrap
-from .replay import Pass
-from .rules import arrays, fixed_like, zeros_like
+from .record import Box, functional, services, wrap
+from .reverse import Pass
 from .state import TRANSFORMING, is_recording
+from .vjp import arrays, fixed_like, zeros_like
 from .warning import warn
 
 
@@ -161,11 +160,11 @@ def grad(
     create_graph = create_graph or transforming
     ys, gs = as_list(outputs), as_list(grad_outputs)
     if is_grads_batched:
-        return _batched(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
-    return _grad(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
+        return services.batched_gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
+    return gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
 
 
-def _grad(
+def gradient(
     ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
 ) -> tuple[Any, ...]:
     roots = seeds("grad", ys, gs, record)
@@ -183,33 +182,3 @@ def _grad(
         else:
             result.append(None)
     return tuple(result)
-
-
-def _batched(
-    ys: list[Any], wanted: list[Any], gs: list[Any], retain: bool, record: bool, unused_ok: bool, materialize: bool
-) -> tuple[Any, ...]:
-    """One pass for the whole batch; where a hook asks for values, one for each element."""
-    n = None
-    for i, (y, g) in enumerate(zip(ys, gs, strict=True)):
-        if not isinstance(g, Box):
-            raise errors.cotangent_type(type(g).__name__)
-        if g.shape[1:] != y.shape or not g.dim() or n not in (None, g.shape[0]):  # type: ignore[attr-defined]
-            raise errors.batched_cotangent_shape(i, g.shape, y.shape)  # type: ignore[attr-defined]
-        n = g.shape[0]  # type: ignore[attr-defined]
-    if not n:
-        return tuple([zeros_like(t, (0, *t._d.shape)) for t in wanted])
-    level = Batch(n)
-    try:
-        with level:
-            got = _grad(ys, wanted, [level.lift(g, True) for g in gs], True, record, unused_ok, materialize)
-            result = tuple([None if g is None else level.physical(g) for g in got])
-    except NeedLoop as signal:
-        if signal.level is not level:
-            raise
-        level.roll_back()
-    else:
-        if not retain:
-            Pass([(y._s, None) for y in ys], {t._s for t in wanted if t._s}, False, False).release()
-        return result
-    rows = [_grad(ys, wanted, [g[b] for g in gs], retain or b < n - 1, record, unused_ok, materialize) for b in range(n)]
-    return tuple([None if column[0] is None else arrays.stack(list(column)) for column in zip(*rows, strict=True)])

@@ -13,8 +13,8 @@ from .. import errors
 from . import alias
 from .leaves import Cell, twin
 from .record import Box, wrap
-from .rules import Backward, add, add_recorded
 from .tape import Tape, inputs_of, op_of
+from .vjp import Backward, add, add_recorded
 
 Grads = tuple[Any, ...]
 MULTI: weakref.WeakSet[Any] = weakref.WeakSet()  # hooks on several tensors, which ask for `Task.runs`

@@ -14,12 +14,12 @@ from typing import Any
 
 from .. import errors
 from . import alias
-from .level import LEVEL, level_of, relabelled, remember, remember_value
+from .level import LEVEL, level_of, remember, remember_value
 from .record import Box, Extra, functional, services, wrap
-from .rules import TENSOR_XP, arrays
 from .state import TRANSFORMING, restore_recording, set_recording
 from .tape import RELEASED, Tape, find, getrefcount, next_slot
-from .trace import touches
+from .tracing import touches
+from .vjp import TENSOR_XP, arrays
 
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
 WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
@@ -103,7 +103,7 @@ def twin(t: Any) -> Any:
     """Another tensor of the same value and history: what is written into one does not show in the other."""
     if type(t._st) is alias.Alias:
         return TENSOR_XP.clone(t)
-    return relabelled(t, t._s)
+    return arrays.relabelled(t, t._s)
 
 
 def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from .kinds import HALF, is_inexact
+from ..dtypes import HALF, is_inexact
 from .op import Op, renamed
 from .state import RECORDING, TRACE, current_tape
 from .tape import HEAVY, OUTPUT, next_slot
@@ -80,6 +80,7 @@ class Services:
     lifted_assign: Callable[..., Any]
     lifted_detached: Callable[[Any], Any]
     raise_alias: Callable[[Any], None]
+    batched_gradient: Callable[..., tuple[Any, ...]]  # of a batch of cotangents
     refresh: Callable[[Any], None]
     remember_value: Callable[[Any], None]
     retain: Callable[[Any], None]  # moves retain_grad to the slot of a tensor that was written in place

@@ -6,10 +6,10 @@ import math
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..ops.create import arange
-from ..ops.create import bernoulli as draw_bernoulli
-from ..ops.elementwise import where
-from ..ops.loss import binary_cross_entropy_with_logits
+from ..functions.create import arange
+from ..functions.create import bernoulli as draw_bernoulli
+from ..functions.elementwise import where
+from ..functions.loss import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import ProbsOrLogits
 from .exp_family import ExponentialFamily

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..arrays import dtypes
-from ..arrays.devices import values_of
+from .. import dtypes
 from ..core.modes import no_grad
-from ..core.trace import reads
-from ..ops.activation import logsigmoid
-from ..ops.create import arange
-from ..ops.sampling import binomial
-from ..tensor import Tensor
+from ..core.tracing import reads
+from ..functions.create import arange
+from ..functions.sampling import binomial
+from ..kernels.devices import values_of
+from ..table.elementwise import logsigmoid
+from ..tensor.tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits
 from .utils import broadcast_all

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..arrays import dtypes
+from .. import dtypes
 from ..core.modes import no_grad
-from ..ops.create import arange, full, multinomial
-from ..ops.shape import broadcast_tensors
+from ..functions.create import arange, full, multinomial
+from ..functions.shape import broadcast_tensors
 from . import constraints
 from .distribution import ProbsOrLogits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..ops.create import full
+from ..functions.create import full
 from . import constraints
 from .distribution import Distribution
 from .utils import drawn

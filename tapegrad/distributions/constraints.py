@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import linalg
-from ..arrays import dtypes
-from ..arrays.devices import values_of
+from .. import dtypes, linalg
 from ..core.modes import no_grad
-from ..core.trace import reads, suspended
-from ..ops import create, shape
-from ..ops.elementwise import isclose
+from ..core.tracing import reads, suspended
+from ..functions import create, shape
+from ..functions.elementwise import isclose
+from ..kernels.devices import values_of
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",

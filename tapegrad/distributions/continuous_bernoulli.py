@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..ops.elementwise import where
-from ..ops.loss import binary_cross_entropy_with_logits
+from ..functions.elementwise import where
+from ..functions.loss import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import ProbsOrLogits
 from .exp_family import ExponentialFamily

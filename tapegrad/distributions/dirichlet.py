@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..ops.elementwise import where
-from ..ops.embed import one_hot
-from ..ops.sampling import _sample_dirichlet
-from ..ops.special import xlogy
+from ..functions.elementwise import where
+from ..functions.embed import one_hot
+from ..functions.sampling import _sample_dirichlet
+from ..functions.special import xlogy
 from . import constraints
 from .exp_family import ExponentialFamily
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..arrays.dtypes import Size
 from ..core.modes import no_grad
-from ..tensor import Tensor
+from ..dtypes import Size
+from ..tensor.tensor import Tensor
 from . import constraints
 from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, undifferentiated
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..ops.create import zeros_like
+from ..functions.create import zeros_like
 from . import constraints
 from .exp_family import ExponentialFamily
 from .utils import drawn

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import special
-from ..ops.create import as_tensor
-from ..ops.sampling import _standard_gamma
-from ..ops.special import xlogy
+from ..functions.create import as_tensor
+from ..functions.sampling import _standard_gamma
+from ..functions.special import xlogy
 from . import constraints
 from .exp_family import ExponentialFamily
 from .utils import tiny_of

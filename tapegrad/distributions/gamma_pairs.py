@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import linalg
-from ..arrays.devices import values_of
-from ..ops.elementwise import where
-from ..ops.shape import diag_embed
-from ..ops.special import digamma, xlogy
+from ..functions.elementwise import where
+from ..functions.shape import diag_embed
+from ..functions.special import xlogy
+from ..kernels.devices import values_of
+from ..table.special import digamma
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial

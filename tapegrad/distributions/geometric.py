@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import special
-from ..arrays.devices import values_of
 from ..core.modes import no_grad
-from ..ops.create import zeros_like
-from ..ops.loss import binary_cross_entropy_with_logits
+from ..functions.create import zeros_like
+from ..functions.loss import binary_cross_entropy_with_logits
+from ..kernels.devices import values_of
 from . import constraints
 from .distribution import ProbsOrLogits, described
 from .utils import drawn, tiny_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..ops.create import zeros_like
-from ..ops.elementwise import where
+from ..functions.create import zeros_like
+from ..functions.elementwise import where
 from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.create import full
+from ..functions.create import full
 from .cauchy import Cauchy
 from .half import Half
 

@@ -6,10 +6,10 @@ import math
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..ops.create import arange
-from ..ops.elementwise import where
-from ..ops.shape import diag_embed
-from ..ops.special import mvlgamma
+from ..functions.create import arange
+from ..functions.elementwise import where
+from ..functions.shape import diag_embed
+from ..functions.special import mvlgamma
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution

@@ -6,8 +6,8 @@ import math
 from typing import Any, ClassVar
 
 from .. import linalg
-from ..ops.create import eye
-from ..ops.shape import broadcast_tensors, diag_embed
+from ..functions.create import eye
+from ..functions.shape import broadcast_tensors, diag_embed
 from . import constraints
 from .distribution import Distribution
 from .multivariate_normal import _batch_mahalanobis, _batch_mv, half_log_det

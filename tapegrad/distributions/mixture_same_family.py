@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..ops.activation import log_softmax
+from ..functions.activation import log_softmax
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution

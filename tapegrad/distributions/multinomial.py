@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..arrays.dtypes import Size
 from ..core.modes import no_grad
-from ..ops.elementwise import where
+from ..dtypes import Size
+from ..functions.elementwise import where
 from . import constraints
 from .binomial import Binomial
 from .categorical import Categorical

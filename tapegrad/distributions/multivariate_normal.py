@@ -6,9 +6,9 @@ import math
 from typing import Any, ClassVar
 
 from .. import linalg
-from ..ops.create import eye
-from ..ops.matrix import cholesky_inverse
-from ..ops.shape import broadcast_shapes
+from ..functions.create import eye
+from ..functions.matrix import cholesky_inverse
+from ..functions.shape import broadcast_shapes
 from . import constraints
 from .distribution import Distribution
 from .utils import _standard_normal, lazy_property

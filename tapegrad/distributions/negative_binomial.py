@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..ops.activation import logsigmoid
-from ..ops.create import poisson
+from ..functions.create import poisson
+from ..table.elementwise import logsigmoid
 from . import constraints
 from .binomial import Trials
 from .gamma import Gamma

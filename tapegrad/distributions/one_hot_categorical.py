@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..ops.create import eye
-from ..ops.embed import one_hot
+from ..functions.create import eye
+from ..functions.embed import one_hot
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution

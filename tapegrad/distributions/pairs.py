@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.create import full
-from ..ops.elementwise import where
-from ..ops.shape import broadcast_shapes
+from ..functions.create import full
+from ..functions.elementwise import where
+from ..functions.shape import broadcast_shapes
 from ..special import xlogy
 from .bernoulli import Bernoulli
 from .categorical import Categorical

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..ops.create import poisson
+from ..functions.create import poisson
 from . import constraints
 from .exp_family import ExponentialFamily
 from .utils import broadcast_all

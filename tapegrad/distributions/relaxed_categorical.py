@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..ops.create import full_like
+from ..functions.create import full_like
 from . import constraints
 from .one_hot_categorical import OfCategorical
 from .transformed_distribution import TransformedDistribution

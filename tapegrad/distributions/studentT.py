@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..ops.elementwise import where
+from ..functions.elementwise import where
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution

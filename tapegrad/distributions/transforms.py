@@ -15,11 +15,12 @@ from numbers import Number
 from typing import Any, ClassVar
 
 from .. import linalg
-from ..arrays.dtypes import Size
-from ..ops import create, shape
-from ..ops.activation import logsigmoid, softmax
-from ..ops.shape import broadcast_shapes
-from ..tensor import Tensor
+from ..dtypes import Size
+from ..functions import create, shape
+from ..functions.activation import softmax
+from ..functions.shape import broadcast_shapes
+from ..table.elementwise import logsigmoid
+from ..tensor.tensor import Tensor
 from . import constraints
 from .utils import _sum_rightmost, eps_of, lazy_property, log1pexp, tiny_of, tril_matrix_to_vec, vec_to_tril_matrix
 

@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
-from ..arrays import dtypes
-from ..core import draws
+from .. import dtypes
 from ..core.modes import enable_grad
-from ..ops import create
-from ..ops.activation import logsigmoid, softmax
-from ..ops.elementwise import where
-from ..ops.shape import broadcast_tensors
-from ..tensor import Tensor
+from ..functions import create
+from ..functions.activation import softmax
+from ..functions.elementwise import where
+from ..functions.shape import broadcast_tensors
+from ..levels import draws
+from ..table.elementwise import logsigmoid
+from ..tensor.tensor import Tensor
 
 __all__ = [
     "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import special
 from ..core.modes import no_grad
-from ..ops.create import drawn_from
-from ..ops.shape import stack
+from ..functions.create import drawn_from
+from ..functions.shape import stack
 from . import constraints
 from .distribution import Distribution
 from .utils import lazy_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..ops.create import ones_like
+from ..functions.create import ones_like
 from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution

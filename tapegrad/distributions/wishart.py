@@ -6,17 +6,16 @@ import math
 import warnings
 from typing import Any
 
-from .. import linalg
-from ..arrays import dtypes
-from ..arrays.devices import values_of
+from .. import dtypes, linalg
 from ..core.modes import no_grad
-from ..core.trace import reads
-from ..ops.create import arange, tensor
-from ..ops.elementwise import where
-from ..ops.matrix import cholesky_solve
-from ..ops.shape import broadcast_shapes, diag_embed
-from ..ops.special import mvlgamma
-from ..tensor import Tensor
+from ..core.tracing import reads
+from ..functions.create import arange, tensor
+from ..functions.elementwise import where
+from ..functions.matrix import cholesky_solve
+from ..functions.shape import broadcast_shapes, diag_embed
+from ..functions.special import mvlgamma
+from ..kernels.devices import values_of
+from ..tensor.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily

@@ -11,10 +11,10 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from .. import errors
-from ..core.batch import Batch, NeedLoop
-from ..core.draws import Loop
 from ..core.record import Box
-from ..ops import shape
+from ..functions import shape
+from ..levels.draws import Loop
+from ..levels.vmap import Batch, NeedLoop
 from . import tree
 from .reverse import converted, operand_of, plain_kind
 

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import errors
-from ..core.batch import Batch
-from ..core.body import Body, Part, cells_of, representative
-from ..core.fresh import synced
 from ..core.leaves import twin
 from ..core.level import LEVEL, level_of
 from ..core.record import Box, running_trace
-from ..core.rules import TENSOR_XP, zeros_like
-from ..ops import control, shape
-from ..ops.operands import tensor
+from ..core.vjp import TENSOR_XP, zeros_like
+from ..functions import shape
+from ..levels.diff_inputs import synced
+from ..levels.vmap import Batch, representative
+from ..programs.subprogram import Body, Part, cells_of
+from ..table import control
+from ..table.operands import tensor
 from . import tree
 
 Flat = Callable[[Sequence[Any]], list[Any]]

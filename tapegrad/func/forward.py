@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
-from ..core.forward import Dual
 from ..core.record import Box
-from ..core.rules import zeros_like
+from ..core.vjp import zeros_like
+from ..levels.forward import Dual
 from . import tree
 from .reverse import converted, operand_of, plain_kind, source_of, split_aux
 

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ops import create, elementwise, linalg, matrix, shape
+from ..functions import create, elementwise, linalg, matrix, shape
+from ..table import elementwise as elementwise_records
 from .reverse import converted, grad, operand_of, plain_kind, vjp
 
 Field = Callable[[Any], Any]
@@ -80,7 +81,7 @@ def principal_curvatures(f: Field, points: Any) -> Any:
         return finished((along(h, turned(n), turned(n)) / size).unsqueeze(-1), points)
     u, v = tangents(n)
     a, b, c = [along(h, p, q) / size for p, q in ((u, u), (u, v), (v, v))]
-    mean, deviation = (a + c) * 0.5, elementwise.hypot((a - c) * 0.5, b)
+    mean, deviation = (a + c) * 0.5, elementwise_records.hypot((a - c) * 0.5, b)
     return finished(shape.stack([mean + deviation, mean - deviation], -1), points)
 
 

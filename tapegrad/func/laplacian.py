@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.forward import Dual
-from ..core.laplace import Laplace
 from ..core.level import level_of
 from ..core.record import Box, wrap
-from ..core.rules import arrays, fixed_like
 from ..core.state import restore_recording, set_recording
-from ..core.trace import suspended
-from ..ops import curve as curve  # the record of the chain rule
+from ..core.tracing import suspended
+from ..core.vjp import arrays, fixed_like
+from ..levels.forward import Dual
+from ..levels.laplacian import Laplace
 from .reverse import converted, kind_of, source_of
 
 LAPLACIAN = "laplacian(f)(x)"

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import dtypes
-from ..core.forward import Linear
-from ..core.fresh import Fresh
+from .. import dtypes
 from ..core.level import LEVEL
-from ..core.rules import fixed_like
 from ..core.state import restore_recording, set_recording
-from ..ops import create
+from ..core.vjp import fixed_like
+from ..functions import create
+from ..levels.diff_inputs import Fresh
+from ..levels.forward import Linear
 from . import tree
 from .forward import jvp, tangent_of
 from .jacobian import tensor

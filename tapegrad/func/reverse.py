@@ -1,7 +1,7 @@
 """Gradients and vector-Jacobian products of functions, to any order.
 
 The differentiated arguments are put behind fresh slots, the function runs with recording on, and the reverse replay goes to
-these slots: see `core.fresh`.
+these slots: see `levels.diff_inputs`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import numpy as np
 
 from .. import errors
 from ..core import alias, record
-from ..core.fresh import Fresh, synced
-from ..core.kinds import is_inexact
-from ..core.level import LEVEL, layer_of, level_of, relabelled
+from ..core.level import LEVEL, layer_of, level_of
 from ..core.record import Box, fixed, running_trace, wrap
-from ..core.rules import arrays, zeros_like
-from ..core.scalar import Payload, scalar
 from ..core.state import is_recording
 from ..core.tape import next_slot
-from ..ops import create
+from ..core.vjp import arrays, zeros_like
+from ..dtypes import is_inexact
+from ..functions import create
+from ..levels.diff_inputs import Fresh, synced
+from ..levels.level import relabelled
+from ..levels.scalar import Payload, scalar
 from . import tree
 
 P = ParamSpec("P")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..ops import shape
-from ..tensor import Tensor
+from ..functions import shape
+from ..tensor.tensor import Tensor
 
 
 def functional_call(

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..core import alias
 from ..core.record import Box
-from ..core.rules import fixed_like, zeros_like
 from ..core.state import restore_recording, set_recording
-from ..core.taylor import Taylor, is_plain, number
+from ..core.vjp import fixed_like, zeros_like
+from ..levels.taylor import Taylor, is_plain, number
 from . import tree
 from .reverse import converted, operand_of, parts_of, plain_kind, replaced, source_of
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.warning import warn
-from ..ops import create, elementwise
-from ..tensor import Parameter
+from ..functions import create, elementwise
+from ..table import elementwise as elementwise_records
+from ..tensor.tensor import Parameter
 from . import functional as F
 from . import init
 from .module import Module
@@ -44,7 +45,7 @@ class ReLU(InPlace):
 
     def forward(self, input: Any) -> Any:
         """Any shape to the same shape."""
-        return F.relu(input, True) if self.inplace else elementwise.relu(input)
+        return F.relu(input, True) if self.inplace else elementwise_records.relu(input)
 
 
 class SiLU(InPlace):
@@ -145,7 +146,7 @@ class Sigmoid(Activation):
 
     def forward(self, input: Any) -> Any:
         """Any shape to the same shape."""
-        return elementwise.sigmoid(input)
+        return elementwise_records.sigmoid(input)
 
 
 class Tanh(Activation):
@@ -153,7 +154,7 @@ class Tanh(Activation):
 
     def forward(self, input: Any) -> Any:
         """Any shape to the same shape."""
-        return elementwise.tanh(input)
+        return elementwise_records.tanh(input)
 
 
 class LogSigmoid(Activation, function=F.logsigmoid):

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..ops import elementwise, shape
+from ..functions import elementwise, shape
 from . import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear

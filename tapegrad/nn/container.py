@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from typing import Any
 
-from ..tensor import Parameter, Tensor
+from ..tensor.tensor import Parameter, Tensor
 from .module import Module, indented, typename
 
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from .. import errors
-from ..ops import create
-from ..tensor import Parameter
+from ..functions import create
+from ..tensor.tensor import Parameter
 from . import functional as F
 from . import init
 from .linear import affine, repeated

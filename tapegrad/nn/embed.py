@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.modes import no_grad
-from ..ops import create
-from ..tensor import Parameter
+from ..functions import create
+from ..tensor.tensor import Parameter
 from . import functional as F
 from . import init
 from .module import Module

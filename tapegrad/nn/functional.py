@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ops.activation import (
+from ..functions.activation import (
     celu,
     celu_,
     elu,
@@ -18,7 +18,6 @@ from ..ops.activation import (
     leaky_relu,
     leaky_relu_,
     log_softmax,
-    logsigmoid,
     mish,
     prelu,
     relu,
@@ -32,35 +31,19 @@ from ..ops.activation import (
     silu,
     softmax,
     softmin,
-    softplus,
     softshrink,
     softsign,
     tanh,
-    tanhshrink,
     threshold,
     threshold_,
 )
-from ..ops.attention import (
-    bilinear,
-    multi_head_attention_forward,
-    scaled_dot_product_attention,
-)
-from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
-from ..ops.dropout import (
-    alpha_dropout,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-)
-from ..ops.embed import (
-    embedding,
-    embedding_bag,
-    one_hot,
-)
-from ..ops.linalg import linear, pdist
-from ..ops.loss import (
+from ..functions.attention import bilinear, multi_head_attention_forward, scaled_dot_product_attention
+from ..functions.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from ..functions.dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from ..functions.elementwise import softplus
+from ..functions.embed import embedding, embedding_bag, one_hot
+from ..functions.linalg import linear, pdist
+from ..functions.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
@@ -84,8 +67,8 @@ from ..ops.loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from ..ops.native import conv_tbc
-from ..ops.normalize import (
+from ..functions.native import conv_tbc
+from ..functions.normalize import (
     batch_norm,
     cosine_similarity,
     group_norm,
@@ -96,7 +79,7 @@ from ..ops.normalize import (
     pairwise_distance,
     rms_norm,
 )
-from ..ops.pool import (
+from ..functions.pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -128,7 +111,7 @@ from ..ops.pool import (
     max_unpool3d,
     unfold,
 )
-from ..ops.resample import (
+from ..functions.resample import (
     affine_grid,
     channel_shuffle,
     grid_sample,
@@ -140,6 +123,8 @@ from ..ops.resample import (
     upsample_bilinear,
     upsample_nearest,
 )
+from ..table.activation import tanhshrink
+from ..table.elementwise import logsigmoid
 
 native_channel_shuffle = channel_shuffle
 

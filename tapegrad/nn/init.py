@@ -10,8 +10,8 @@ from typing import Any
 
 from .. import linalg
 from ..core.modes import no_grad
-from ..ops import create
-from ..ops.warning import warn
+from ..core.warning import warn
+from ..functions import create
 
 LINEAR = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",

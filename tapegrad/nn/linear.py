@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from ..ops import attention, create, linalg
-from ..tensor import Parameter
+from ..functions import attention, create, linalg
+from ..tensor.tensor import Parameter
 from . import init
 from .module import Module, shown
 

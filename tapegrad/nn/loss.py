@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.warning import warn
-from ..ops.loss import legacy_reduction
-from ..tensor import Tensor
+from ..functions.loss import legacy_reduction
+from ..tensor.tensor import Tensor
 from . import functional as F
 from .distance import PairwiseDistance
 from .linear import Linear

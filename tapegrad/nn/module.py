@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..arrays import devices, dtypes
+from .. import dtypes
+from ..core.graph import Handle
 from ..core.modes import no_grad
-from ..core.node import Handle
 from ..core.record import wrap
-from ..core.trace import touches
-from ..ops import create
-from ..tensor import Parameter, Tensor, destination, raw
+from ..core.tracing import touches
+from ..functions import create
+from ..kernels import devices
+from ..tensor.tensor import Parameter, Tensor, destination, raw
 from . import hooks
 from .hooks import (
     register_module_backward_hook,
@@ -89,7 +90,7 @@ class Module:
     """
 
     training: bool
-    changes = 0  # of attributes of modules, in this process; see `compiler.guards`
+    changes = 0  # of attributes of modules, in this process; see `jit.guards`
     call_super_init = False
     dump_patches = False
     T_destination = T_destination
@@ -133,7 +134,7 @@ class Module:
 
     _call_impl = __call__
 
-    compile: Callable[..., None]  # see `compiler`
+    compile: Callable[..., None]  # see `jit`
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

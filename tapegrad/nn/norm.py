@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.record import running_trace
-from ..ops import create
-from ..ops.normalize import move
-from ..ops.warning import warn
-from ..tensor import Parameter
+from ..core.warning import warn
+from ..functions import create
+from ..functions.normalize import move
+from ..tensor.tensor import Parameter
 from . import functional as F
 from . import init
 from .linear import affine, repeated

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import Box
-from ..ops import create
-from ..tensor import Parameter as Parameter
-from ..tensor import Tensor, raw
+from ..functions import create
+from ..tensor.tensor import Parameter as Parameter
+from ..tensor.tensor import Tensor, raw
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from .. import errors
-from ..tensor import Tensor, raw
+from ..tensor.tensor import Tensor, raw
 from .parameter import is_lazy
 
 PACKAGE = os.path.dirname(errors.__file__)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..ops import casting, create, recurrent, shape
-from ..ops.warning import warn
-from ..tensor import Parameter, Tensor
+from ..core.warning import warn
+from ..functions import casting, create, recurrent, shape
+from ..tensor.tensor import Parameter, Tensor
 from . import init
 from .module import Module, shown
 from .utils.rnn import PackedSequence

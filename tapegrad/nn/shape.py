@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops import shape
+from ..functions import shape
 from . import functional as F
 from .module import Module, shown
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import running_trace
-from ..core.trace import reads
-from ..ops import create, shape
-from ..ops.attention import added_masks
-from ..tensor import raw
+from ..core.tracing import reads
+from ..functions import create, shape
+from ..functions.attention import added_masks
+from ..tensor.tensor import raw
 from . import functional as F
 from . import init
 from .attention import MultiheadAttention

@@ -2,7 +2,7 @@
 import builtins
 from typing import Any
 
-from ..arrays import dtypes
+from .. import dtypes
 from ..tensor import Tensor
 from . import fft as fft
 from . import linalg as linalg

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import fft as transforms
-from ..ops import create, shape
+from ..functions import create, shape
 from .rows import _axes, _floating, _into, _tensor, row
 
 __all__ = [

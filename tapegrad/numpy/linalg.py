@@ -9,11 +9,14 @@ import numpy as np
 
 from .. import linalg as pytorch_names
 from ..core.record import wrap
-from ..core.trace import reads
+from ..core.tracing import reads
 from ..errors import LinAlgError as LinAlgError
-from ..ops import elementwise, operands, reduce, shape
-from ..ops import linalg as products
-from ..tensor import raw
+from ..functions import elementwise, reduce, shape
+from ..functions import linalg as products
+from ..table import elementwise as elementwise_records
+from ..table import operands
+from ..table import shape as shape_records
+from ..tensor.tensor import raw
 from . import routines
 from .rows import FUNCTIONS, NO, _axes, _floating, _kept, _merged, _tensor, _tensors, row
 
@@ -100,7 +103,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         elementwise.conj(shape.transpose(vh, 0, 1))[:, :rank], projected / shape.unsqueeze(s[:rank], -1)
     )
     miss = column - products.matmul(x, solution)
-    squares = reduce.sum(elementwise.square(elementwise.abs(miss)), 0)
+    squares = reduce.sum(elementwise_records.square(elementwise_records.abs(miss)), 0)
     residuals = squares if rank == n and m > n else wrap(np.zeros(0, values.dtype))
     return (shape.squeeze(solution, -1) if raw(y).ndim == 1 else solution), residuals, rank, s
 
@@ -234,9 +237,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     t = _floating(_tensor(x))
     axes = _axes(axis, raw(t).ndim)
     if not raw(t).ndim:
-        return norm(shape.reshape(t, 1), ord, 0)
+        return norm(shape_records.reshape(t, 1), ord, 0)
     result = norm(_merged(t, axes), ord, -1)
-    return shape.reshape(result, _kept(t, axes)) if keepdims else result
+    return shape_records.reshape(result, _kept(t, axes)) if keepdims else result
 
 
 @row(np.linalg.diagonal)

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import dtypes
-from ..arrays.dtypes import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
-from ..ops import create, operands
-from ..ops import sort as order
-from ..tensor import Tensor as ndarray
-from ..tensor import raw
+from .. import dtypes
+from ..dtypes import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
+from ..functions import create
+from ..functions import sort as order
+from ..table import operands
+from ..tensor.tensor import Tensor as ndarray
+from ..tensor.tensor import raw
 from . import fft as fft
 from . import linalg as linalg
 from . import routines as routines

@@ -11,9 +11,15 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import running_trace, wrap
-from ..core.trace import reads
-from ..ops import create, elementwise, index, linalg, operands, parts, reduce, scatter, shape, sort, special, statistics
-from ..tensor import Tensor, raw
+from ..core.tracing import reads
+from ..functions import create, elementwise, index, linalg, parts, reduce, scatter, shape, sort, special, statistics
+from ..kernels import shape as shape_kernels
+from ..table import elementwise as records
+from ..table import operands
+from ..table import parts as parts_records
+from ..table import shape as shape_records
+from ..table import special as special_records
+from ..tensor.tensor import Tensor, raw
 from .rows import (
     FUNCTIONS,
     METHODS,
@@ -58,12 +64,12 @@ def _heaviside(x: Any, value: Any) -> Any:
 
 
 def _divmod(x: Any, y: Any) -> Any:
-    return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
+    return elementwise.floor_divide(x, y), records.remainder(x, y)
 
 
 def _modf(x: Any) -> Any:
     x = _floating(_tensor(x))
-    return elementwise.fmod(x, 1.0), elementwise.trunc(x)
+    return records.fmod(x, 1.0), records.trunc(x)
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Any:
@@ -86,13 +92,28 @@ def _vecmat(x: Any, y: Any) -> Any:
 
 
 UFUNCS |= {
-    np.cbrt: TABLE["cbrt"].call, np.heaviside: _heaviside, np.copysign: parts.copysign, np.fmax: parts.fmax,
-    np.fmin: parts.fmin, np.deg2rad: parts.deg2rad, np.radians: parts.deg2rad, np.rad2deg: parts.rad2deg,
-    np.degrees: parts.rad2deg, np.signbit: parts.signbit, np.logaddexp2: elementwise.logaddexp2,
-    np.nextafter: parts.nextafter, np.ldexp: parts.ldexp, np.frexp: parts.frexp, np.gcd: parts.gcd, np.lcm: parts.lcm,
-    np.left_shift: parts.bitwise_left_shift, np.right_shift: parts.bitwise_right_shift, np.divmod: _divmod, np.modf: _modf,
+    np.cbrt: TABLE["cbrt"].call,
+    np.heaviside: _heaviside,
+    np.copysign: parts_records.copysign,
+    np.fmax: parts_records.fmax,
+    np.fmin: parts_records.fmin,
+    np.deg2rad: parts.deg2rad,
+    np.radians: parts.deg2rad,
+    np.rad2deg: parts.rad2deg,
+    np.degrees: parts.rad2deg,
+    np.signbit: parts_records.signbit,
+    np.logaddexp2: records.logaddexp2,
+    np.nextafter: parts_records.nextafter,
+    np.ldexp: parts.ldexp,
+    np.frexp: parts.frexp,
+    np.gcd: parts_records.gcd,
+    np.lcm: parts_records.lcm,
+    np.left_shift: parts_records.bitwise_left_shift,
+    np.right_shift: parts_records.bitwise_right_shift,
+    np.divmod: _divmod,
+    np.modf: _modf,
     np.vecdot: _vecdot,
-}  # fmt: skip
+}
 for _name, _function in (("matvec", _matvec), ("vecmat", _vecmat)):
     if hasattr(np, _name):  # NumPy 2.2
         UFUNCS[getattr(np, _name)] = _function
@@ -120,19 +141,19 @@ def at(ufunc: Any, x: Any, indices: Any, values: Any) -> None:
         raise TypeError(f"numpy.{ufunc.__name__}.at: what is written into must be a tensor where the values are one")
     places = np.arange(raw(x).size).reshape(raw(x).shape)[_raw_index(indices)]
     source = shape.expand(_to(_tensors([values, x])[0], raw(x).dtype, "same_kind", f"{ufunc.__name__}.at"), places.shape)
-    line, where, source = shape.reshape(x, -1), wrap(places.reshape(-1)), shape.reshape(source, -1)
+    line, where, source = shape_records.reshape(x, -1), wrap(places.reshape(-1)), shape_records.reshape(source, -1)
     if ufunc in PLACED:
         result = scatter.scatter_reduce(line, 0, where, source, PLACED[ufunc])
     else:
         result = index.index_add(line, 0, where, source, alpha=1 if ufunc is np.add else -1)
-    x.copy_(shape.reshape(result, raw(x).shape))
+    x.copy_(shape_records.reshape(result, raw(x).shape))
 
 
 def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     """The reductions of the pieces of an axis between neighbouring indices."""
     x = _tensor(a)
     starts = [int(i) for i in np.asarray(_raw_index(indices))]
-    d = shape.dim_of(axis, raw(x).ndim)
+    d = shape_kernels.dim_of(axis, raw(x).ndim)
     stops = [*starts[1:], raw(x).shape[d]]
     before = (slice(None),) * d
     pieces = [
@@ -220,7 +241,7 @@ def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 @row(np.rollaxis)
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     rank = raw(a).ndim
-    axis = shape.dim_of(axis, rank)
+    axis = shape_kernels.dim_of(axis, rank)
     start = start + rank if start < 0 else start
     if not 0 <= start <= rank:
         raise ValueError(f"'start' arg requires {-rank} <= start < {rank + 1}, but {start} was passed in")
@@ -244,7 +265,7 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 @row(np.resize)
 def _resize(a: Any, new_shape: Any) -> Any:
-    x, target = shape.reshape(_tensor(a), -1), shape.sizes((new_shape,))
+    x, target = shape_records.reshape(_tensor(a), -1), shape_records.sizes((new_shape,))
     places = np.resize(np.arange(raw(x).size), target)
     return _take(x, places) if raw(x).size else create.zeros(target, dtype=x.dtype)
 
@@ -263,8 +284,8 @@ def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     x = _tensor(arr)
     if axis is None:
-        x, axis = shape.reshape(x, -1), 0
-    d, v = shape.dim_of(axis, raw(x).ndim), _to(_tensors([values, x])[0], raw(x).dtype)
+        x, axis = shape_records.reshape(x, -1), 0
+    d, v = shape_kernels.dim_of(axis, raw(x).ndim), _to(_tensors([values, x])[0], raw(x).dtype)
     n = raw(x).shape[d]
     new: Any = -1  # marks a new place
     if not isinstance(obj, slice) and np.ndim(_raw_index(obj)) == 0:
@@ -291,8 +312,8 @@ def _new_places(order: Any, obj: Any, n: int) -> Any:
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     x = _tensor(arr)
     if axis is None:
-        x, axis = shape.reshape(x, -1), 0
-    d = shape.dim_of(axis, raw(x).ndim)
+        x, axis = shape_records.reshape(x, -1), 0
+    d = shape_kernels.dim_of(axis, raw(x).ndim)
     return index.index_select(x, d, np.delete(np.arange(raw(x).shape[d]), _raw_index(obj)))
 
 
@@ -367,7 +388,7 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     n = len(xs) - 1
     if mode == "raise" and ((places < 0) | (places >= n)).any():
         raise ValueError("invalid entry in choice array")
-    where = elementwise.remainder(xs[0], n) if mode == "wrap" else elementwise.clamp(xs[0], 0, n - 1)
+    where = records.remainder(xs[0], n) if mode == "wrap" else elementwise.clamp(xs[0], 0, n - 1)
     stacked = shape.stack(xs[1:])
     picked = index.take_along_dim(stacked, shape.unsqueeze(where, 0).long(), 0)
     return _into("choose", out, shape.squeeze(picked, 0))
@@ -396,7 +417,7 @@ def _flatnonzero(a: Any) -> Any:
 @row(np.partition)
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     _refuse("partition", kind=(kind, "introselect"), order=(order, None))
-    x = shape.reshape(_tensor(a), -1) if axis is None else _tensor(a)
+    x = shape_records.reshape(_tensor(a), -1) if axis is None else _tensor(a)
     axis = -1 if axis is None else axis
     return index.take_along_dim(x, wrap(np.argpartition(raw(x), kth, axis)), axis)
 
@@ -435,7 +456,7 @@ def _unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None, *,
     equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
-    x = _tensor(ar) if axis is not None else shape.reshape(_tensor(ar), -1)
+    x = _tensor(ar) if axis is not None else shape_records.reshape(_tensor(ar), -1)
     _refuse("unique", sorted=(sorted, True))
     _, first, inverse, counts = np.unique(raw(x), True, True, True, axis, equal_nan=equal_nan)
     inverse = inverse if axis is not None else inverse.reshape(raw(_tensor(ar)).shape)
@@ -529,12 +550,12 @@ def _sinc(x: Any) -> Any:
 
 @row(np.i0)
 def _i0(x: Any) -> Any:
-    return special.i0(_floating(_tensor(x)))
+    return special_records.i0(_floating(_tensor(x)))
 
 
 @row(np.fix)
 def _fix(x: Any, out: Any = None) -> Any:
-    return _into("fix", out, elementwise.trunc(_tensor(x)))
+    return _into("fix", out, records.trunc(_tensor(x)))
 
 
 @row(np.unwrap)
@@ -564,7 +585,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     result = first + weight * (second - first)
     result = elementwise.where(wrap(raw(at_) < raw(nodes)[0]), _take(values, 0) if left is None else left, result)
     result = elementwise.where(wrap(raw(at_) > raw(nodes)[-1]), _take(values, last) if right is None else right, result)
-    return elementwise.where(elementwise.isnan(at_), at_, result)
+    return elementwise.where(records.isnan(at_), at_, result)
 
 
 @row(np.polyval)
@@ -614,13 +635,13 @@ def _logspace(
 @row(np.geomspace)
 def _geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     a, b = _ends(start, stop)
-    result = elementwise.exp(_spaced(elementwise.log(a), elementwise.log(b), num, endpoint))
+    result = records.exp(_spaced(records.log(a), records.log(b), num, endpoint))
     return _to(shape.movedim(result, 0, axis), dtype)
 
 
 @row(np.vdot)
 def _vdot(a: Any, b: Any, /) -> Any:
-    x, y = operands.promoted([shape.reshape(v, -1) for v in _tensors((a, b))])
+    x, y = operands.promoted([shape_records.reshape(v, -1) for v in _tensors((a, b))])
     return linalg.vdot(x, y)
 
 
@@ -656,7 +677,7 @@ def _same(a: Any, v: Any) -> slice:
 
 
 def _without_nan(x: Any, value: Any) -> Any:
-    return elementwise.where(elementwise.isnan(x), value, x)
+    return elementwise.where(records.isnan(x), value, x)
 
 
 def _nan_reduction(function: Any, reduction: Function, neutral: Any) -> None:
@@ -679,7 +700,7 @@ def _nan_extreme(function: Any, reduction: Function, neutral: float) -> None:
         x = _tensor(a)
         result = reduction(_without_nan(x, neutral), axis, keepdims=keepdims, initial=initial, where=where)
         if initial is NO and where is NO:
-            empty = FUNCTIONS[np.all](elementwise.isnan(x), axis, keepdims=keepdims)
+            empty = FUNCTIONS[np.all](records.isnan(x), axis, keepdims=keepdims)
             if running_trace() is not None or raw(empty).any():
                 result = elementwise.where(empty, math.nan, result)
         return _into(function.__name__, out, result)
@@ -713,7 +734,7 @@ def _nan_moment(function: Any, plain: Function) -> None:
     ) -> Any:
         x = _floating(_to(_tensor(a), dtype))
         mask = wrap(~np.isnan(raw(x)))
-        mask = mask if where is NO or where is True else elementwise.logical_and(mask, _tensor(where))
+        mask = mask if where is NO or where is True else records.logical_and(mask, _tensor(where))
         if function is np.nanmean and args:
             kwargs["keepdims"], args = args[0], ()
         return _into(function.__name__, out, plain(_without_nan(x, 0.0), axis, None, None, *args, where=mask, **kwargs))
@@ -742,9 +763,9 @@ def _quantile_of(function: Any, scale: float, ignores_nan: bool) -> None:
         x = _floating(_tensor(a))
         axes = _axes(axis, raw(x).ndim)
         places = _to(_tensors([q, x])[0] * scale, raw(x).dtype)
-        flat = compute(_merged(x, axes), shape.reshape(places, -1), -1, interpolation=method)
+        flat = compute(_merged(x, axes), shape_records.reshape(places, -1), -1, interpolation=method)
         rest = _kept(x, axes) if keepdims else tuple([m for d, m in enumerate(raw(x).shape) if d not in axes])
-        return _into(name, out, shape.reshape(flat, (*raw(places).shape, *rest)))
+        return _into(name, out, shape_records.reshape(flat, (*raw(places).shape, *rest)))
 
     row(function)(quantile)
 
@@ -810,8 +831,10 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
 
 @row(np.ediff1d)
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    x = shape.reshape(_tensor(ary), -1)
-    ends = [[] if e is None else [shape.reshape(_to(_tensors([e, x])[0], raw(x).dtype), -1)] for e in (to_begin, to_end)]
+    x = shape_records.reshape(_tensor(ary), -1)
+    ends = [
+        [] if e is None else [shape_records.reshape(_to(_tensors([e, x])[0], raw(x).dtype), -1)] for e in (to_begin, to_end)
+    ]
     return shape.cat([*ends[0], x[1:] - x[:-1], *ends[1]])
 
 
@@ -826,7 +849,7 @@ def _cumulative(name: str, scan: Function, first: float) -> None:
         t = _at_least(t, 1)
         result = scan(t, axis, dtype)
         if include_initial:
-            d = shape.dim_of(axis, raw(t).ndim)
+            d = shape_kernels.dim_of(axis, raw(t).ndim)
             sizes = _kept(t, (d,))
             result = shape.cat([wrap(np.full(sizes, first, raw(result).dtype)), result], d)
         return _into(name, out, result)
@@ -865,9 +888,9 @@ def _isrealobj(x: Any) -> bool:
 
 @row(np.isneginf)
 def _isneginf(x: Any, out: Any = None) -> Any:
-    return _into("isneginf", out, parts.isneginf(_tensor(x)))
+    return _into("isneginf", out, parts_records.isneginf(_tensor(x)))
 
 
 @row(np.isposinf)
 def _isposinf(x: Any, out: Any = None) -> Any:
-    return _into("isposinf", out, parts.isposinf(_tensor(x)))
+    return _into("isposinf", out, parts_records.isposinf(_tensor(x)))

@@ -13,12 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import dtypes
+from .. import dtypes
 from ..core.op import TABLE
 from ..core.record import fixed, wrap
-from ..ops import create, einsum, elementwise, index, linalg, operands, reduce, shape, sort
-from ..ops.shape import form_of
-from ..tensor import Tensor, raw, use_numpy
+from ..functions import create, einsum, elementwise, index, linalg, reduce, shape, sort
+from ..kernels import shape as shape_kernels
+from ..table import elementwise as records
+from ..table import operands
+from ..table import reduce as reduce_records
+from ..table import shape as shape_records
+from ..table.shape import form_of
+from ..tensor.tensor import Tensor, raw, use_numpy
 
 NO: Any = np._NoValue  # NumPy's mark of an argument that was not given
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
@@ -159,7 +164,7 @@ def _axes(axis: Any, rank: int) -> tuple[int, ...]:
     """Axes counted from the front; None stands for all."""
     if axis is None:
         return tuple(range(rank))
-    return shape.dims_of(tuple(axis) if isinstance(axis, tuple | list) else (axis,), rank) if rank else ()
+    return shape_kernels.dims_of(tuple(axis) if isinstance(axis, tuple | list) else (axis,), rank) if rank else ()
 
 
 def _flag(keepdims: Any) -> bool:
@@ -177,7 +182,7 @@ def _merged(x: Any, axes: tuple[int, ...]) -> Any:
     rest = tuple([d for d in range(len(sizes)) if d not in axes])
     if (*rest, *axes) != tuple(range(len(sizes))):
         x = shape.permute(x, (*rest, *axes))
-    return shape.reshape(x, (*[sizes[d] for d in rest], math.prod([sizes[d] for d in axes])))
+    return shape_records.reshape(x, (*[sizes[d] for d in rest], math.prod([sizes[d] for d in axes])))
 
 
 def _mask(where: Any, x: Any) -> Any:
@@ -205,24 +210,24 @@ def _conjugate(x: Any) -> Any:
 
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    np.add: elementwise.add, np.subtract: elementwise.sub, np.multiply: elementwise.mul, np.true_divide: elementwise.div,
-    np.floor_divide: elementwise.floor_divide, np.remainder: elementwise.remainder, np.fmod: elementwise.fmod,
-    np.power: elementwise.pow, np.float_power: _float_power, np.negative: elementwise.neg,
-    np.positive: elementwise.clone, np.absolute: elementwise.abs, np.fabs: elementwise.abs, np.sign: elementwise.sgn,
-    np.exp: elementwise.exp, np.exp2: elementwise.exp2, np.expm1: elementwise.expm1, np.log: elementwise.log,
-    np.log2: elementwise.log2, np.log10: elementwise.log10, np.log1p: elementwise.log1p, np.sqrt: elementwise.sqrt,
-    np.square: elementwise.square, np.reciprocal: elementwise.reciprocal, np.sin: elementwise.sin, np.cos: elementwise.cos,
-    np.tan: elementwise.tan, np.arcsin: elementwise.asin, np.arccos: elementwise.acos, np.arctan: elementwise.atan,
-    np.arctan2: elementwise.atan2, np.hypot: elementwise.hypot, np.sinh: elementwise.sinh, np.cosh: elementwise.cosh,
-    np.tanh: elementwise.tanh, np.arcsinh: elementwise.asinh, np.arccosh: elementwise.acosh, np.arctanh: elementwise.atanh,
-    np.maximum: elementwise.maximum, np.minimum: elementwise.minimum, np.floor: elementwise.floor, np.ceil: elementwise.ceil,
-    np.rint: elementwise.round, np.trunc: elementwise.trunc, np.equal: elementwise.eq, np.not_equal: elementwise.ne,
-    np.less: elementwise.lt, np.less_equal: elementwise.le, np.greater: elementwise.gt, np.greater_equal: elementwise.ge,
-    np.isnan: elementwise.isnan, np.isinf: elementwise.isinf, np.isfinite: elementwise.isfinite,
-    np.logical_and: elementwise.logical_and, np.logical_or: elementwise.logical_or, np.logical_xor: elementwise.logical_xor,
-    np.logical_not: elementwise.logical_not, np.bitwise_and: elementwise.bitwise_and, np.bitwise_or: elementwise.bitwise_or,
-    np.bitwise_xor: elementwise.bitwise_xor, np.invert: elementwise.bitwise_not, np.matmul: _matmul,
-    np.conjugate: _conjugate, np.logaddexp: elementwise.logaddexp,
+    np.add: records.add, np.subtract: elementwise.sub, np.multiply: records.mul, np.true_divide: elementwise.div,
+    np.floor_divide: elementwise.floor_divide, np.remainder: records.remainder, np.fmod: records.fmod,
+    np.power: elementwise.pow, np.float_power: _float_power, np.negative: records.neg,
+    np.positive: records.clone, np.absolute: records.abs, np.fabs: records.abs, np.sign: elementwise.sgn,
+    np.exp: records.exp, np.exp2: records.exp2, np.expm1: records.expm1, np.log: records.log,
+    np.log2: records.log2, np.log10: records.log10, np.log1p: records.log1p, np.sqrt: records.sqrt,
+    np.square: records.square, np.reciprocal: records.reciprocal, np.sin: records.sin, np.cos: records.cos,
+    np.tan: records.tan, np.arcsin: records.asin, np.arccos: records.acos, np.arctan: records.atan,
+    np.arctan2: records.atan2, np.hypot: records.hypot, np.sinh: records.sinh, np.cosh: records.cosh,
+    np.tanh: records.tanh, np.arcsinh: records.asinh, np.arccosh: records.acosh, np.arctanh: records.atanh,
+    np.maximum: records.maximum, np.minimum: records.minimum, np.floor: records.floor, np.ceil: records.ceil,
+    np.rint: elementwise.round, np.trunc: records.trunc, np.equal: records.eq, np.not_equal: records.ne,
+    np.less: records.lt, np.less_equal: records.le, np.greater: records.gt, np.greater_equal: records.ge,
+    np.isnan: records.isnan, np.isinf: records.isinf, np.isfinite: records.isfinite,
+    np.logical_and: records.logical_and, np.logical_or: records.logical_or, np.logical_xor: records.logical_xor,
+    np.logical_not: records.logical_not, np.bitwise_and: records.bitwise_and, np.bitwise_or: records.bitwise_or,
+    np.bitwise_xor: records.bitwise_xor, np.invert: records.bitwise_not, np.matmul: _matmul,
+    np.conjugate: _conjugate, np.logaddexp: records.logaddexp,
 }  # fmt: skip
 
 
@@ -265,7 +270,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         return METHODS[method][1](ufunc, *inputs, **kwargs)
     if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.signature is None:
         x, y = _tensors(inputs)
-        left = shape.reshape(x, (*raw(x).shape, *([1] * raw(y).ndim)))
+        left = shape_records.reshape(x, (*raw(x).shape, *([1] * raw(y).ndim)))
         return _called(ufunc, (left, y), **kwargs) if kwargs else UFUNCS[ufunc](left, y)
     if method == "__call__" and ufunc not in UFUNCS and not _holds_tensor(kwargs.get("out")):
         results = ufunc(*_plain(ufunc, list(inputs)), **_plain(ufunc, kwargs))
@@ -334,7 +339,7 @@ def _reduction(
     ) -> Any:
         x = _to(_tensor(a), dtype)
         mask = _mask(where, x)
-        if initial is None and combine in (elementwise.maximum, elementwise.minimum):
+        if initial is None and combine in (records.maximum, records.minimum):
             initial = NO
         if initial is not NO and combine is None:
             raise TypeError(f"numpy.{name} does not support initial= for tensors")
@@ -365,11 +370,11 @@ def _all_of_prod(x: Any, axes: Any, keepdims: bool) -> Any:
     if not axes:
         return reduce.prod(x)
     result = reduce.prod(_merged(x, axes), -1)
-    return shape.reshape(result, _kept(x, axes)) if keepdims else result
+    return shape_records.reshape(result, _kept(x, axes)) if keepdims else result
 
 
 def _mean_of(x: Any, axes: Any, keepdims: bool) -> Any:
-    return reduce.mean(_floating(x), axes, keepdims)
+    return reduce_records.mean(_floating(x), axes, keepdims)
 
 
 def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callable[..., Any]:
@@ -381,20 +386,20 @@ def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callabl
         axes = tuple(range(raw(x).ndim)) if axes is None else axes
         merged = _merged(x, axes)
         result = index.take_along_dim(merged, wrap(place(raw(merged), -1, keepdims=True)), -1)
-        return shape.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
+        return shape_records.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
 
     return extreme
 
 
 _largest, _smallest = _extreme(reduce.amax, np.argmax), _extreme(reduce.amin, np.argmin)
-_maximum = _reduction("maximum.reduce", _largest, None, elementwise.maximum, typed=True)
-_minimum = _reduction("minimum.reduce", _smallest, None, elementwise.minimum, typed=True)
+_maximum = _reduction("maximum.reduce", _largest, None, records.maximum, typed=True)
+_minimum = _reduction("minimum.reduce", _smallest, None, records.minimum, typed=True)
 _every = _reduction("logical_and.reduce", reduce.all, True, None, typed=True)
 _some = _reduction("logical_or.reduce", reduce.any, False, None, typed=True)
-_sum = row(np.sum)(_reduction("sum", reduce.sum, 0, elementwise.add, typed=True))
-_prod = row(np.prod)(_reduction("prod", _all_of_prod, 1, elementwise.mul, typed=True))
-_max = row(np.max, np.amax)(_reduction("max", _largest, None, elementwise.maximum))
-_min = row(np.min, np.amin)(_reduction("min", _smallest, None, elementwise.minimum))
+_sum = row(np.sum)(_reduction("sum", reduce.sum, 0, records.add, typed=True))
+_prod = row(np.prod)(_reduction("prod", _all_of_prod, 1, records.mul, typed=True))
+_max = row(np.max, np.amax)(_reduction("max", _largest, None, records.maximum))
+_min = row(np.min, np.amin)(_reduction("min", _smallest, None, records.minimum))
 _all = row(np.all)(_reduction("all", reduce.all, True, None))
 _any = row(np.any)(_reduction("any", reduce.any, False, None))
 REDUCTIONS: dict[Any, Callable[..., Any]] = {
@@ -443,7 +448,7 @@ def _spread(name: str, function: Callable[..., Any], root: bool) -> Callable[...
         count = _counted(x, _axes(axis, raw(x).ndim), keep, mask) - ddof
         count = max_of(count, 0) if mask is None else elementwise.clamp(count, min=0)
         result = elementwise.div(_sum(square, axis, keepdims=keep, where=NO if mask is None else mask), count)
-        return _into(name, out, elementwise.sqrt(result) if root else result)
+        return _into(name, out, records.sqrt(result) if root else result)
 
     return measure
 
@@ -477,8 +482,8 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
                 raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
             order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
             sizes = tuple([n if d in axes else 1 for d, n in enumerate(raw(x).shape)])
-            w = shape.expand(shape.reshape(shape.permute(w, order), sizes), raw(x).shape)
-        total = _sum(_to(w, raw(elementwise.mul(x, w)).dtype), axis, keepdims=keepdims)
+            w = shape.expand(shape_records.reshape(shape.permute(w, order), sizes), raw(x).shape)
+        total = _sum(_to(w, raw(records.mul(x, w)).dtype), axis, keepdims=keepdims)
         if (raw(total) == 0).any():
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         result = elementwise.div(_sum(x * w, axis, keepdims=keepdims), total)
@@ -492,13 +497,13 @@ def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = F
     flat = _merged(x, axes)
     n = raw(flat).shape[-1]
     if not n:
-        result = reduce.mean(flat, -1)
+        result = reduce_records.mean(flat, -1)
     else:
         ordered = sort.sort(flat, -1)[0]
         low, high, last = ordered[..., (n - 1) // 2], ordered[..., n // 2], ordered[..., -1]
         middle = low if n % 2 else (low + high) * 0.5
-        result = elementwise.where(elementwise.isnan(last), last, middle)
-    return _into("median", out, shape.reshape(result, _kept(x, axes)) if keepdims else result)
+        result = elementwise.where(records.isnan(last), last, middle)
+    return _into("median", out, shape_records.reshape(result, _kept(x, axes)) if keepdims else result)
 
 
 @row(np.count_nonzero)
@@ -520,7 +525,7 @@ row(np.argmin)(_place("argmin", reduce.argmin))
 def _scan(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = _to(_tensor(a), dtype)
-        result = function(shape.reshape(x, -1), 0) if axis is None else function(x, axis)
+        result = function(shape_records.reshape(x, -1), 0) if axis is None else function(x, axis)
         return _into(name, out, _to(result, dtype))
 
     return scan
@@ -556,7 +561,7 @@ def _concatenate(
 ) -> Any:
     xs = _cast_all(name, _tensors(arrays), dtype, casting, out)
     if axis is None:
-        xs, axis = [shape.reshape(x, -1) for x in xs], 0
+        xs, axis = [shape_records.reshape(x, -1) for x in xs], 0
     return _into(name, out, shape.cat(xs, axis))
 
 
@@ -578,7 +583,7 @@ def _hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
 
 @row(np.column_stack)
 def _column_stack(tup: Any) -> Any:
-    return shape.cat([x if raw(x).ndim > 1 else shape.reshape(x, (-1, 1)) for x in _tensors(tup)], 1)
+    return shape.cat([x if raw(x).ndim > 1 else shape_records.reshape(x, (-1, 1)) for x in _tensors(tup)], 1)
 
 
 @row(np.append)
@@ -587,7 +592,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 
 
 def _at_least(x: Any, rank: int) -> Any:
-    return x if raw(x).ndim >= rank else shape.reshape(x, (1,) * (rank - raw(x).ndim) + raw(x).shape)
+    return x if raw(x).ndim >= rank else shape_records.reshape(x, (1,) * (rank - raw(x).ndim) + raw(x).shape)
 
 
 @row(np.atleast_1d)
@@ -603,7 +608,7 @@ def _atleast_2d(*arys: Any) -> Any:
 
 
 def _parts(x: Any, bounds: list[Any], axis: int) -> list[Any]:
-    before = (slice(None),) * shape.dim_of(axis, raw(x).ndim)
+    before = (slice(None),) * shape_kernels.dim_of(axis, raw(x).ndim)
     return [x[(*before, slice(a, b))] for a, b in itertools.pairwise(bounds)]
 
 
@@ -644,9 +649,11 @@ def _reshape(a: Any, /, shape_: Any = NO, order: str = "C", *, copy: Any = None,
         _refuse("reshape", order=(order, "C"))
     if copy is False:
         _refuse("reshape", copy=(copy, None))
-    target = shape.sizes((target,))
+    target = shape_records.sizes((target,))
     x = _tensor(a)
-    result = shape.reshape(x, target) if order == "C" else _reversed(shape.reshape(_reversed(x), target[::-1]))
+    result = (
+        shape_records.reshape(x, target) if order == "C" else _reversed(shape_records.reshape(_reversed(x), target[::-1]))
+    )
     return TABLE["clone"].call(result) if copy else result
 
 
@@ -654,7 +661,7 @@ def _reshape(a: Any, /, shape_: Any = NO, order: str = "C", *, copy: Any = None,
 def _ravel(a: Any, order: str = "C") -> Any:
     if order not in ("C", "F"):
         _refuse("ravel", order=(order, "C"))
-    return shape.reshape(_tensor(a) if order == "C" else _reversed(_tensor(a)), -1)
+    return shape_records.reshape(_tensor(a) if order == "C" else _reversed(_tensor(a)), -1)
 
 
 @row(np.transpose)
@@ -684,13 +691,13 @@ def _squeeze(a: Any, axis: Any = None) -> Any:
 def _expand_dims(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rest, rank = list(raw(a).shape), raw(a).ndim + len(axes)
-    places = shape.dims_of(tuple(axes), rank)
-    return shape.reshape(a, tuple([1 if d in places else rest.pop(0) for d in range(rank)]))
+    places = shape_kernels.dims_of(tuple(axes), rank)
+    return shape_records.reshape(a, tuple([1 if d in places else rest.pop(0) for d in range(rank)]))
 
 
 @row(np.broadcast_to)
 def _broadcast_to(array: Any, shape_: Any = NO, subok: bool = False, **named: Any) -> Any:
-    target = shape.sizes((named.pop("shape", shape_),))
+    target = shape_records.sizes((named.pop("shape", shape_),))
     _refuse("broadcast_to", subok=(subok, False), **{k: (v, NO) for k, v in named.items()})
     if not all_of(n >= 0 for n in target):
         raise ValueError("all elements of broadcast shape must be non-negative")
@@ -712,9 +719,12 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    lines = [shape.reshape(_tensor(x), -1) for x in xi]
+    lines = [shape_records.reshape(_tensor(x), -1) for x in xi]
     places = [1, 0, *range(2, len(lines))] if indexing == "xy" and len(lines) > 1 else list(range(len(lines)))
-    grids = [shape.reshape(x, [-1 if d == p else 1 for d in range(len(lines))]) for x, p in zip(lines, places, strict=True)]
+    grids = [
+        shape_records.reshape(x, [-1 if d == p else 1 for d in range(len(lines))])
+        for x, p in zip(lines, places, strict=True)
+    ]
     if not sparse:
         grids = list(shape.broadcast_tensors(*grids))
     return tuple([TABLE["clone"].call(g) for g in grids] if copy else grids)
@@ -754,7 +764,7 @@ def _diag(v: Any, k: int = 0) -> Any:
 
 @row(np.diagonal)
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return shape.diagonal(a, offset, axis1, axis2)
+    return shape_records.diagonal(a, offset, axis1, axis2)
 
 
 @row(np.shape)
@@ -806,8 +816,8 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     if i.dtype.kind not in "iu" and i.size:
         raise TypeError(f"numpy.take: indices must be integers, but got {i.dtype}")
     if axis is None:
-        x, axis = shape.reshape(x, -1), 0
-    d = shape.dim_of(axis, raw(x).ndim)
+        x, axis = shape_records.reshape(x, -1), 0
+    d = shape_kernels.dim_of(axis, raw(x).ndim)
     n = raw(x).shape[d]
     if mode == "wrap":
         i = i % n
@@ -816,21 +826,21 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     result = index.index_select(x, d, i.reshape(-1).astype(np.int64))
-    return _into("take", out, shape.reshape(result, (*raw(x).shape[:d], *i.shape, *raw(x).shape[d + 1 :])))
+    return _into("take", out, shape_records.reshape(result, (*raw(x).shape[:d], *i.shape, *raw(x).shape[d + 1 :])))
 
 
 @row(np.sort)
 def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     _refuse("sort", order=(order, None))  # every kind= gives the same values
     x = _tensor(a)
-    return sort.sort(shape.reshape(x, -1) if axis is None else x, -1 if axis is None else axis)[0]
+    return sort.sort(shape_records.reshape(x, -1) if axis is None else x, -1 if axis is None else axis)[0]
 
 
 @row(np.argsort)
 def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     _refuse("argsort", order=(order, None))  # always stable, which every kind= allows
     x = _tensor(a)
-    return sort.argsort(shape.reshape(x, -1) if axis is None else x, -1 if axis is None else axis, stable=True)
+    return sort.argsort(shape_records.reshape(x, -1) if axis is None else x, -1 if axis is None else axis, stable=True)
 
 
 @row(np.nonzero)
@@ -845,12 +855,12 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO, append: Any = N
     x = _tensor(a)
     if n == 0:
         return x
-    d = shape.dim_of(axis, raw(x).ndim)
+    d = shape_kernels.dim_of(axis, raw(x).ndim)
     ends = [e if e is NO else _tensors([e, x])[0] for e in (prepend, append)]
     first, last = ([] if e is NO else [e if raw(e).ndim else shape.expand(e, _kept(x, (d,)))] for e in ends)
     parts = [*first, x, *last]
     x = shape.cat(parts, d) if len(parts) > 1 else x
-    step = elementwise.ne if raw(x).dtype.kind == "b" else elementwise.sub
+    step = records.ne if raw(x).dtype.kind == "b" else elementwise.sub
     before = (slice(None),) * d
     for _ in range(n):
         x = step(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])
@@ -865,7 +875,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     x, y = operands.promoted(_tensors((a, b)))
     left, right = raw(x).ndim, raw(y).ndim
     if not left or not right:
-        result = elementwise.mul(x, y)
+        result = records.mul(x, y)
     elif left > 2 or right > 2:
         result = einsum.tensordot(x, y, ((-1,), (-2 if right > 1 else -1,)))
     else:
@@ -877,7 +887,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
 def _inner(a: Any, b: Any) -> Any:
     x, y = operands.promoted(_tensors((a, b)))
     if not raw(x).ndim or not raw(y).ndim:
-        return elementwise.mul(x, y)
+        return records.mul(x, y)
     if raw(x).shape[-1] != raw(y).shape[-1]:
         raise ValueError(f"shapes {raw(x).shape} and {raw(y).shape} not aligned")
     return einsum.tensordot(x, y, ((-1,), (-1,)))
@@ -885,7 +895,7 @@ def _inner(a: Any, b: Any) -> Any:
 
 @row(np.outer)
 def _outer(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = (shape.reshape(v, -1) for v in _tensors((a, b)))
+    x, y = (shape_records.reshape(v, -1) for v in _tensors((a, b)))
     return _into("outer", out, linalg.outer(x, y))
 
 
@@ -923,7 +933,7 @@ def _kron(a: Any, b: Any) -> Any:
 
 @row(np.trace)
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
-    line = shape.diagonal(_to(_tensor(a), dtype), offset, axis1, axis2)
+    line = shape_records.diagonal(_to(_tensor(a), dtype), offset, axis1, axis2)
     return _into("trace", out, _to(reduce.sum(line, -1), dtype))
 
 
@@ -965,7 +975,7 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", sub
     _refuse("full_like", order=(order, "K"), subok=(subok, True))
     zeros = _zeros_like(a, dtype, shape=shape, device=device)
     fill = fill_value if isinstance(fill_value, Tensor) else create.as_tensor(np.asarray(fill_value))
-    return elementwise.add(zeros, _to(fill, raw(zeros).dtype))
+    return records.add(zeros, _to(fill, raw(zeros).dtype))
 
 
 @row(np.copy)

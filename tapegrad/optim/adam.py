@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops import elementwise
-from ..tensor import Tensor
+from ..functions import elementwise
+from ..tensor.tensor import Tensor
 from .optimizer import Optimizer, ParamsT, _get_scalar_dtype, check, check_betas, check_lr, check_size, given
 from .sgd import number
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ops import elementwise, shape
+from ..functions import elementwise, shape
+from ..table import elementwise as elementwise_records
 
 Operation = Callable[..., Any]
 
@@ -117,8 +118,8 @@ class Tensors:
     """Tensors, recorded as any other operations on them."""
 
     add, sub, mul, div = _pure(operator.add), _pure(operator.sub), _pure(operator.mul), _pure(operator.truediv)
-    maximum, minimum = _pure(elementwise.maximum), _pure(elementwise.minimum)
-    neg, sqrt, abs, sign = (_pure(getattr(elementwise, name), 1) for name in ("neg", "sqrt", "abs", "sign"))
+    maximum, minimum = _pure(elementwise_records.maximum), _pure(elementwise_records.minimum)
+    neg, sqrt, abs, sign = (_pure(getattr(elementwise_records, name), 1) for name in ("neg", "sqrt", "abs", "sign"))
     greater, less, equal = _pure(operator.gt), _pure(operator.lt), _pure(operator.eq)
     copy = _pure(shape.clone, 1)
     where = _pure(elementwise.where, 3)

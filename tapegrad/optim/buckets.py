@@ -15,7 +15,7 @@ import numpy as np
 from ..core import alias
 from ..core.record import wrap
 from ..core.tape import getrefcount
-from ..tensor import raw
+from ..tensor.tensor import raw
 
 SMALL = 1 << 15  # elements of a parameter that gains from company
 MOST = 1 << 19  # elements of a bucket: its arrays stay in the cache

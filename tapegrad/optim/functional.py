@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..func.tree import LEAF, Spec, children_of, flatten, unflatten
-from ..ops.create import as_tensor, zeros
+from ..functions.create import as_tensor, zeros
 from .optimizer import Optimizer
 
 

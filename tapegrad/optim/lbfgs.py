@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.modes import enable_grad, no_grad
-from ..ops.parts import view_as_real
-from ..ops.shape import cat
+from ..functions.parts import view_as_real
+from ..functions.shape import cat
 from .optimizer import Optimizer, ParamsT, _to_scalar, check_lr, given
 
 CURVATURE = 1e-10  # pairs with less change no memory

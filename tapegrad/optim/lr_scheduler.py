@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..tensor import Tensor
+from ..tensor.tensor import Tensor
 from .optimizer import Optimizer, _to_scalar
 
 Rates = list[Any]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..ops import elementwise
-from ..ops.create import full_like
-from ..tensor import Tensor
+from ..functions.create import full_like
+from ..table import elementwise
+from ..tensor.tensor import Tensor
 from .optimizer import Optimizer, ParamsT, check_size, given
 
 

@@ -19,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import dtypes
+from .. import dtypes
 from ..core import alias
+from ..core.graph import Handle, hook_into
 from ..core.modes import enable_grad, set_grad_enabled
-from ..core.node import Handle, hook_into
 from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
-from ..core.trace import suspended, touches
+from ..core.tracing import suspended, touches
 from ..core.warning import warn
+from ..functions.create import full_like
+from ..functions.parts import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..nn.module import typename
-from ..ops.create import full_like
-from ..ops.parts import view_as_complex_copy, view_as_real, view_as_real_copy
-from ..tensor import Tensor, raw
+from ..tensor.tensor import Tensor, raw
 from . import buckets
 from .arithmetic import Arrays, Tensors
 

@@ -18,9 +18,9 @@ from ..func.jacobian import jacrev
 from ..func.products import vhp
 from ..func.reverse import converted, kind_of, source_of
 from ..func.stateless import swapped, untied
+from ..functions import create, shape
 from ..nn import Module
-from ..ops import create, shape
-from ..tensor import Tensor
+from ..tensor.tensor import Tensor
 from .functional import up_to
 
 WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops import elementwise
-from ..tensor import Tensor
+from ..table import elementwise
+from ..tensor.tensor import Tensor
 from .optimizer import Optimizer, ParamsT, check, check_lr, given
 
 

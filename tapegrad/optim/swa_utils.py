@@ -9,9 +9,9 @@ from copy import deepcopy
 from typing import Any
 
 from ..core.modes import no_grad
+from ..functions.create import tensor
 from ..nn.module import Module
 from ..nn.norm import _BatchNorm
-from ..ops.create import tensor
 from .lr_scheduler import LRScheduler, _format_param
 from .optimizer import Optimizer
 

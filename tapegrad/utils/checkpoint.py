@@ -20,9 +20,9 @@ from ..core.op import TABLE
 from ..core.record import Box, Extra, on_arrays, running_trace, wrap
 from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import Entry, line_of, next_slot, op_of
+from ..functions import casting
+from ..functions.create import fork_rng, get_rng_state, set_rng_state
 from ..nn import Sequential
-from ..ops import casting
-from ..ops.create import fork_rng, get_rng_state, set_rng_state
 
 __all__ = [
     "CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_debug_enabled",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.node import Handle
+from ..core.graph import Handle
 
 __all__ = ["RemovableHandle"]
 

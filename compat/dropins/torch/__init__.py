@@ -5,9 +5,9 @@ from importlib.util import find_spec
 
 import tapegrad
 from tapegrad.amp import GradScaler as GradScaler
-from tapegrad.arrays.dtypes import complex32 as complex32
-from tapegrad.arrays.dtypes import float8_e4m3fn as float8_e4m3fn
-from tapegrad.arrays.dtypes import float8_e5m2 as float8_e5m2
+from tapegrad.dtypes import complex32 as complex32
+from tapegrad.dtypes import float8_e4m3fn as float8_e4m3fn
+from tapegrad.dtypes import float8_e5m2 as float8_e5m2
 
 from .torch_version import TorchVersion as _TorchVersion
 

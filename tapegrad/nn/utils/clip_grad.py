@@ -12,8 +12,8 @@ from ...core.modes import no_grad
 from ...core.op import TABLE
 from ...core.record import running_trace
 from ...core.warning import warn
-from ...ops import create, shape
-from ...tensor import Tensor
+from ...functions import create, shape
+from ...tensor.tensor import Tensor
 
 
 def _listed(parameters: Tensor | Iterable[Any]) -> list[Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...ops import shape
-from ...tensor import Tensor
+from ...functions import shape
+from ...tensor.tensor import Tensor
 from ..module import typename
 
 

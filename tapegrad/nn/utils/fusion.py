@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, TypeVar
 
-from ...tensor import Parameter
+from ...tensor.tensor import Parameter
 from ..module import Module
 
 M = TypeVar("M", bound=Module)

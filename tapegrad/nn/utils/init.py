@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ...ops import create
+from ...functions import create
 from ..module import Module
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any, TypeVar
 
-from ... import linalg
-from ...arrays import dtypes
+from ... import dtypes, linalg
 from ...core.modes import no_grad
-from ...ops import create, elementwise, shape
-from ...ops.decompose import geqrf
-from ...ops.native import norm_except_dim
-from ...tensor import Tensor
+from ...functions import create, elementwise, shape
+from ...functions.decompose import geqrf
+from ...functions.native import norm_except_dim
+from ...table import shape as shape_records
+from ...tensor.tensor import Tensor
 from .. import functional as F
 from ..module import Module
 from .parametrize import register_parametrization
@@ -42,7 +42,7 @@ def _tall(x: Any) -> tuple[Any, bool]:
 
 
 def _diagonal(x: Any) -> Any:
-    return shape.diagonal(x, 0, -2, -1)
+    return shape_records.diagonal(x, 0, -2, -1)
 
 
 def _is_orthogonal(q: Any) -> bool:

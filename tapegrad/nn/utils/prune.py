@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
-from ...ops import create, elementwise, reduce, sort
+from ...functions import create, reduce, sort
+from ...table import elementwise
 from ..module import Module
 from .convert_parameters import parameters_to_vector
 from .weight_norm import hook_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ...core.modes import no_grad
-from ...tensor import Parameter
+from ...tensor.tensor import Parameter
 from .. import functional as F
 from ..module import Module
 from .weight_norm import check_lazy, hook_of, take_out

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ...core.warning import warn
-from ...ops.native import norm_except_dim
-from ...tensor import Parameter
+from ...functions.native import norm_except_dim
+from ...tensor.tensor import Parameter
 from ..module import Module
 from ..parameter import is_lazy
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 from ...core.state import is_recording
-from ...ops.create import random_seed
+from ...functions.create import random_seed
 from ._utils import worker as processes
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from ...ops.create import default_generator, randperm
+from ...functions.create import default_generator, randperm
 
 __all__ = [
     "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split",

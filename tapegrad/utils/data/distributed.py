@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sized
 from typing import Any
 
-from ...ops.create import Generator, randperm
+from ...functions.create import Generator, randperm
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]

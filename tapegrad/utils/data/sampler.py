@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, Generic, TypeVar
 
-from ...arrays.dtypes import float64
-from ...ops import create
+from ...dtypes import float64
+from ...functions import create
 
 __all__ = [
     "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",

@@ -3,7 +3,7 @@
 import warnings
 
 from tapegrad import amp as _amp
-from tapegrad.arrays import dtypes as _dtypes
+from tapegrad import dtypes as _dtypes
 
 
 class autocast(_amp.autocast):

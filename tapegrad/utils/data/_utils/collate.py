@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ....arrays.dtypes import float64
 from ....core import alias
 from ....core.record import wrap
-from ....ops.create import as_tensor, tensor
-from ....ops.shape import stack
-from ....tensor import Tensor, raw
+from ....dtypes import float64
+from ....functions.create import as_tensor, tensor
+from ....functions.shape import stack
+from ....tensor.tensor import Tensor, raw
 
 ERROR = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 

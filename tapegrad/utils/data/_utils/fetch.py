@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....core.record import wrap
-from ....tensor import Tensor, raw
+from ....tensor.tensor import Tensor, raw
 from ..dataset import Subset, TensorDataset, items_of
 from . import collate
 

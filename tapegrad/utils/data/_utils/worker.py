@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ....arrays.random import release
 from ....core.state import set_recording, start_afresh
-from ....ops.create import manual_seed
-from ....tensor import Tensor
+from ....functions.create import manual_seed
+from ....kernels.random import release
+from ....tensor.tensor import Tensor
 from . import MP_STATUS_CHECK_INTERVAL, ExceptionWrapper
 from .collate import default_collate
 

@@ -1,1 +1,0 @@
-"""Where arrays come from: NumPy, dtypes and promotion, numerical kernels, random streams."""

@@ -1,0 +1,339 @@
+"""`grad_fn`: a light view of an entry, made on demand."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from .. import dialect, errors
+from ..dtypes import is_inexact
+from .alias import slot_of
+from .hooks import Grads, NodeHooks, arguments_of
+from .leaves import LEAVES, WATCHED_LEAVES, Cell, cell_of, leaf_of
+from .record import Extra, wrap
+from .saved import array_of
+from .tape import (
+    OUTPUT,
+    RELEASED,
+    Tape,
+    find,
+    inputs_of,
+    line_of,
+    next_slot,
+    op_of,
+    place_of,
+    results_of,
+    snapshot,
+    title,
+)
+from .vjp import arrays
+
+SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
+
+
+class Node:
+    """The operation that made a tensor. It keeps the recorded entry alive as a tensor does."""
+
+    __slots__ = ("_slot", "_text")
+
+    def __init__(self, slot: int, text: str) -> None:
+        self._slot = slot
+        self._text = text
+
+    def name(self) -> str:
+        """Name of the operation's backward, for example "MulBackward0"."""
+        return self._text
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """(node, output number) of each input; None for inputs that are not tracked; empty once released."""
+        hit = find(self._slot)
+        if hit is None or hit[1][0] <= RELEASED:
+            return ()
+        slots, inner = arguments_of(hit[1]), op_of(hit[1]).inner
+        if inner:
+            slots = tuple(dict.fromkeys(outside(slots, self._slot - inner)))
+        return tuple([(node_of(s), output_number(s)) for s in slots])
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict of the node, for whatever is to be kept there; dropped when the node is released."""
+        return self._hooks().metadata
+
+    def register_hook(self, fn: Callable[[Grads, Grads], Any]) -> Handle:
+        """Call fn(grad_inputs, grad_outputs) after the operation's backward has run.
+
+        Both are tuples with an element for each input or output, None where there is no gradient. What fn returns, if not
+        None, is a tuple that replaces grad_inputs. Returns a handle whose `remove()` takes the hook away.
+        """
+        return hook_into(self._hooks().post, fn)
+
+    def register_prehook(self, fn: Callable[[Grads], Any]) -> Handle:
+        """Call fn(grad_outputs) before the operation's backward runs; what it returns, if not None, replaces them."""
+        return hook_into(self._hooks().pre, fn)
+
+    def _hooks(self) -> NodeHooks:
+        return hooks_at(self._slot)
+
+    @property
+    def recorded_at(self) -> tuple[str, int] | None:
+        """File and line of the call that recorded the operation."""
+        hit = find(self._slot)
+        return None if hit is None else line_of(hit[1])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_") and name[7:] in SAVED:
+            return _saved(self, SAVED[name[7:]])
+        raise AttributeError(f"'{self._text}' object has no attribute '{name}'")
+
+    def __repr__(self) -> str:
+        return dialect.current.node_form.format(self._text, hex(self._slot))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and other._slot == self._slot
+
+    def __hash__(self) -> int:
+        return hash(self._slot)
+
+
+class AccumulateGrad(Node):
+    """Where a leaf's gradient is accumulated."""
+
+    __slots__ = ()
+
+    @property
+    def variable(self) -> Any:
+        """The leaf."""
+        return leaf_of(self._slot)
+
+    def _hooks(self) -> NodeHooks:
+        leaf = leaf_of(self._slot)
+        if leaf is None:
+            raise errors.hook_untracked()
+        WATCHED_LEAVES.add(self._slot)
+        if getattr(leaf, "_node_hooks", None) is None:
+            leaf._node_hooks = NodeHooks()
+        return leaf._node_hooks  # type: ignore[no-any-return]
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return ()
+
+    def __repr__(self) -> str:
+        return dialect.current.node_form.format(dialect.current.leaf[1], hex(-self._slot))
+
+
+@functools.cache
+def kind_of(name: str) -> type[Node]:
+    """The class of nodes of a name, which programs that draw graphs read: type(fn).__name__ is "MulBackward0"."""
+    return type(name.rpartition("::")[2], (Node,), {"__slots__": (), "__module__": "builtins", "__doc__": Node.__doc__})
+
+
+def outside(slots: Iterable[int], floor: int) -> Iterator[int]:
+    """What slots depend on through the entries made after floor: the tracked inputs of a function of several ops."""
+    for s in slots:
+        hit = find(s) if s > floor else None
+        if hit is None or hit[1][0] <= RELEASED:
+            if s:
+                yield s
+        elif hit[1][0] == OUTPUT:
+            yield from outside((hit[1][1],), floor)
+        else:
+            yield from outside(arguments_of(hit[1]), floor)
+
+
+def output_number(slot: int) -> int:
+    """Which output of its node a slot is."""
+    hit = find(slot) if slot > 0 else None
+    return hit[1][5] if hit is not None and hit[1][0] == OUTPUT else 0
+
+
+def node_of(slot: int) -> Node | None:
+    """The node of a slot: None for 0, AccumulateGrad for a leaf."""
+    if not slot:
+        return None
+    if slot < 0:
+        return AccumulateGrad(slot, dialect.current.leaf[0])
+    hit = find(slot)
+    if hit is None:
+        return kind_of("ReleasedBackward0")(slot, "ReleasedBackward0")
+    entry = hit[1]
+    if entry[0] == OUTPUT:  # the operation stands under a slot of its own
+        return node_of(entry[1]) if len(entry) == 6 else entry[6]._node(entry[1])
+    name = title(entry)
+    return kind_of(name)(slot, name)
+
+
+def hooks_at(slot: int) -> NodeHooks:
+    """The hooks of a recorded operation, made on demand. The tape owns them: nodes come and go."""
+    hit = find(slot)
+    if hit is None or hit[1][0] <= RELEASED:
+        raise errors.second_backward(None)
+    home = hit[0]
+    ref = home.cells.get(slot)
+    cell = ref() if ref is not None else None
+    if cell is None:
+        cell = Cell()
+        key = slot + 0  # an equal int, not the same: the same would keep the entry alive
+        home.cells[key] = weakref.ref(cell)
+        home.late_cells[key] = cell
+    if cell.node is None:
+        cell.node = NodeHooks()
+    return cell.node  # type: ignore[no-any-return]
+
+
+def owned_hooks(outputs: list[Any]) -> NodeHooks:
+    """The hooks of the operation that has just made these tensors, of which no other has been made yet.
+
+    The tensors own them, and hand them on to what is made of them: what a hook holds keeps no entry.
+    """
+    made = next(t for t in outputs if t._s)
+    hit = find(made._s)
+    if hit is None:
+        raise errors.second_backward(None)
+    slot = hit[1][1] if hit[1][0] == OUTPUT else made._s
+    cell = Cell()
+    cell.node = NodeHooks()
+    hit[0].cells[slot + 0] = weakref.ref(cell)
+    for t in outputs:
+        if t._st is None:
+            t._st = Extra(frozenset((cell,)))
+        else:
+            t._st.cells = frozenset((cell,)) | (t._st.cells or frozenset())
+    return cell.node  # type: ignore[no-any-return]
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor arrives in the graph: output `output_nr` of a node, or a leaf's accumulating node."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Node | None = None
+
+
+def tensor_at(edge: GradientEdge) -> Any:
+    """A tensor that stands for an edge where gradients are taken: of its shape, dtype and slot; a leaf is itself."""
+    slot, i = edge.node._slot, edge.output_nr
+    if slot < 0:
+        leaf = leaf_of(slot)
+        return wrap(arrays.zeros((), arrays.float32), slot) if leaf is None else leaf
+    hit = find(slot)
+    if hit is None or hit[1][0] <= RELEASED:
+        raise errors.second_backward(edge.node.name(), None if hit is None else line_of(hit[1]))
+    entry = hit[1]
+    results = results_of(entry)
+    if not 0 <= i < op_of(entry).differentiable or not is_inexact(results[i][1]):
+        raise errors.edge_output(edge.node.name(), i)
+    shape, dtype = results[i]
+    return wrap(arrays.zeros(shape, dtype), slot if op_of(entry).outputs == 1 else output_slot(hit[0], slot, entry, i))
+
+
+def output_slot(home: Tape, slot: int, entry: Any, i: int) -> int:
+    """The slot under which an output of a multi-output entry was recorded; a fresh one if that is gone."""
+    for s in sorted(snapshot(home)):
+        e = home.get(s)
+        if e is not None and e[0] == OUTPUT and e[1] == slot and e[5] == i:
+            return s
+    s = next_slot()
+    home[s] = (OUTPUT, slot, 0, *place_of(entry), i)
+    return s
+
+
+def _saved(node: Node, which: int) -> Any:
+    """A saved argument (or, for -1, the result) as a tensor of the graph."""
+    hit = find(node._slot)
+    if hit is None or hit[1][0] <= RELEASED:
+        raise errors.second_backward(node.name())
+    entry = hit[1]
+    slots = inputs_of(entry)
+    if type(entry[1]) is tuple:
+        value = entry[5] if which < 0 else entry[4][which]
+    else:
+        value = entry[7] if which < 0 else entry[5 + which]
+        if value is None and which == 1 and len(entry) > 11 and entry[11]:
+            value = entry[11][0]
+    value = array_of(value)
+    if value is None or not hasattr(value, "dtype"):
+        return value
+    slot = node._slot if which < 0 else slots[which]
+    leaf = leaf_of(slot) if slot < 0 else None
+    return leaf if leaf is not None else wrap(value, slot)
+
+
+HOOK_IDS = itertools.count(1)
+
+
+class Handle:
+    """What registering a hook returns: `remove()` takes the hook away; usable as a context manager.
+
+    Args:
+        hooks_dict: the hooks.
+        extra_dict: a table, or several, in which the key of the hook stands as well.
+
+    Attributes:
+        id: the key of the hook, a number that no other hook has.
+    """
+
+    __slots__ = ("_tables", "id")
+    changes = 0  # hooks that came and went in this process: a compiled function has seen all while it is equal
+
+    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
+        Handle.changes += 1
+        extra = () if extra_dict is None else (extra_dict,) if isinstance(extra_dict, dict) else extra_dict
+        self._tables: tuple[dict[int, Any], ...] = (hooks_dict, *extra)
+        self.id = next(HOOK_IDS)
+
+    def remove(self) -> None:
+        """Take the hook away; nothing happens if it is gone."""
+        Handle.changes += 1
+        for table in self._tables:
+            table.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def hook_into(hooks: dict[int, Any], hook: Any, *marks: dict[int, bool]) -> Handle:
+    """Add a hook; `marks` are tables in which its key stands for as long as it does among the hooks."""
+    handle = Handle(hooks, extra_dict=marks)
+    hooks[handle.id] = hook
+    for table in marks:
+        table[handle.id] = True
+    return handle
+
+
+def watch(t: Any) -> None:
+    """Note that a leaf, or an argument of a transformed function, has hooks."""
+    if t._s not in LEAVES and t._s not in WATCHED_LEAVES:
+        weakref.finalize(t, WATCHED_LEAVES.discard, t._s)
+    WATCHED_LEAVES.add(t._s)
+
+
+def register_hook(t: Any, hook: Any) -> Handle:
+    """A hook on the gradient of a tensor: hook(grad) returns a replacement or None."""
+    if not slot_of(t):
+        raise errors.hook_untracked()
+    if t._s > 0:
+        return hook_into(cell_of(t).hooks, hook)
+    watch(t)
+    if getattr(t, "_hooks", None) is None:
+        t._hooks = {}
+    return hook_into(t._hooks, hook)
+
+
+def register_post_accumulate_grad_hook(t: Any, hook: Any) -> Handle:
+    """A hook called with a leaf after its gradient was accumulated."""
+    if not slot_of(t):
+        raise errors.hook_untracked()
+    if t._s > 0:
+        raise errors.post_hook_non_leaf()
+    watch(t)
+    if getattr(t, "_post_hooks", None) is None:
+        t._post_hooks = {}
+    return hook_into(t._post_hooks, hook)

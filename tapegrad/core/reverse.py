@@ -1,0 +1,395 @@
+"""The reverse replay: from cotangents of outputs to cotangents of inputs, first order or recorded.
+
+A `Pass` finds the entries that the outputs reach, newest first, and runs their rules. With `record` the rules run
+on tensors, so the replay is itself on the tape.
+
+Strong zero: plain rules run, the final gradients are tested once, and only if one is not finite the replay is done
+again with guarded rules. Until the test nothing has left the tape, so that an exception on the way leaves it as it was;
+this keeps saved arrays to the end of the pass, which costs less memory than writing products into temporaries saves.
+Where hooks watch a pass (or anomaly mode), rules must not run twice: guarded ones run at once, and saved arrays are
+released as they are consumed.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable
+from typing import Any
+
+from .. import errors
+from . import record as recorder
+from .alias import union
+from .hooks import MULTI, Task, run_node
+from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
+from .level import LEVEL, layer_of
+from .op import BY_ID
+from .record import Box, Extra, running_trace, wrap
+from .saved import is_packed
+from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
+from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, place_of, stub, title
+from .vjp import (
+    GUARDED,
+    GUARDED_LIFTED,
+    GUARDED_RECORDED,
+    LARGE,
+    LIFTED,
+    PLAIN,
+    PLAIN_RECORDED,
+    TRACED,
+    TRACED_RECORDED,
+    Mode,
+    arrays,
+    bottom,
+)
+from .warning import warn
+
+
+def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, Any], dict[int, Tape]]:
+    """Entries above the floor that the slots depend on, and the tapes of those that stand on another thread's tape."""
+    found: dict[int, Any] = {}
+    homes: dict[int, Tape] = {}
+    stack = [s for s in slots if s > floor]
+    push, pop, get = stack.append, stack.pop, tape.get
+    while stack:
+        s = pop()
+        if s in found:
+            continue
+        e = get(s)
+        if e is None:
+            hit = find(s)
+            if hit is None:
+                raise errors.second_backward(None)
+            homes[s], e = hit
+        if e[0] <= RELEASED:
+            raise errors.second_backward(title(e), line_of(e), failed=e[0] == FAILED)
+        found[s] = e
+        a = e[1]
+        if type(a) is int:
+            if a > floor:
+                push(a)
+            a = e[2]
+            if a > floor:
+                push(a)
+        else:
+            for i in a:
+                if i > floor:
+                    push(i)
+    return found, homes
+
+
+def leading_to(inputs: set[int], found: dict[int, Any]) -> tuple[list[int], set[int]]:
+    """Slots to visit, newest first, and all slots that depend on the inputs."""
+    need = set(inputs)
+    work: list[int] = []
+    for s in sorted(found):
+        e = found[s]
+        a = e[1]
+        if a in need or e[2] in need if type(a) is int else not need.isdisjoint(a):
+            need.add(s)
+            work.append(s)
+    work.reverse()
+    return work, need
+
+
+class Pass:
+    """One reverse pass.
+
+    Args:
+        roots: (slot, cotangent) pairs; raw arrays, or tensors when `record` or where one is inside a forward transform.
+        inputs: slots whose cotangents are wanted; None: all leaves.
+        record: run the rules on tensors and record them.
+        retain: leave the entries on the tape.
+        required: slots that must be reached, in the caller's order; the error names the first that is not.
+        floor: entries of slots below it are left out: none of them depends on the inputs.
+        spare: without `retain`, drop the entries that nothing refers to, and leave the others usable.
+    """
+
+    def __init__(
+        self,
+        roots: list[tuple[int, Any]],
+        inputs: set[int] | None,
+        record: bool,
+        retain: bool,
+        required: list[int] | None = None,
+        floor: int = 0,
+        spare: bool = False,
+    ) -> None:
+        self.roots, self.inputs, self.record, self.retain, self.spare = roots, inputs, record, retain, spare
+        self.required = required or []
+        self.tape = tape = current_tape()
+        self.found, self.homes = reach([s for s, _ in roots], tape, floor)
+        self.need: set[int] | None = None
+        if inputs is None:
+            self.order = sorted(self.found, reverse=True)
+        else:
+            self.order, self.need = leading_to(inputs, self.found)
+        self.keep = {s for s in inputs or () if s > 0}
+        self.alone = False  # recorded because of the cotangents only: what was saved counts as constant
+
+    def _modes(self) -> tuple[Mode, Mode]:
+        """How the rules run, and how they do where strong zero is at stake."""
+        recorded = self.record and not self.alone
+        if self.traced:
+            return (TRACED_RECORDED,) * 2 if recorded else (TRACED,) * 2
+        if recorded:
+            return PLAIN_RECORDED, GUARDED_RECORDED
+        if self.lifted:
+            return LIFTED, GUARDED_LIFTED
+        heavy = self.tape.bytes > 0 or self.tape.bytes_limit > BYTE_SLACK
+        return LARGE if heavy else PLAIN, GUARDED
+
+    def run(self) -> dict[int, Any]:
+        """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here.
+
+        A lifted pass that is not recorded leaves recording on where there are lower layers, which go on recording: its
+        values are below its layer, where nothing of it can be recorded.
+        """
+        watched = self._watched()
+        if recorder.foreign and any([is_elsewhere(e) for e in self.found.values()]):
+            self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]
+        self.lifted = any([isinstance(g, Box) for _, g in self.roots])
+        self.traced = running_trace() is not None
+        plain, guarded = self._modes()
+        lower = self.lifted and (self.spare or layer_of(LEVEL.get()) is not None)
+        switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass
+        previous = set_recording(self.record) if switch else None
+        warnings = arrays.silence()
+        try:
+            if watched:
+                if self.required:
+                    touched = {a for e in self.found.values() for a in inputs_of(e)}
+                    self._check_used(touched | {s for s, _ in self.roots})
+                cells = self._cells() if self.record and self.retain else None
+                result = self._guarded(guarded)
+                if cells:
+                    own(result.values(), cells)
+                return result
+            result = self._plain(plain)
+            found = [bottom(v) for v in result.values()] if plain.record else result.values()
+            if not self.traced and not arrays.all_finite(found):
+                result = self._plain(guarded)
+        finally:
+            arrays.unsilence(warnings)
+            self.tape.place = None
+            if switch:
+                restore_recording(previous)
+        self._check_used(result)
+        if not self.retain:
+            self.release()
+        return result
+
+    def _check_used(self, reached: Any) -> None:
+        for i, s in enumerate(self.required):
+            if s not in reached:
+                raise errors.unused_input(i)
+
+    def _watched(self) -> bool:
+        if ANOMALY.get()[0]:
+            return True
+        if self._packed():
+            return True
+        if WATCHED_LEAVES:
+            leaves = (a for e in self.found.values() for a in inputs_of(e))
+            if not WATCHED_LEAVES.isdisjoint(leaves) or any(s in WATCHED_LEAVES for s, _ in self.roots):
+                return True
+        if not self.homes:
+            return bool(self.tape.cells) and not self.tape.cells.keys().isdisjoint(self.found)
+        return any(t.cells and not t.cells.keys().isdisjoint(self.found) for t in {self.tape, *self.homes.values()})
+
+    def _cells(self) -> frozenset[Any]:
+        """The hooks of the entries: results own them, for passes through what this one records."""
+        refs = [self.homes.get(s, self.tape).cells.get(s) for s in self.found]
+        return frozenset([cell for ref in refs if ref is not None and (cell := ref()) is not None])
+
+    def _packed(self) -> bool:
+        """Whether saved arrays were packed by hooks, which are to unpack once."""
+        packs = self.tape.packs or any([t.packs for t in self.homes.values()])
+        return packs and any([is_packed(e) for e in self.found.values()])
+
+    def _runs(self) -> set[int]:
+        """Slots whose gradients this pass computes."""
+        reached = {s for s, _ in self.roots}.union(*map(inputs_of, self.found.values()))
+        ends = {s for s in reached if s < 0} if self.inputs is None else self.inputs & reached
+        return {s + 0 for s in ends.union(self.order)}  # equal ints, not the same: the task outlives the entries
+
+    def _seed(self) -> dict[int, Any]:
+        cot: dict[int, Any] = {}
+        for s, g in self.roots:
+            cot[s] = cot[s] + g if s in cot else g
+        return cot
+
+    def _plain(self, mode: Mode) -> dict[int, Any]:
+        cot = self._seed()
+        owned: set[int] = set()
+        found, table, need, keep = self.found, mode.table, self.need, self.keep
+        got: dict[int, Any] = {}
+        tape = self.tape
+        record = mode.record
+        for s in self.order:
+            g = cot.pop(s, None)
+            if g is None:
+                continue
+            if keep and s in keep:
+                got[s] = g
+                owned.discard(s)
+            e = found[s]
+            number = e[0]
+            if record:
+                tape.place = e
+            try:
+                backward = table[number]
+            except KeyError:
+                backward = mode.backward_of(number)
+            backward(e, s, g, cot, need, owned)
+        return self._finals(cot, got)
+
+    def _finals(self, cot: dict[int, Any], got: dict[int, Any]) -> dict[int, Any]:
+        if self.inputs is None:
+            return {s: g for s, g in cot.items() if s < 0}
+        for s in self.inputs:
+            if s in cot:
+                got[s] = run_cell(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
+        return got
+
+    def release(self) -> None:
+        """Let go of the entries that the pass visits."""
+        found, homes, tape = self.found, self.homes, self.tape
+        self.need, self.roots = None, []  # they refer to slots
+        for s in self.order:
+            e = found.pop(s)
+            number = e[0]
+            home = homes.get(s, tape) if homes else tape
+            if getrefcount(s) <= HELD:
+                home.pop(s, None)
+            elif number >= 0 and not self.spare and not BY_ID[number].saves_nothing:
+                home[s] = stub(e)
+            e = None
+        tape.settle_after_backward()
+
+    def _guarded(self, mode: Mode) -> dict[int, Any]:
+        """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
+        cot = self._seed()
+        task = Task(self._runs() if MULTI else set())
+        self.roots = []
+        owned: set[int] = set()
+        got: dict[int, Any] = {}
+        found, homes, tape, need, keep = self.found, self.homes, self.tape, self.need, self.keep
+        anomaly, check_nan = ANOMALY.get()
+        consumed: dict[int, Any] = {}
+        last_reader = self._last_readers()
+        order = self.order
+        order.reverse()
+        e: Any = None
+        try:
+            while order:
+                TASK.set(task)
+                s = order.pop()
+                e = found.pop(s)
+                number = e[0]
+                home = homes.get(s, tape) if homes else tape
+                g = cot.pop(s, None)
+                if g is not None:
+                    g = run_cell(home, s, g, self.record)
+                    owned.discard(s)
+                    if keep and s in keep:
+                        got[s] = g
+                        owned.discard(s)
+                    if mode.record:
+                        tape.place = e
+                    backward = mode.table.get(number) or mode.backward_of(number)
+                    run_node(home, backward, e, s, g, cot, need, owned)
+                    if anomaly and check_nan:
+                        check_anomaly(e, cot, need)
+                if not self.retain:
+                    if need is not None:
+                        need.discard(s)
+                    if getrefcount(s) <= HELD_GUARDED:
+                        home.pop(s, None)
+                        forget_cell(home, s)
+                    elif self.spare:
+                        continue
+                    elif number >= 0 and not BY_ID[number].saves_nothing:
+                        home[s] = consumed[s] = stub(e)
+                        forget_cell(home, s)
+                e = g = None
+                for leaf in last_reader.pop(s, ()):
+                    if leaf in cot and self.inputs is None:
+                        commit({leaf: cot.pop(leaf)}, self.record)
+            TASK.set(task)
+            finals = self._finals(cot, got)
+        except BaseException:
+            if anomaly and e is not None and e[0] >= 0:
+                warn(errors.anomaly_place(title(e), *source_of(e)))
+            for s, left in consumed.items():
+                home = homes.get(s, tape)
+                if s in home and home[s] is left:
+                    home[s] = (FAILED, *left[1:])
+            raise
+        finally:
+            TASK.set(task)
+            task.end()
+        if not self.retain:
+            tape.settle_after_backward()
+        return finals
+
+    def _last_readers(self) -> dict[int, list[int]]:
+        """Oldest entry that reads each leaf with a post-accumulate hook: after it the leaf's gradient is complete."""
+        last: dict[int, int] = {}
+        for s, e in self.found.items():
+            for a in inputs_of(e):
+                if a < 0 and a in WATCHED_LEAVES:
+                    leaf = leaf_of(a)
+                    if leaf is not None and getattr(leaf, "_post_hooks", None):
+                        last[a] = min(s, last.get(a, s))
+        by_entry: dict[int, list[int]] = {}
+        for leaf_slot, s in last.items():
+            by_entry.setdefault(s, []).append(leaf_slot)
+        return by_entry
+
+
+def is_elsewhere(entry: Any) -> bool:
+    """Whether an entry's rule runs on arrays of other devices, and so on tensors."""
+    saved = [v for item in entry for v in (item if type(item) is tuple else (item,))]
+    moves = entry[0] >= 0 and BY_ID[entry[0]].name == "transfer"
+    return moves or not recorder.foreign.isdisjoint(map(type, saved))
+
+
+def own(gradients: Iterable[Any], cells: frozenset[Any]) -> None:
+    """Let tensors keep hooks alive."""
+    for g in gradients:
+        if g._st is None:
+            g._st = Extra(cells)
+        else:
+            g._st.cells = union(g._st.cells, cells)
+
+
+def source_of(entry: Any) -> tuple[tuple[str, int], str, str]:
+    """File and line of the call that recorded an entry, the name of its function, and the line's text."""
+    file, line = line_of(entry)
+    code = place_of(entry)[0]
+    return (file, line), "?" if code is None else code.co_name, linecache.getline(file, line).strip()
+
+
+def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
+    for i, a in enumerate(inputs_of(entry)):
+        g = cot.get(a) if a else None
+        if g is None or isinstance(g, dict):
+            continue
+        raw = bottom(g) if isinstance(g, Box) else g
+        if not arrays.finite(raw) and bool((raw != raw).any()):
+            raise errors.anomaly(title(entry), i, line_of(entry))
+
+
+def _calibrate() -> tuple[int, int]:
+    """Reference counts of a slot that only tape and pass refer to, in `release` and in `_guarded`."""
+    tape: dict[int, None] = {next_slot() + 0: None}
+    order = list(tape)
+    for s in order:
+        held = getrefcount(s)
+    while order:
+        s = order.pop()
+        held_guarded = getrefcount(s)
+    return held, held_guarded
+
+
+HELD, HELD_GUARDED = _calibrate()

@@ -1,0 +1,608 @@
+"""One entry's backward: the rules of the table as functions of an entry and a cotangent.
+
+A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their slots and runs the
+same rules on tensors. A lifted one runs them on tensors of which some are inside a forward transform, and records nothing in
+the layer of the replay: values keep no slot. A plain mode trusts its products; a guarded one tests each, for strong zero: a
+cotangent that is exactly 0 stays 0 through a local derivative that is inf or nan.
+
+Each function here takes (entry, slot, cotangent, cotangents by slot, slots needed or None, slots whose buffers are ours).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..dtypes import HALF, is_inexact
+from . import record as recorder
+from .op import BY_ID, PACKED, TABLE, Op
+from .record import Box, box, fixed
+from .saved import unpacked
+from .state import current_tape
+from .tape import OUTPUT, getrefcount, next_slot
+
+
+class Like:
+    """Shape and dtype of an argument that a rule does not read."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class Arrays:
+    """Array functions that `kernels.numpy` hands in."""
+
+    beside: Callable[[Any, Any], Any]  # an array on the device of another one
+    finite: Callable[[Any], bool]
+    all_finite: Callable[[Iterable[Any]], bool]
+    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `levels.scalar`
+    relabelled: Callable[[Any, int], Any]  # a tensor inside a transform under another slot
+    unbroadcast: Callable[[Any, tuple[int, ...]], Any]
+    without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
+    owns: Callable[[Any], bool]  # whether an array may be written into, as far as it knows
+    fits: Callable[[Any, Any], bool]  # whether a product with the second array may be written into the first
+    multiply: Callable[..., Any]
+    type: Any
+    float32: Any
+    float64: Any
+    as_array: Callable[[Any], Any]
+    zeros: Callable[..., Any]
+    ones_like: Callable[[Any], Any]
+    stack: Callable[[list[Any]], Any]  # of tensors, recorded
+    silence: Callable[[], Any]  # floating-point warnings off; gives what unsilence takes
+    unsilence: Callable[[Any], None]
+    own: Callable[[Any], Any]  # the array if nobody else can see its memory, else a copy
+
+
+arrays = Arrays()
+
+
+class Namespace:
+    """`xp`: the table's names, bound to raw forwards or to recording calls."""
+
+    def __init__(self, attribute: str) -> None:
+        self._attribute = attribute
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(TABLE[name], self._attribute)
+        setattr(self, name, value)
+        return value
+
+
+RAW_XP = Namespace("forward")
+TENSOR_XP = Namespace("call")
+
+Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
+
+
+class Mode:
+    """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward.
+
+    `record`: rules run on tensors; `lifted`: without slots; `traced`: guarded whatever the values are, since a program is
+    for others, too. `multiply` forms products of cotangent and local derivative; None where that is nothing but `g * d`.
+    """
+
+    def __init__(self, record: bool, guarded: bool, large: bool = False, lifted: bool = False, traced: bool = False) -> None:
+        self.record, self.guarded, self.lifted, self.traced = record, guarded, lifted, traced
+        self.multiply: Callable[[Any, Any], Any] | None = product_in_place if large else None
+        if guarded:
+            self.multiply = product_traced if traced else product_recorded if record else product
+        self.xp: Any = TENSOR_XP if record else RAW_XP
+        self.table: dict[int, Backward] = {}
+
+    def backward_of(self, number: int) -> Backward:
+        fn = self.table[number] = make_backward(self, number)
+        return fn
+
+
+def dead(g: Any) -> Any:
+    """The cotangent behind a step: zeros, whatever comes to it."""
+    if isinstance(g, Box):
+        return zeros_like(g)
+    return arrays.zeros(g.shape, g.dtype)
+
+
+def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
+    """Accumulate a raw cotangent, in place only into a buffer that nobody else refers to."""
+    p = cot.get(slot)
+    if p is None:
+        cot[slot] = t
+    elif slot in owned:
+        p += t
+    else:
+        if getrefcount(p) <= HELD_BY_COT and arrays.owns(p):
+            p += t
+        else:
+            p = p + t
+            cot[slot] = p
+        if type(p) is arrays.type:
+            owned.add(slot)
+
+
+def add_recorded(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
+    p = cot.get(slot)
+    cot[slot] = t if p is None else p + t
+
+
+def product_in_place(g: Any, d: Any) -> Any:
+    """g * d of a raw replay; written into d where that is a large temporary."""
+    if type(d) is not float and type(d) is not int and getrefcount(d) <= TEMPORARY and arrays.fits(d, g):
+        return arrays.multiply(g, d, out=d)
+    return g * d
+
+
+def product(g: Any, d: Any) -> Any:
+    """g * d of a guarded raw replay."""
+    t = g * d
+    if type(d) is float or type(d) is int or arrays.finite(t):
+        return t
+    if d.dtype.kind == "b":  # a choice: not even an infinite cotangent reaches what was not taken
+        return RAW_XP.where(d, g, 0.0)
+    return arrays.without_dead(t, g)
+
+
+def product_recorded(g: Any, d: Any) -> Any:
+    t = g * d
+    if not isinstance(d, Box) or not isinstance(t, Box) or arrays.finite(bottom(t)):
+        return t
+    if d._d.dtype.kind == "b":
+        return TENSOR_XP.where(d, g, 0.0)
+    return g * TENSOR_XP.where(unfelt(d, g), 0.0, d)
+
+
+def product_traced(g: Any, d: Any) -> Any:
+    if not isinstance(d, Box):
+        return g * d
+    if d._d.dtype.kind == "b":
+        return TENSOR_XP.where(d, g, 0.0)
+    return TENSOR_XP.strong_mul(g, d)
+
+
+def unfelt(d: Any, g: Any) -> Any:
+    """Mask of the elements where the cotangent g is exactly 0 and d is not finite."""
+    return TENSOR_XP.logical_and(TENSOR_XP.eq(g, 0), TENSOR_XP.logical_not(TENSOR_XP.isfinite(d)))
+
+
+def bottom(t: Any) -> Any:
+    """The array that holds a tensor's values: of a batched one, those of the whole batch."""
+    while t._st is not None and t._st.level is not None:
+        t = t._st.lower
+    return t._d
+
+
+def fixed_like(array: Any, t: Any) -> Any:
+    """`fixed` on the device of a tensor."""
+    return fixed(arrays.beside(array, bottom(t)))
+
+
+def zeros_like(t: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """Constant zeros of a tensor's dtype, on its device; of its shape if none is given."""
+    return fixed_like(arrays.zeros(t._d.shape if shape is None else shape, t._d.dtype), t)
+
+
+def attach(value: Any, slot: int) -> Any:
+    """A saved value as an operand of a recorded rule."""
+    if type(value) is arrays.type or type(value) in recorder.foreign:
+        return box(value, slot)
+    return arrays.relabelled(value, slot) if slot and isinstance(value, Box) else value
+
+
+def lift(value: Any, slot: int) -> Any:
+    """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
+    if type(value) is arrays.type or type(value) in recorder.foreign:
+        return box(value, 0)
+    return arrays.relabelled(value, 0) if slot and isinstance(value, Box) else value
+
+
+def make_backward(mode: Mode, number: int) -> Backward:
+    if number == OUTPUT:
+        return gather_output
+    op = BY_ID[number]
+    if number >= op.id + PACKED:
+        return backward_packed(mode.backward_of(number - PACKED))
+    if op.raw_backward is not None and number == op.general and (op.arity < 0 or op.outputs > 1) and not mode.record:
+        return op.raw_backward
+    if number == op.scalar:
+        made: Backward = arrays.backward_scalar(mode, op)
+        return made
+    if number != op.id:
+        return backward_general(mode, op, half=number == op.half)
+    if op.raw_backward is not None and not mode.record:
+        return op.raw_backward
+    if op.into is not None and op.arity == 1 and not mode.record:
+        return backward_into(op)
+    if op.kind == "elementwise" and not op.params and not mode.lifted:
+        return backward_unary(mode, op) if op.arity == 1 else backward_binary(mode, op)
+    if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
+        return backward_linear(mode, op)
+    return backward_plain(mode, op)
+
+
+def backward_packed(inner: Backward) -> Backward:
+    """An entry whose saved arrays were packed by hooks."""
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        inner(unpacked(e), s, g, cot, need, owned)
+
+    return backward
+
+
+def backward_unary(mode: Mode, op: Op) -> Backward:
+    d: Any = op.rules[0]
+    xp = mode.xp
+    accumulate = add_recorded if mode.record else add
+    multiply = mode.multiply
+
+    def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        accumulate(cot, e[1], g * d, owned)
+
+    def step(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        accumulate(cot, e[1], dead(g), owned)
+
+    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        x = e[5]
+        ans = e[7]
+        sa = e[1]
+        local = d(xp, ans if ans is None else box(ans, s), x if x is None else box(x, sa))
+        t = g * local if multiply is None else multiply(g, local)
+        p = cot.get(sa)
+        cot[sa] = t if p is None else p + t
+
+    def raw_multiplied(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        assert multiply is not None
+        add(cot, e[1], multiply(g, d(xp, e[7], e[5])), owned)
+
+    def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        t = g * d(xp, e[7], e[5])
+        sa = e[1]
+        if sa in cot:
+            add(cot, sa, t, owned)
+        else:
+            cot[sa] = t
+
+    if not callable(d):
+        return constant if d else step
+    if mode.record:
+        return recorded
+    return raw if multiply is None else raw_multiplied
+
+
+def backward_binary(mode: Mode, op: Op) -> Backward:
+    return backward_binary_recorded(mode, op) if mode.record else backward_binary_raw(mode, op)
+
+
+def backward_binary_raw(mode: Mode, op: Op) -> Backward:
+    d0: Any = op.rules[0]
+    d1: Any = op.rules[1]
+    rule0, rule1 = callable(d0), callable(d1)
+    xp, multiply = mode.xp, mode.multiply
+    unbroadcast = arrays.unbroadcast
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        sb = e[2]
+        ys = e[10]
+        if sa and (need is None or sa in need):
+            if not rule0:
+                t = g if d0 == 1 else g * d0 if d0 else dead(g)
+            elif multiply is not None:
+                t = multiply(g, d0(xp, e[7], e[5], e[6]))
+            else:
+                t = g * d0(xp, e[7], e[5], e[6])
+            if ys is not None and t.shape != e[9]:
+                t = unbroadcast(t, e[9])
+            if sa in cot:
+                add(cot, sa, t, owned)
+            else:
+                cot[sa] = t
+        if sb and (need is None or sb in need):
+            if not rule1:
+                t = g if d1 == 1 else g * d1 if d1 else dead(g)
+            elif multiply is not None:
+                t = multiply(g, d1(xp, e[7], e[5], e[6]))
+            else:
+                t = g * d1(xp, e[7], e[5], e[6])
+            if ys is not None and t.shape != ys:
+                t = unbroadcast(t, ys)
+            if sb in cot:
+                add(cot, sb, t, owned)
+            else:
+                cot[sb] = t
+
+    return backward
+
+
+def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
+    d0: Any = op.rules[0]
+    d1: Any = op.rules[1]
+    rule0, rule1 = callable(d0), callable(d1)
+    (reads0, ans0), (reads1, ans1) = op.save_for
+    x0, y0, x1, y1 = 0 in reads0, 1 in reads0, 0 in reads1, 1 in reads1
+    xp, multiply = mode.xp, mode.multiply
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        sb = e[2]
+        ys = e[10]
+        want0 = sa and (need is None or sa in need)
+        want1 = sb and (need is None or sb in need)
+        x = e[5]
+        y = e[6]
+        ans = e[7]
+        if ((x0 and want0) or (x1 and want1)) and type(x) is not float and type(x) is not int:
+            x = box(x, sa)
+        if ((y0 and want0) or (y1 and want1)) and type(y) is not float and type(y) is not int:
+            y = box(y, sb)
+        if (ans0 and want0) or (ans1 and want1):
+            ans = box(ans, s)
+        if want0:
+            if not rule0:
+                t = g if d0 == 1 else g * d0 if d0 else dead(g)
+            elif multiply is not None:
+                t = multiply(g, d0(xp, ans, x, y))
+            else:
+                t = g * d0(xp, ans, x, y)
+            if ys is not None and t._d.shape != e[9]:
+                t = xp.sum_to(t, e[9])
+            p = cot.get(sa)
+            cot[sa] = t if p is None else p + t
+        if want1:
+            if not rule1:
+                t = g if d1 == 1 else g * d1 if d1 else dead(g)
+            elif multiply is not None:
+                t = multiply(g, d1(xp, ans, x, y))
+            else:
+                t = g * d1(xp, ans, x, y)
+            if ys is not None and t._d.shape != ys:
+                t = xp.sum_to(t, ys)
+            p = cot.get(sb)
+            cot[sb] = t if p is None else p + t
+
+    return backward
+
+
+def backward_linear(mode: Mode, op: Op) -> Backward:
+    """A linear op of one array, whose transpose reads no value."""
+    transpose: Any = op.rules[0]
+    xp = mode.xp
+    accumulate = add_recorded if mode.record else add
+    shape_read = bool(op.shape_of[0])
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
+        if sa in cot:
+            accumulate(cot, sa, t, owned)
+        else:
+            cot[sa] = t
+
+    return backward
+
+
+def backward_plain(mode: Mode, op: Op) -> Backward:
+    """Plain layout with parameters or of a kind other than elementwise; in a lifted replay, any plain layout."""
+    record = mode.record
+    place = lift if mode.lifted else attach
+    accumulate = add_recorded if record else add
+    terms = [term(mode, op, i) for i in range(op.arity)]
+    two = op.arity == 2
+    shapes_read = any(op.shape_of)
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        _, sa, sb, _, _, x, y, ans, dt, xs, ys = e[:11]
+        params = e[11] if len(e) > 11 else ()
+        ys = xs if ys is None else ys  # of elementwise ops that need no broadcasting
+        if record:
+            x, y, ans = place(x, sa), place(y, sb), place(ans, s)
+        if shapes_read:
+            x = Like(xs, dt) if x is None else x
+            y = Like(ys, dt) if y is None and two else y
+        args = (x, y) if two else (x,)
+        if sa and (need is None or sa in need):
+            t = terms[0](g, ans, args, params, xs)
+            if t is not None:
+                if sa in cot:
+                    accumulate(cot, sa, t, owned)
+                else:
+                    cot[sa] = t
+        if sb and (need is None or sb in need):
+            t = terms[1](g, ans, args, params, ys)
+            if t is not None:
+                accumulate(cot, sb, t, owned)
+
+    return backward
+
+
+def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
+    """General layout: any kind, any number of arrays, several outputs. With `half` the rules run in float32."""
+    record = mode.record
+    place = lift if mode.lifted else attach
+    cast = mode.xp.cast
+    accumulate = add_recorded if record else add
+    variadic, absent = op.arity < 0, op.absent
+    together = variadic or op.joint
+    terms = [term(mode, op, i) for i in range(1 if together else op.arity)]
+    shapes_read = variadic or any(op.shape_of)
+
+    def zeros(shape: tuple[int, ...], dtype: Any, others: dict[int, Any]) -> Any:
+        array = arrays.zeros(shape, dtype)
+        return fixed_like(array, next(iter(others.values()))) if record else array
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        _, slots, code, at, saved, ans, dt, shapes, params, metas = e
+        if op.outputs > 1:
+            g = [g[i] if i in g else None if absent else zeros(shape, dtype, g) for i, (shape, dtype) in enumerate(metas)]
+        if record:
+            saved = [place(v, slot) for v, slot in zip(saved, slots, strict=True)]
+            if op.outputs > 1:
+                ans = ans and [
+                    None if v is None else lift(v, 0) if mode.lifted else reattach_output(v, s, i, code, at)
+                    for i, v in enumerate(ans)
+                ]
+            else:
+                ans = place(ans, s)
+        if half:
+            saved = [widened(cast, v) for v in saved]
+            g = [widened(cast, v) for v in g] if op.outputs > 1 else widened(cast, g)
+            ans = [widened(cast, v) for v in ans] if op.outputs > 1 and ans else widened(cast, ans)
+        args = saved
+        if shapes_read:
+            like = arrays.float32 if half else dt
+            args = [Like(shape, like) if v is None else v for v, shape in zip(saved, shapes, strict=True)]
+        ts = None
+        if together:
+            wanted = [bool(sl) and (need is None or sl in need) for sl in slots]
+            ts = terms[0](g, ans, (args,) if variadic else args, (*params, wanted), None)
+        for i, sl in enumerate(slots):
+            if not sl or (need is not None and sl not in need):
+                continue
+            t = ts[i] if ts is not None else terms[i](g, ans, args, params, shapes[i])
+            if t is None:
+                continue
+            if together and t.shape != shapes[i]:
+                t = mode.xp.sum_to(t, shapes[i])
+            if half:
+                t = cast(t, dt)
+            if sl in cot:
+                accumulate(cot, sl, t, owned)
+            else:
+                cot[sl] = t
+
+    return backward
+
+
+def widened(cast: Callable[..., Any], value: Any) -> Any:
+    """A 16-bit array or tensor in float32, by a recorded or raw cast; anything else as it is."""
+    raw = value._d if isinstance(value, Box) else value
+    return cast(value, arrays.float32) if getattr(raw, "dtype", None) in HALF else value
+
+
+def reattach_output(value: Any, slot: int, index: int, code: Any, at: int) -> Any:
+    """A saved output as an operand: under a fresh slot that reads the same output of the entry."""
+    if not is_inexact((value._d if isinstance(value, Box) else value).dtype):
+        return lift(value, 0)
+    j = next_slot()
+    current_tape()[j] = (OUTPUT, slot, 0, code, at, index)
+    return attach(value, j)
+
+
+def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
+    """(g, ans, args, params, shape) -> cotangent of argument i, of that shape."""
+    rule: Any = op.rules[i]
+    xp = mode.xp
+    if rule is None:
+        return lambda *_: None
+    if op.kind != "elementwise":
+        if mode.guarded and op.row is not None:
+            return guarded_rows(mode, op, rule)
+        if mode.guarded and op.matrices:
+            return guarded_matrices(mode, op, rule)
+        broadcasts = op.kind == "bilinear" or (op.arity > 1 and not op.joint)
+
+        def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+            t = rule(xp, g, ans, *args, *params)
+            return xp.sum_to(t, shape) if broadcasts and t is not None and t.shape != shape else t
+
+        return general
+    multiply: Any = mode.multiply or operator.mul
+
+    def flat(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+        t = dead(g)
+        return xp.sum_to(t, shape) if t.shape != shape else t
+
+    if not callable(rule) and not rule:  # a step: not even an infinite cotangent passes
+        return flat
+
+    def elementwise(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+        d = rule(xp, ans, *args, *params) if callable(rule) else rule
+        if getattr(d, "dtype", None) is not None and (d._d if isinstance(d, Box) else d).dtype.kind == "c":
+            d = xp.conj(d)
+        t = multiply(g, d)
+        return xp.sum_to(t, shape) if t.shape != shape else t
+
+    return elementwise
+
+
+def guarded_rows(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
+    """Rows of the cotangent that are wholly 0 give cotangent 0 (the fully masked softmax row)."""
+    assert op.row is not None
+    dims_at, keepdim_at = op.row
+
+    def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+        t = rule(mode.xp, g, ans, *args, *params)
+        if not mode.traced and arrays.finite(bottom(t) if mode.record else t):
+            return t
+        reduced = keepdim_at is not None and not params[keepdim_at]
+        return mode.xp.where(mode.xp.guard_rows(t, g, params[dims_at], reduced), t, 0.0)
+
+    return general
+
+
+def guarded_matrices(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
+    """Matrices whose cotangents are wholly 0 get cotangent 0 (a singular one of a batch that the loss does not use)."""
+
+    def guarded(t: Any, gs: list[Any]) -> Any:
+        if t is None or (not mode.traced and arrays.finite(bottom(t) if mode.record else t)):
+            return t
+        return mode.xp.where(mode.xp.guard_matrices([t, *gs]), t, 0.0)
+
+    def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
+        t = rule(mode.xp, g, ans, *args, *params)
+        gs = [x for x in (g if op.outputs > 1 else [g]) if x is not None]
+        return [guarded(x, gs) for x in t] if op.arity < 0 else guarded(t, gs)
+
+    return general
+
+
+def backward_into(op: Op) -> Backward:
+    """A linear op whose transpose touches few elements: added straight into the buffer of the cotangent."""
+    into: Any = op.into
+
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+        sa = e[1]
+        p = cot.get(sa)
+        if p is None:
+            p = cot[sa] = arrays.zeros(e[9], g.dtype)
+        elif sa not in owned:
+            p = cot[sa] = arrays.as_array(p.copy())  # a NumPy scalar's copy cannot be written into
+        owned.add(sa)
+        into(p, g, *e[11])
+
+    return backward
+
+
+def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    """Hand the cotangent of one output to the entry of its op."""
+    holder = cot.get(e[1])
+    if holder is None:
+        holder = cot[e[1]] = {}
+    index = e[5]
+    holder[index] = g if index not in holder else holder[index] + g
+
+
+def _temporary(d: Any) -> int:
+    return getrefcount(d)
+
+
+def _held_by_cot() -> int:
+    cot = {0: object()}
+    p = cot.get(0)
+    return getrefcount(p)
+
+
+# Reference counts, as seen by `add` and `product`, of a cotangent and of a temporary that nothing else refers to.
+HELD_BY_COT = _held_by_cot()
+TEMPORARY = _temporary(object())
+
+PLAIN, LARGE, GUARDED = Mode(False, False), Mode(False, False, large=True), Mode(False, True)
+PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)
+LIFTED, GUARDED_LIFTED = Mode(True, False, lifted=True), Mode(True, True, lifted=True)
+TRACED, TRACED_RECORDED = Mode(True, True, lifted=True, traced=True), Mode(True, True, traced=True)

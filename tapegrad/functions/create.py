@@ -1,0 +1,866 @@
+"""Making tensors: from data, of a value, of random numbers."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core import alias, record
+from ..core.record import Box, fixed, running_trace, wrap
+from ..core.state import TRANSFORMING
+from ..core.tracing import reads
+from ..core.vjp import arrays, bottom
+from ..core.warning import warn
+from ..kernels import devices, random
+from ..kernels.devices import values_of
+from ..kernels.operands import SCALARS
+from ..kernels.shape import shape_of
+from ..levels import draws
+from ..table.operands import as_constant, constant
+from ..table.shape import form_of, given
+from .operands import filling
+
+ALLOWED = "biufc"
+
+
+def _dtype(dtype: Any, default: Any = None) -> np.dtype[Any]:
+    if dtype is None:
+        return default or dtypes.get_default_dtype().numpy
+    return dtypes.to_numpy(dtype)
+
+
+def check_device(device: Any) -> dtypes.device:
+    """The device that an argument names, or else that of new tensors; an error if it is not there."""
+    if device is None:
+        return dtypes.DEFAULT.get()[-1]
+    if device is devices.CPU or device == "cpu":
+        return devices.CPU
+    return devices.resolved(device if isinstance(device, dtypes.device) else dtypes.device(device))
+
+
+def home(data: Any, device: Any) -> Any:
+    """The argument `device` of what is made of data: without one, the device of the data."""
+    if device is None and isinstance(data, Box):
+        return data.device  # type: ignore[attr-defined]
+    return devices.of(data) if device is None and type(data) in record.foreign else device
+
+
+def get_default_device() -> dtypes.device:
+    """Where new tensors are: device(type='cpu') unless chosen by `set_default_device` or a `with device` block."""
+    return check_device(None)
+
+
+def set_default_device(device: Any) -> None:
+    """Choose where new tensors are, here and in what is called from here; None: on the CPU."""
+    dtypes.DEFAULT.set((devices.CPU if device is None else check_device(device), *dtypes.DEFAULT.get()[1:]))
+
+
+def factory(function: Callable[..., Any]) -> Any:
+    """Let a creation function take what PyTorch's take besides: a layout, pinned memory, a memory format, and `out`."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(
+        *args: Any, layout: Any = None, pin_memory: bool = False, memory_format: Any = None, out: Any = None, **kwargs: Any
+    ) -> Any:
+        if layout is not None and "strided" not in str(layout):
+            raise RuntimeError(f"there are only strided tensors here, no {layout} ones")
+        if "device" in kwargs:
+            check_device(kwargs["device"])  # before numbers are drawn
+        if out is None:
+            return function(*args, **kwargs)
+        if kwargs.get("dtype") is None and "dtype" in signature.parameters:
+            shape_of(out)
+            kwargs["dtype"] = dtypes.of(out._d.dtype)
+        return out.resize_as_result_(function(*args, **kwargs))
+
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any")
+        for name, default in (("layout", None), ("pin_memory", False), ("memory_format", None), ("out", None))
+        if name not in signature.parameters
+    ]
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
+    return call
+
+
+def finish(array: Any, requires_grad: bool = False, device: Any = None) -> Any:
+    """A fresh leaf on a device, of an array or of random numbers."""
+    to = check_device(device)
+    if isinstance(array, Box):
+        t: Any = array.to(to)  # type: ignore[attr-defined]
+    else:
+        t = fixed(array if to is devices.CPU else devices.put(array, to))
+    if requires_grad:
+        t.requires_grad_(True)
+    return t
+
+
+def warn_of_lost_gradient(t: Any) -> None:
+    """Inside a function that `func` differentiates, a tensor that becomes a number leaves tape and levels unseen."""
+    level = t._st.level if t._st is not None else None
+    # Of a batched tensor the read itself raises; what is held in a dual level of one's own may be looked at.
+    moves = level is not None and not level.soft and t._st.payload is not None and level.constant(True) is None
+    if moves or (TRANSFORMING.get() is not None and t.requires_grad):
+        warn(errors.LOST_GRADIENT)
+
+
+def number_of(v: Any) -> Any:
+    """The number that a tensor or NumPy scalar of one element holds; anything else as it is."""
+    if isinstance(v, Box):
+        warn_of_lost_gradient(v)
+    return v.item() if isinstance(v, Box | np.generic) else v  # type: ignore[union-attr]
+
+
+def _nested_tensors(data: Any) -> Any:
+    """Nested sequences with tensors among their items, as sequences of numbers."""
+    if isinstance(data, Box):
+        reads(data, "tensor() of tensors")
+        warn_of_lost_gradient(data)
+        shape_of(data)  # brings a tensor that shares memory up to date
+        return data._d.item() if data._d.size == 1 else data._d.tolist()  # a number, as PyTorch takes it
+    if isinstance(data, list | tuple):
+        return [_nested_tensors(d) for d in data]
+    return data
+
+
+def _kinds_of_items(data: Any, found: set[Any]) -> set[Any]:
+    """Dtypes of the arrays and tensors in nested sequences, and types of the other items."""
+    for kind in {type(d) for d in data}:
+        if issubclass(kind, list | tuple):
+            for d in data:
+                if type(d) is kind:
+                    _kinds_of_items(d, found)
+        elif issubclass(kind, np.ndarray | np.generic):
+            found.update(d.dtype for d in data if type(d) is kind)
+        elif issubclass(kind, Box):
+            found.update(d._d.dtype for d in data if type(d) is kind)
+            found.add(Box)
+        else:
+            found.add(kind)
+    return found
+
+
+def _common_dtype(kinds: set[Any]) -> np.dtype[Any] | None:
+    """Dtype of a sequence with arrays or tensors among its items: theirs, promoted with PyTorch's for numbers."""
+    own = [k for k in kinds if isinstance(k, np.dtype) and k.kind in "biufcV"]
+    if not own:
+        return None
+    numbers = {**SCALARS, float: _dtype(None), complex: dtypes.get_default_dtype().to_complex().numpy}
+    own += [numbers[k] for k in kinds if k in numbers]
+    return functools.reduce(lambda a, b: dtypes.promote(a, dtypes.DIM, b, dtypes.DIM), own)
+
+
+def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """A new array of the data, in PyTorch's dtype for it."""
+    if isinstance(data, Box):
+        warn_of_lost_gradient(data)
+        shape_of(data)
+        return np.array(devices.host(data._d), None if dtype is None else dtypes.to_numpy(dtype), order="K")
+    if isinstance(data, np.ndarray | np.generic):
+        return dtypes.settled(np.array(data, None if dtype is None else dtypes.to_numpy(dtype), subok=False))
+    if isinstance(data, list | tuple):
+        kinds = _kinds_of_items(data, set())
+        if dtype is None:
+            dtype = _common_dtype(kinds)
+        if Box in kinds:
+            data = _nested_tensors(data)
+    elif hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
+        return from_data(np.asarray(data), dtype)
+    if dtype is not None and isinstance(data, bool | int | float | complex):
+        return converted(np.array(data), dtypes.to_numpy(dtype))
+    try:
+        array = np.array(data)
+    except ValueError:
+        if _no_number(data) is not None:
+            raise _not_data(data, np.array(None)) from None
+        raise _ragged(data) from None
+    if array.dtype.kind not in ALLOWED:
+        raise _not_data(data, array)
+    if dtype is not None:
+        return converted(array, dtypes.to_numpy(dtype))
+    if not array.size and isinstance(data, list | tuple):
+        return array.astype(_dtype(None))
+    return as_constant(array)._d if array.dtype.kind not in "fc" else array.astype(
+        dtypes.get_default_dtype().to_complex().numpy if array.dtype.kind == "c" else _dtype(None)
+    )  # fmt: skip
+
+
+def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Python numbers in a dtype; an error for those that it cannot hold."""
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"must be real number, not complex: the dtype is {dtype}")
+    if dtype.kind in "iu" and array.size:
+        info = np.iinfo(dtype)
+        low, high = array.min(), array.max()
+        if not ((info.min or -info.max) <= low and high <= info.max):  # -1 is 255 in uint8
+            raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
+    return array.astype(dtype)
+
+
+def _no_number(data: Any) -> type | None:
+    """Type of the first item of nested sequences that is neither a number nor an array of numbers; None without one."""
+    if isinstance(data, list | tuple):
+        return next((kind for d in data if (kind := _no_number(d)) is not None), None)
+    if isinstance(data, bool | int | float | complex | Box) or np.asarray(data).dtype.kind in ALLOWED + "V":
+        return None
+    return type(data)
+
+
+def _ragged(data: Any, dim: int = 0) -> Exception:
+    """The error for nested sequences of unequal lengths: it names the first that does not fit the one before it."""
+    if not all(isinstance(d, list | tuple) for d in data):
+        return ValueError(f"expected sequences of equal length at dim {dim + 1}, but {data!r:.100} mixes numbers with them")
+    for d in data:
+        if len(d) != len(data[0]):
+            return ValueError(f"expected sequence of length {len(data[0])} at dim {dim + 1} (got {len(d)})")
+    return _ragged([item for d in data for item in d], dim + 1)
+
+
+def _not_data(data: Any, array: Any) -> Exception:
+    kind = _no_number(data)
+    if kind is None:
+        return errors.too_large_integers()
+    if issubclass(kind, str | bytes):
+        return TypeError(f"new(): invalid data type '{kind.__name__}'")
+    if array.dtype == object:
+        return RuntimeError(f"Could not infer dtype of {kind.__name__}")
+    return TypeError(f"can't convert data of type {type(data).__name__} to a tensor")
+
+
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Any:
+    """A new leaf tensor that copies the data: numbers, nested sequences, arrays.
+
+    Python floats give the default dtype, ints int64, bools bool; arrays keep their dtype.
+    Raises TypeError for arrays of unsupported dtypes and ValueError for ragged sequences.
+    """
+    return finish(copied(data, dtype), requires_grad, home(data, device))
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """A tensor of the data without a copy where possible: a tensor as it is, an ndarray with shared memory."""
+    to = check_device(home(data, device))
+    if isinstance(data, Box):
+        return data.to(to, dtype)  # type: ignore[attr-defined]
+    if dtype is None or not hasattr(data, "dtype") or dtypes.to_numpy(dtype) == data.dtype:
+        if isinstance(data, np.ndarray) and to.type == "cpu":
+            return from_numpy(data)
+        if type(data) in record.foreign and to.type != "cpu":
+            return wrap(devices.put(data, to))
+    return finish(copied(data, dtype), False, to)
+
+
+def copied(data: Any, dtype: Any) -> Any:
+    """The data as a new tensor: a constant of a traced program, if it does not come from NumPy, which a trace cannot see."""
+    array = from_data(data, dtype)
+    trace = running_trace()
+    if trace is None or isinstance(data, Box):
+        return wrap(array)
+    if not isinstance(data, np.ndarray | np.generic):
+        return fixed(array)
+    if trace.knows(data):
+        return constant(data).to(dtypes.of(array.dtype))
+    trace.outside(data, array, lambda now: from_data(now, dtype))
+    return wrap(array)
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Any:
+    """A leaf of the data: on the same memory where that is possible and copy is not True.
+
+    Raises:
+        ValueError: for copy=False where the data must be copied.
+    """
+    own = isinstance(obj, Box | np.ndarray | np.generic) or type(obj) in record.foreign
+    if not own and hasattr(obj, "__dlpack__"):
+        obj = from_dlpack(obj)
+    t = as_tensor(obj, dtype, device)
+    shares = t is obj or (isinstance(obj, np.ndarray) and isinstance(t._d, np.ndarray) and np.may_share_memory(t._d, obj))
+    shares = shares or t._d is obj
+    if copy is False and not shares:
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    if copy and shares:
+        t = t.clone()
+    return t.detach().requires_grad_() if requires_grad and not t.requires_grad else t
+
+
+class _Owner:
+    """A DLPack capsule, of memory on the CPU, as the object that NumPy takes."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def from_dlpack(ext_tensor: Any) -> Any:
+    """A tensor on the memory of another library's array, or of a capsule (to be read only), by way of DLPack."""
+    if isinstance(ext_tensor, Box):
+        return ext_tensor.detach()  # type: ignore[attr-defined]
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Owner(ext_tensor)
+    if ext_tensor.__dlpack_device__()[0] != 1:  # not on the CPU
+        return wrap(devices.received(ext_tensor))
+    return from_numpy(np.from_dlpack(ext_tensor))
+
+
+def to_dlpack(tensor: Any) -> Any:
+    """A capsule of the tensor's array for libraries that read DLPack; they share its memory."""
+    return tensor.__dlpack__()
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
+    """A vector on the memory of a Python buffer, from a byte offset on."""
+    dt, size = dtypes.to_numpy(dtype), memoryview(buffer).nbytes
+    if not size:
+        raise ValueError("both buffer length (0) and count (-1) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1"
+        )
+    if count < 0 and (size - offset) % dt.itemsize:
+        raise ValueError(
+            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({dt.itemsize})"
+        )
+    if count * dt.itemsize > size - offset:
+        raise ValueError(
+            f"requested buffer length ({count} * {dt.itemsize} bytes) after offset ({offset} bytes) must not be greater "
+            f"than actual buffer length ({size} bytes)"
+        )
+    t = from_numpy(np.frombuffer(buffer, dt, count, offset))
+    return t.requires_grad_() if requires_grad else t
+
+
+def from_numpy(ndarray: Any) -> Any:
+    """A tensor that shares memory with the array, both ways; what the tape saves of it is copied."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    array = dtypes.settled(np.asarray(ndarray))
+    if (trace := running_trace()) is not None:
+        trace.outside(ndarray, array, dtypes.settled)
+    return alias.foreign(array)
+
+
+@factory
+def zeros(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Zeros of the given sizes."""
+    if min(shape := given("zeros", "size", sizes, size), default=0) < 0:
+        raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(shape)}.")
+    return finish(np.zeros(shape, _dtype(dtype)), requires_grad, device)
+
+
+@factory
+def ones(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Ones of the given sizes."""
+    return finish(np.ones(checked(given("ones", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
+
+
+@factory
+def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Uninitialised memory of the given sizes."""
+    return finish(np.empty(checked(given("empty", "size", sizes, size)), _dtype(dtype)), requires_grad, device)
+
+
+def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if shape and min(shape) < 0:
+        bad = min(shape)
+        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(shape)}")
+    return shape
+
+
+@factory
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """The value repeated to the given sizes, in its own dtype."""
+    value = from_data(fill_value.item() if isinstance(fill_value, np.generic) else fill_value, dtype)
+    return finish(np.full(checked(given("full", "size", (size,))), value), requires_grad, device)
+
+
+@factory
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """A number as a 0-dim tensor of the default dtype."""
+    return finish(np.asarray(from_data(s, dtype or dtypes.get_default_dtype())), requires_grad, device)
+
+
+@factory
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Uninitialised memory with the given sizes and steps (in elements)."""
+    shape, steps = checked(given("empty_strided", "size", (size,))), given("empty_strided", "stride", (stride,))
+    if len(shape) != len(steps):
+        raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})")
+    count = 0 if 0 in shape else 1 + sum([(n - 1) * k for n, k in zip(shape, steps, strict=True)])
+    return (
+        finish(np.empty(count, _dtype(dtype)), False, device).as_strided(shape, steps).detach().requires_grad_(requires_grad)
+    )
+
+
+@factory
+def empty_permuted(
+    size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """Uninitialised memory of the given sizes, whose dimensions lie in memory in the order of physical_layout."""
+    shape, order = checked(given("empty_permuted", "size", (size,))), tuple(physical_layout)
+    if sorted(order) != np.arange(len(shape)).tolist():
+        raise RuntimeError(
+            f"Number of dimensions in size ({len(shape)}) does not match the permutation physical_layout {list(order)}"
+        )
+    dense = np.empty([shape[d] for d in order], _dtype(dtype))
+    return finish(dense.transpose(np.argsort(order)) if order else dense, requires_grad, device)
+
+
+def _triangle(name: str, places: Callable[..., Any]) -> Any:
+    def function(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Any:
+        if row < 0 or col < 0:
+            side, n = ("row", row) if row < 0 else ("col", col)
+            raise RuntimeError(f"{side} must be non-negative, got{n}")
+        return finish(np.array(places(row, offset, col), _dtype(dtype, np.dtype(np.int64))), False, device)
+
+    function.__name__ = function.__qualname__ = f"{name}_indices"
+    function.__doc__ = (
+        f"Row and column numbers, as two rows, of the {'lower' if name == 'tril' else 'upper'} triangle of a matrix."
+    )
+    return factory(function)
+
+
+tril_indices = _triangle("tril", np.tril_indices)
+triu_indices = _triangle("triu", np.triu_indices)
+
+
+@factory
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """base to the power of `steps` evenly spaced values from start to end."""
+    start, end = number_of(start), number_of(end)
+    dt = _dtype(dtype, _of_numbers(start, end))
+    first, last = np.asarray(start).astype(dt), np.asarray(end).astype(dt)
+    exponents = _evenly(first, last, steps, dt if dt.kind == "c" else np.dtype(np.float64), fused=False)
+    if dt.kind != "c":
+        exponents = exponents.astype(np.longdouble)  # whose power, once rounded, is that of the C library
+    return finish((exponents.dtype.type(base) ** exponents).astype(dt), requires_grad, device)
+
+
+# In what a * b + c is computed to be rounded once, as PyTorch's kernels do it.
+_WIDE = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.float64): np.dtype(np.longdouble)}
+
+
+def _stepped(start: Any, step: Any, counts: Any, fused: bool = True) -> Any:
+    """start + step * counts in the dtype of start; rounded once if fused."""
+    wide = _WIDE.get(start.dtype, start.dtype) if fused else start.dtype
+    return (start.astype(wide) + step.astype(wide) * counts.astype(wide)).astype(start.dtype)
+
+
+def _evenly(start: Any, end: Any, steps: int, dt: Any, fused: bool = True) -> Any:
+    """PyTorch's values bit for bit: the first half is counted from the start, the second from the end."""
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    inexact = np.dtype(np.float64) if dt.kind in "biu" else dt
+    start, end = [np.asarray(v).astype(dt).astype(inexact) for v in (start, end)]
+    if steps < 2:
+        return np.full(steps, start).astype(dt)
+    step = (end - start) / np.asarray(steps - 1, inexact)
+    counts, half = np.arange(steps), steps // 2
+    rows = [_stepped(start, step, counts[:half], fused), _stepped(end, -step, counts[: steps - half][::-1], fused)]
+    return np.concatenate(rows).astype(dt)
+
+
+def _of_numbers(*values: Any) -> Any:
+    """The default dtype, complex if one of the numbers is."""
+    default = dtypes.get_default_dtype()
+    return default.to_complex().numpy if any(isinstance(v, complex) for v in values) else default.numpy
+
+
+@factory
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """Identity matrix."""
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    return finish(np.eye(n, m, dtype=_dtype(dtype)), requires_grad, device)
+
+
+def _progression(start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
+    """The numbers that arange() and range() were given: start (0 unless both bounds are), end and step."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = number_of(start), number_of(end), number_of(step)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    return start, end, step
+
+
+@factory
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """start, start + step, .. before end: int64 for integers, else the default dtype."""
+    start, end, step = _progression(start, end, step)
+    if dtype is dtypes.int64:
+        start, end, step = _progression(int(start), int(end), int(step))
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    dt = _dtype(dtype, np.dtype(np.int64) if whole else None)
+    if whole:
+        values = np.arange(start, end, step)
+    else:
+        values = _progressed(start, step, int(np.ceil((end - start) / step)), dt)
+    return finish(values.astype(dt), requires_grad, device)
+
+
+def _progressed(start: float, step: float, count: int, dt: Any) -> Any:
+    """PyTorch's values bit for bit: a vector of 32 bytes begins at a value rounded to dt, and the last few count singly."""
+    first, by = np.float64(start), np.float64(step)
+    values = _stepped(first, by, np.arange(count))
+    width = 32 // dt.itemsize
+    whole = count - count % (2 * width)
+    if dt in _WIDE and whole:
+        bases = values[:whole:width].astype(dt).astype(np.float64)
+        values[:whole] = _stepped(bases[:, None], by, np.arange(width)).reshape(-1)
+    return values
+
+
+@factory
+def range(
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
+    start, end, step = _progression(start, end, step)
+    values = start + step * np.arange(int((end - start) / step) + 1)
+    return finish(values.astype(_dtype(dtype)), requires_grad, device)
+
+
+@factory
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """`steps` values from start to end, both included, evenly spaced."""
+    start, end = number_of(start), number_of(end)
+    return finish(_evenly(start, end, steps, _dtype(dtype, _of_numbers(start, end))), requires_grad, device)
+
+
+def _like(make: Any, name: str) -> Any:
+    def function(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+        shape_of(input)
+        form = form_of(input._d)
+        order = "C" if 0 in form.strides else "K"
+        values = make(form, dtype=None if dtype is None else dtypes.to_numpy(dtype), order=order)
+        return finish(values, requires_grad, home(input, device))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name.split('_')[0]} of input's shape and dtype."
+    return factory(function)
+
+
+zeros_like = _like(np.zeros_like, "zeros_like")
+ones_like = _like(np.ones_like, "ones_like")
+empty_like = _like(np.empty_like, "empty_like")
+
+
+@factory
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """The value repeated to input's shape, in input's dtype."""
+    dt = input._d.dtype if dtype is None else dtypes.to_numpy(dtype)
+    value = filling(fill_value, dt)
+    reads(value, "full_like() of a tensor's value")
+    return finish(np.full(shape_of(input), devices.host(value._d)), requires_grad, home(input, device))
+
+
+# ------------------------------------------------------------------------------------------------------------- random
+
+
+class Generator(random.Generator):
+    """A random stream of its own: PyTorch's CPU streams. `Generator().manual_seed(0)` starts one from a seed.
+
+    Numbers are drawn on the host for every device, so that a seed gives the same ones on all of them.
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self._device = check_device(device or "cpu")
+        super().__init__()
+
+    def get_state(self) -> Any:
+        """The state as a uint8 tensor, byte for byte that of torch.Generator."""
+        return wrap(super().get_state())
+
+    @property
+    def device(self) -> dtypes.device:
+        """The device that it was made for."""
+        return self._device
+
+    def clone_state(self) -> Any:
+        """Another generator in the same state."""
+        return type(self)(self._device).set_state(self.get_state())
+
+    def set_state(self, new_state: Any) -> Any:
+        """Continue from a state of get_state(); returns the generator."""
+        super().set_state(devices.host(new_state._d) if isinstance(new_state, Box) else new_state)
+        return self
+
+
+default_generator = Generator()  # used where none is given
+default_generator.seed()
+
+
+def generator_of(generator: Any) -> random.Generator:
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, random.Generator):
+        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+    return generator
+
+
+def random_seed(generator: Any = None) -> int:
+    """A seed as PyTorch draws it for another generator: what random_() puts into an int64."""
+    return int(generator_of(generator).random_ints((), np.int64))
+
+
+def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None) -> Any:
+    """Random numbers make(generator, shape), as a tensor; inside vmap its `randomness` says which samples share them."""
+    g = generator_of(generator)
+    levels = draws.noted(g) if draws.inside() else []
+    full = (*[level.size for level in levels], *shape)
+    trace = running_trace()
+    array = make(g, full) if trace is None else trace.draw(lambda: make(g, full))
+    return lifted(array, levels)
+
+
+def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
+    """Random numbers make(generator, array) that depend on the values of a tensor, as a tensor."""
+    g = generator_of(generator)
+    shape = shape_of(x)
+    own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
+    levels = sorted({*own, *different}, key=lambda level: level.id)
+    reads(x, "random numbers that depend on values")
+    values = values_of(x)
+    if not levels:
+        trace = running_trace()
+        array = make(g, values) if trace is None else trace.draw(lambda: make(g, values))
+        return wrap(arrays.beside(array, x._d))
+    sizes = [level.size for level in levels]
+    array = values.reshape(*[level.size if level in own else 1 for level in levels], *shape)
+    array = np.broadcast_to(array, (*sizes, *shape))
+    order = sorted(builtins.range(len(levels)), key=lambda k: levels[k] in different)
+    shared = len(levels) - len(different)
+    array = array.transpose(*order, *builtins.range(len(levels), array.ndim))
+    state, rows = g.get_state() if shared else None, []
+    for place in np.ndindex(array.shape[:shared]):
+        if state is not None:
+            g.set_state(state)
+        rows.append(make(g, np.array(array[place], order="C")))
+    result = np.stack(rows).reshape(*[sizes[k] for k in order], *rows[0].shape[len(different) :])
+    result = result.transpose(*np.argsort(order), *builtins.range(len(levels), result.ndim))
+    return lifted(arrays.beside(result, bottom(x)), levels)
+
+
+def lifted(array: Any, levels: list[Any]) -> Any:
+    """A tensor whose samples at these levels, from the outermost on, are an array's first dimensions."""
+    t = wrap(array)
+    for level in levels:
+        t = level.lift(t, True)
+    return t
+
+
+def draw(method: str, shape: tuple[int, ...], dtype: np.dtype[Any], *args: Any, generator: Any = None, **kwargs: Any) -> Any:
+    """Numbers of a stream; complex ones take their parts in turn, normal ones with half the variance each."""
+    if dtype.kind != "c":
+        return drawn(lambda g, full: getattr(g, method)(full, dtype, *args, **kwargs), shape, generator)
+    if method == "normal":
+        mean, std = args or (0.0, 1.0)
+        args = (mean, std / math.sqrt(2.0))
+
+    def make(g: Any, full: tuple[int, ...]) -> Any:
+        parts = getattr(g, method)((*full, 2), np.empty(0, dtype).real.dtype, *args, **kwargs)
+        return parts.view(dtype).reshape(full)
+
+    return drawn(make, shape, generator)
+
+
+@factory
+def rand(
+    *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """Uniform on [0, 1)."""
+    shape = checked(given("rand", "size", sizes, size))
+    return finish(draw("uniform", shape, _dtype(dtype), generator=generator), requires_grad, device)
+
+
+@factory
+def randn(
+    *sizes: Any, size: Any = None, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """Standard normal."""
+    shape = checked(given("randn", "size", sizes, size))
+    return finish(draw("normal", shape, _dtype(dtype), generator=generator), requires_grad, device)
+
+
+@factory
+def randint(*args: Any, size: Any = None, low: int | None = None, high: int | None = None, generator: Any = None,
+            dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
+    """Integers in [low, high): randint(high, size) or randint(low, high, size)."""
+    if size is None:
+        *args, size = args  # type: ignore[assignment]
+    if high is None:
+        high = args[-1]
+        low = args[0] if len(args) == 2 else low
+    elif args:
+        low = args[0]
+    if requires_grad:
+        raise errors.only_float_grad()
+    dt = _dtype(dtype, np.dtype(np.int64))
+    made = drawn(lambda g, full: g.randint(full, dt, low or 0, high), given("randint", "size", (size,)), generator)
+    return finish(made, False, device)
+
+
+@factory
+def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """A random permutation of 0 .. n-1."""
+    dt = _dtype(dtype, np.dtype(np.int64))
+
+    def make(g: Any, full: tuple[int, ...]) -> Any:
+        if len(full) == 1:
+            return g.randperm(n, dt)
+        return np.stack([g.randperm(n, dt) for _ in np.ndindex(full[:-1])]).reshape(full)
+
+    return finish(drawn(make, (n,), generator), requires_grad, device)
+
+
+def _drawn_like(input: Any, method: str, generator: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
+    made = getattr(empty_like(input, dtype=dtype, device=device), method)(generator=generator)
+    return made.requires_grad_() if requires_grad else made
+
+
+@factory
+def rand_like(
+    input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """Uniform on [0, 1) of input's shape, dtype and memory layout."""
+    return _drawn_like(input, "uniform_", generator, dtype, device, requires_grad)
+
+
+@factory
+def randn_like(
+    input: Any, *, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """Standard normal of input's shape, dtype and memory layout."""
+    return _drawn_like(input, "normal_", generator, dtype, device, requires_grad)
+
+
+@factory
+def randint_like(
+    input: Any, *args: Any, low: int | None = None, high: int | None = None, generator: Any = None, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """Integers of input's shape and dtype, below `high` and from `low` (0) on."""
+    settings = {"generator": generator, "dtype": dtype or dtypes.of(input._d.dtype), "device": home(input, device)}
+    return randint(*args, low=low, high=high, size=shape_of(input), requires_grad=requires_grad, **settings)
+
+
+@factory
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Any:  # fmt: skip
+    """Normal numbers of the given mean and standard deviation: numbers with a size, or tensors.
+
+    The gradient of a tensor is that of mean + std * noise.
+    """
+    if size is not None:
+        made = draw("normal", checked(given("normal", "size", (size,))), _dtype(dtype), mean, std, generator=generator)
+        return finish(made, requires_grad, device)
+    tensors = [v for v in (mean, std) if isinstance(v, Box)]
+    shape = np.broadcast_shapes(*[shape_of(v) for v in tensors])
+    if isinstance(std, Box) and (values_of(std) < 0).any():
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    noise = draw("normal", shape, tensors[0]._d.dtype if dtype is None else _dtype(dtype), generator=generator)
+    return finish(noise, False, home(tensors[0], device)) * std + mean
+
+
+@factory
+def bernoulli(input: Any, *, generator: Any = None) -> Any:
+    """1 with the probability given by each element, else 0."""
+    return drawn_from(lambda g, p: g.bernoulli_array(p), input, generator)
+
+
+def poisson(input: Any, generator: Any = None) -> Any:
+    """Poisson numbers of the rates given by each element."""
+    if not (values_of(input) >= 0).all():
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return drawn_from(lambda g, rates: g.poisson(rates), input, generator)
+
+
+@factory
+def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Indices drawn with probabilities proportional to input's rows."""
+    rank = len(shape_of(input))
+
+    def make(g: Any, weights: Any) -> Any:
+        if weights.ndim == rank:
+            return g.multinomial(weights, num_samples, replacement)
+        rows = g.multinomial(weights.reshape(-1, weights.shape[-1]), num_samples, replacement)
+        return rows.reshape(*weights.shape[:-1], num_samples)
+
+    return drawn_from(make, input, generator)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator and return it: PyTorch's CPU streams follow."""
+    default_generator.manual_seed(int(seed))
+    return default_generator
+
+
+def seed() -> int:
+    """Seed the default generator from the operating system's entropy and return the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The last seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Any:
+    """State of the default generator, as a uint8 tensor."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Put the default generator into a state got from get_rng_state."""
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: Any = None) -> Iterator[None]:
+    """Restore the state of the default generator on leaving the block.
+
+    Args:
+        devices: numbers of other devices whose states to restore; there are none here, so that one raises.
+        enabled: False makes the block have no effect.
+        device_type: kind of those devices; has no effect without them.
+
+    Raises:
+        RuntimeError: for devices, since there are none but the CPU.
+    """
+    if not enabled:
+        yield
+        return
+    for _ in devices or ():
+        check_device(device_type or "cuda")
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)

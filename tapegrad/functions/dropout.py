@@ -1,0 +1,180 @@
+"""Dropout: elements or whole channels set to 0 at random, on PyTorch's CPU stream."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core.modes import no_grad
+from ..core.warning import warn
+from ..dtypes import HALF
+from ..kernels.shape import shape_of
+from ..table import elementwise
+from ..table.operands import tensor
+from . import create, shape
+from .activation import SELU_ALPHA, SELU_SCALE, applied
+from .operands import floating
+
+
+def _check_probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def kept(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
+    """A tensor of zeros and 1 / divisor, the latter with probability 1 - p; of x's shape, or one value a channel."""
+    floating(x, "bernoulli_scalar_cpu_", "c")
+    dtype, sizes = x._d.dtype, shape_of(x)
+    if dtype.kind in "biu":
+        raise errors.inplace_dtype("div", dtypes.get_default_dtype().numpy, dtype)
+    if channels and len(sizes) < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    if channels:
+        sizes = (*sizes[:2], *(1,) * (len(sizes) - 2))
+    if dtype in HALF or not (channels or (type(x._d) is np.ndarray and x._d.flags.c_contiguous)):
+        with no_grad():  # in the order of x's memory, as PyTorch draws
+            mask = create.empty(*sizes, dtype=x.dtype, device=x.device) if channels else create.empty_like(x)
+            return mask.bernoulli_(1.0 - p).div_(divisor)
+
+    def make(g: Any, full: tuple[int, ...]) -> Any:
+        ones = g.bernoulli(full, dtype, 1.0 - p)
+        return ones if divisor == 1.0 else np.divide(ones, divisor, out=ones)
+
+    return create.drawn(make, sizes)
+
+
+def dropped(x: Any, p: float, channels: bool) -> Any:
+    """x with elements set to 0, the others divided by 1 - p."""
+    x = tensor(x)
+    return x * (create.zeros((), dtype=x.dtype, device=x.device) if p == 1.0 else kept(x, p, channels, 1.0 - p))
+
+
+# Elements that alpha dropout drops are set to the limit of selu at -inf
+SATURATED = -SELU_ALPHA * SELU_SCALE
+
+
+def alpha_dropped(x: Any, p: float, channels: bool) -> Any:
+    """x with elements saturated, then scaled and shifted to the mean and variance it had (Klambauer et al. 2017)."""
+    x = tensor(x)
+    if p == 1.0:
+        return x * create.zeros((), dtype=x.dtype, device=x.device)
+    mask = kept(x, p, channels)
+    a = 1.0 / math.sqrt((SATURATED * SATURATED * p + 1.0) * (1.0 - p))
+    shift = (mask - 1.0) * (-SATURATED * a) + (-SATURATED * a * p)
+    return x * (mask * a) + shift
+
+
+def in_training(function: Any, input: Any, p: float, training: bool, inplace: bool, channels: bool) -> Any:
+    """The input itself unless training."""
+    if not training or p == 0.0 or not math.prod(shape_of(tensor(input))):
+        return input
+    return applied("mul", function, input, inplace, p, channels)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless training.
+
+    Raises:
+        ValueError: for a p outside [0, 1].
+    """
+    _check_probability(p)
+    return in_training(dropped, input, p, training, inplace, False)
+
+
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+    """Elements set to selu(-inf) with probability p, then all scaled and shifted to keep mean and variance.
+
+    Raises:
+        ValueError: for a p outside [0, 1].
+    """
+    _check_probability(p)
+    return in_training(alpha_dropped, input, p, training, inplace, False)
+
+
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+    """alpha_dropout of whole channels (dimension 1).
+
+    Raises:
+        ValueError: for a p outside [0, 1].
+    """
+    _check_probability(p)
+    return in_training(alpha_dropped, input, p, training, inplace, True)
+
+
+def _channels(input: Any, p: float, training: bool, inplace: bool, batched: bool) -> Any:
+    """Dropout of whole channels; an unbatched input is (C, ...)."""
+    if batched:
+        return in_training(dropped, input, p, training, inplace, True)
+    row = shape.unsqueeze(input, 0)
+    return shape.squeeze(in_training(dropped, row, p, training, inplace, True), 0)
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Whole channels of (N, C, L) or (C, L) set to 0 with probability p, the others divided by 1 - p.
+
+    Raises:
+        ValueError: for a p outside [0, 1].
+        RuntimeError: for another number of dimensions.
+    """
+    _check_probability(p)
+    rank = len(shape_of(tensor(input)))
+    if rank not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {rank}D input. Note that dropout1d exists to provide "
+            "channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension "
+            "(i.e. 2D or 3D inputs)."
+        )
+    return _channels(input, p, training, inplace, rank == 3)
+
+
+def _odd_rank(name: str, rank: int, spatial: int) -> None:
+    expected = f"{spatial + 1}D or {spatial + 2}D"
+    warn(
+        f"{name}: Received a {rank}-D input to {name}, which is deprecated and will result in an error in a future release. "
+        "To retain the behavior and silence this warning, please use dropout instead. Note that "
+        f"{name} exists to provide channel-wise dropout on inputs with {spatial} spatial dimensions, a channel dimension, "
+        f"and an optional batch dimension (i.e. {expected} inputs)."
+    )
+
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Whole channels (dimension 1) of (N, C, H, W) set to 0 with probability p, the others divided by 1 - p.
+
+    A 3-D input counts as (N, C, L), as in PyTorch.
+
+    Raises:
+        ValueError: for a p outside [0, 1].
+    """
+    _check_probability(p)
+    rank = len(shape_of(tensor(input)))
+    if rank not in (3, 4):
+        _odd_rank("dropout2d", rank, 2)
+    if rank == 3:
+        warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - "
+            "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future "
+            "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
+            "channel-wise dropout behavior, please switch to using dropout1d instead."
+        )
+    return _channels(input, p, training, inplace, True)
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Whole channels of (N, C, D, H, W) or (C, D, H, W) set to 0 with probability p, the others divided by 1 - p.
+
+    Raises:
+        ValueError: for a p outside [0, 1].
+    """
+    _check_probability(p)
+    rank = len(shape_of(tensor(input)))
+    if rank not in (4, 5):
+        _odd_rank("dropout3d", rank, 3)
+    return _channels(input, p, training, inplace, rank == 5)
+
+
+def native_dropout_backward(grad_output: Any, mask: Any, scale: float) -> Any:
+    """grad_output * mask * scale."""
+    return elementwise.mul(tensor(grad_output), tensor(mask)) * scale

@@ -1,0 +1,306 @@
+"""Elementwise operations: one derivative expression per argument.
+
+The public functions of the records in `table.elementwise`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core.op import TABLE
+from ..core.record import Box, fixed, slow, titled
+from ..core.tracing import reads
+from ..core.vjp import fixed_like
+from ..dtypes import HALF, is_inexact
+from ..kernels import devices
+from ..kernels.operands import SCALARS
+from ..table.define import numbers_first
+from ..table.elementwise import (
+    _clamp,
+    _clamp_max,
+    _clamp_min,
+    _clamp_tensor,
+    _conj_complex,
+    _direction,
+    _elu,
+    _floor_divide,
+    _gelu,
+    _gelu_tanh,
+    _isclose,
+    _leaky_relu,
+    _lerp,
+    _nan_to_num,
+    _real_part,
+    _recorded_cast,
+    _round,
+    _round_decimals,
+    _scaled,
+    _sign_of,
+    _softplus,
+    _sub,
+    _to_integers,
+    _trunc_divide,
+    _where,
+    add,
+    div_true,
+    mul,
+    pow_scalar,
+    pow_tensor,
+    sign,
+)
+from ..table.operands import common_dtype, operand, promoted, tensor
+from ..table.shape import with_out
+from . import lookup
+from .operands import refused
+
+
+def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
+    """Elementwise nearest integer, or multiple of 10**-decimals; halves to even; its derivative is 0."""
+    x = tensor(input)
+    result = _round_decimals(x, int(decimals)) if decimals else _round(x)
+    return result if out is None else out.resize_as_result_(result)
+
+
+def _cast_to(input: Any, dtype: Any, source: Any = None) -> Any:
+    return _recorded_cast(input, dtype, input._d.dtype) if is_inexact(dtype) else _to_integers(input, dtype)
+
+
+def _transfer_to(input: Any, device: Any, source: Any) -> Any:
+    return slow(TABLE["transfer"], (input,), (device, source))
+
+
+TABLE["cast"].call = _cast_to
+TABLE["transfer"].call = _transfer_to
+
+
+def conj(input: Any) -> Any:
+    """Elementwise complex conjugate; a real tensor is given back as it is."""
+    x = input if isinstance(input, Box) else tensor(input)
+    return _conj_complex(x) if x._d.dtype.kind == "c" else x
+
+
+TABLE["conj"].call = conj  # free for real tensors: rules of bilinear ops conjugate the other operand always
+TABLE["real"].call = lambda input: _real_part(input) if input._d.dtype.kind == "c" else input
+
+
+@numbers_first("alpha")
+def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
+    """Elementwise `input - alpha * other` with broadcasting."""
+    if alpha != 1:
+        input, other = _scaled(input, other, alpha)
+    return _sub(input, other, out=out)
+
+
+def rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """Elementwise `other - alpha * input` with broadcasting."""
+    result = sub(other, input, alpha=alpha)
+    return titled("RsubBackward0", result) if isinstance(other, Box) else result
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+    """Elementwise quotient: true division, or rounded by "trunc" or "floor" (then its derivative is 0)."""
+    if rounding_mode is None:
+        return div_true(input, other, out=out)
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+    result = (_floor_divide if rounding_mode == "floor" else _trunc_divide)(input, other)
+    return result if out is None else out.resize_as_result_(result)
+
+
+def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Elementwise quotient rounded down; its derivative is 0."""
+    result = _floor_divide(input, other)
+    return result if out is None or result is NotImplemented else out.resize_as_result_(result)
+
+
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
+    """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
+    if out is not None:
+        return out.resize_as_result_(pow(input, exponent))
+    if type(input) in SCALARS:
+        return rpow(exponent, input)
+    x = tensor(input)
+    if isinstance(exponent, np.generic):
+        exponent = exponent.item()
+    if type(exponent) is bool:
+        return pow_scalar(x, int(exponent))
+    if type(exponent) is int or type(exponent) is float:
+        kind = x._d.dtype.kind
+        if is_inexact(x._d.dtype):
+            return pow_scalar(x, exponent)
+        if type(exponent) is int and kind in "iub":
+            if exponent < 0:
+                raise RuntimeError("Integers to negative integer powers are not allowed.")
+            return pow_scalar(promoted([x, exponent])[0], exponent)
+    if type(exponent).__module__ != "builtins" and operand(exponent, False) is NotImplemented:
+        return refused("pow", 1, exponent)
+    return pow_tensor(*promoted([x, tensor(exponent) if type(exponent) is not complex else exponent]))
+
+
+def rpow(exponent: Any, base: Any) -> Any:
+    """`base ** exponent` for a number as base."""
+    y = tensor(exponent)
+    if type(base) not in SCALARS:
+        return pow_tensor(base, y)
+    return pow_tensor(fixed(np.asarray(base, common_dtype([y, base]))), y)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
+    return _softplus(tensor(input), float(beta), float(threshold))
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
+    """input where positive, else negative_slope * input; its derivative at 0 is negative_slope."""
+    return _leaky_relu(tensor(input), float(negative_slope))
+
+
+def elu(input: Any, alpha: float = 1.0) -> Any:
+    """input where positive, else alpha * (exp(input) - 1)."""
+    return _elu(tensor(input), float(alpha))
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """input times the normal distribution function; approximate="tanh" takes the tanh form."""
+    if approximate == "none":
+        return _gelu(input)
+    if approximate != "tanh":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return _gelu_tanh(input)
+
+
+@with_out
+def sgn(input: Any) -> Any:
+    """Elementwise sign; for complex input z / |z|, and 0 at 0."""
+    x = tensor(input)
+    if x._d.dtype.kind == "c":
+        return _direction(x)
+    return sign(x) if x._d.dtype.kind == "b" else _sign_of(x)
+
+
+TABLE["sgn"].call = sgn
+
+
+def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
+    """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
+    if out is not None:
+        return out.resize_as_result_(clamp(input, min, max))
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    x = tensor(input)
+    numbers = (int, float, type(None))
+    if type(min) in numbers and type(max) in numbers:
+        x = promoted([x, *(b for b in (min, max) if b is not None)])[0]
+        if min is None:
+            return _clamp_max(x, max)
+        return _clamp_min(x, min) if max is None else _clamp(x, min, max)
+    bounds = [tensor(b) for b in (min, max) if b is not None]
+    dtype = common_dtype([x, *bounds])
+    lowest, highest = -math.inf, math.inf
+    if not is_inexact(dtype):
+        lowest, highest = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    lo = fixed(np.asarray(lowest, dtype)) if min is None else bounds[0]
+    hi = fixed(np.asarray(highest, dtype)) if max is None else bounds[-1]
+    return _clamp_tensor(*promoted([x, lo, hi]))
+
+
+@with_out
+def clamp_min(input: Any, min: Any) -> Any:
+    """Each element at least `min`."""
+    return titled("ClampMinBackward0", clamp(input, min=min))
+
+
+@with_out
+def clamp_max(input: Any, max: Any) -> Any:
+    """Each element at most `max`."""
+    return titled("ClampMaxBackward0", clamp(input, max=max))
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """input where condition is true, else other, with broadcasting; the branch not taken has gradient 0.
+
+    With the condition alone: the indices of its true elements, one tensor a dimension.
+    """
+    if out is not None:
+        return out.resize_as_result_(where(condition, input, other))
+    c = tensor(condition)
+    if isinstance(input, Box) and isinstance(other, Box) and c._d.dtype.kind == "b" and input._d.dtype is other._d.dtype:
+        return _where(c, input, other)
+    if input is None and other is None:
+        if lookup.is_batched(c):
+            return tuple(lookup.true_indices(c))
+        reads(c, lookup.SHAPE)
+        return tuple([fixed_like(i, c) for i in np.nonzero(devices.host(c._d))])
+    if c._d.dtype.kind != "b":
+        c = _cast_to(c, np.dtype(bool))
+    x, y = operand(input, True), operand(other, True)
+    if not isinstance(x, Box) and not isinstance(y, Box):
+        x = tensor(x)  # in the default dtype, not NumPy's
+    return _where(c, *promoted([tensor(v) if v is NotImplemented else v for v in (x, y)]))
+
+
+@with_out
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """input + weight * (end - input) with broadcasting; tensors of one dtype."""
+    for name, t in (("end", end), ("weight", weight)):
+        if isinstance(input, Box) and isinstance(t, Box) and t._d.dtype != input._d.dtype:
+            want, got = (errors.c_name(a._d.dtype) for a in (input, t))
+            raise RuntimeError(f"expected dtype {want} for `{name}` but got dtype {got}")
+    return _lerp(tensor(input), end, weight)
+
+
+@with_out
+@numbers_first("value")
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """input + value * tensor1 * tensor2 with broadcasting."""
+    return titled("AddcmulBackward0", add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value))
+
+
+@with_out
+@numbers_first("value")
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
+    """input + value * tensor1 / tensor2 with broadcasting."""
+    return titled("AddcdivBackward0", add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value))
+
+
+@with_out
+def nan_to_num(input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    """input with nan and infinities replaced (by default by 0 and the dtype's extremes); the derivative there is 0."""
+    x = tensor(input)
+    if x._d.dtype in HALF:  # whose extremes are not those of float32, in which it is computed
+        limits = dtypes.finfo(dtypes.of(x._d.dtype))
+        posinf, neginf = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+    return _nan_to_num(x, nan, posinf, neginf)
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    """Elementwise |input - other| <= atol + rtol * |other|."""
+    x, y = tensor(input), tensor(other)
+    if isinstance(input, Box) and isinstance(other, Box) and x._d.dtype != y._d.dtype:
+        raise RuntimeError(f"{errors.dtype_name(x._d.dtype)} did not match {errors.dtype_name(y._d.dtype)}")
+    return _isclose(x, y, rtol, atol, equal_nan)
+
+
+def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether isclose holds for every element."""
+    x, y = _values("allclose()", input, other)
+    try:
+        return bool(np.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan).all())
+    except ValueError as e:
+        raise errors.forward_failed("allclose", [x.shape, y.shape], e) from None
+
+
+def equal(input: Any, other: Any) -> bool:
+    """Whether both tensors have one shape and the same elements."""
+    return bool(np.array_equal(*_values("equal()", input, other)))
+
+
+def _values(reader: str, *operands: Any) -> list[Any]:
+    xs = [tensor(x) for x in operands]
+    for x in xs:
+        reads(x, reader)
+    return [x._d for x in xs]

@@ -1,0 +1,248 @@
+"""Tables of vectors looked up by index, sums of these over bags, one-hot vectors.
+
+The public functions of the records in `table.embed`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.modes import no_grad
+from ..core.op import TABLE
+from ..core.tracing import reads
+from ..core.vjp import fixed_like
+from ..core.warning import warn
+from ..kernels.devices import host, values_of
+from ..kernels.shape import shape_of
+from ..table import elementwise as elementwise_records
+from ..table import shape as shape_records
+from ..table.define import printed
+from ..table.embed import _embedding, add_rows
+from ..table.operands import tensor, to_dtype
+from . import create, elementwise, reduce, shape
+
+# --------------------------------------------------------------------------------------------------- public functions
+
+
+def _indices(name: str, indices: Any, rows: int) -> Any:
+    index = tensor(indices)
+    if index._d.dtype.kind not in "iu":
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{errors.dtype_name(index._d.dtype)}Tensor instead (while checking arguments for {name})"
+        )
+    values = values_of(index)
+    if values.size and not 0 <= values.min() <= values.max() < rows:
+        raise IndexError("index out of range in self")
+    return to_dtype(index, np.dtype(np.int64))
+
+
+def _padding(padding_idx: int | None, rows: int) -> int | None:
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % rows
+
+
+@no_grad()
+def limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that are used down to a norm of max_norm, in place."""
+    used, weight = shape_records.reshape(index, (-1,)), weight.detach()
+    rows = weight[used]
+    norms = reduce.norm(rows, norm_type, -1, True)
+    weight[used] = elementwise.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
+
+
+def _by_frequency(rows: Any, index: Any, count: int) -> Any:
+    """The rows themselves, with gradients divided by how often the row's index occurs: no derivative, but PyTorch's."""
+    ones = create.ones(*shape_of(index), 1, dtype=rows.dtype, device=rows.device)
+    share = 1.0 / elementwise.clamp_min(add_rows(ones, index, count, None), 1.0)
+    constant = rows.detach()
+    return constant + (rows - constant) * _embedding(share, index, None)
+
+
+def embedding(
+    input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Any:  # fmt: skip
+    """Rows of weight at the indices input: (...) and (V, D) give (..., D).
+
+    Args:
+        input: integers in [0, V).
+        weight: (V, D).
+        padding_idx: the row that gets no gradient.
+        max_norm: rows of a larger norm_type-norm are first scaled down, in place.
+        scale_grad_by_freq: divide gradients by how often an index occurs in input.
+        sparse: of no effect: gradients are dense.
+
+    Raises:
+        IndexError: for an index out of range.
+        RuntimeError: for a weight that is not 2-D, or an input not of integers.
+    """
+    w = tensor(weight)
+    if len(shape_of(w)) != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    rows = shape_of(w)[0]
+    padding, index = _padding(padding_idx, rows), _indices("embedding", input, rows)
+    if max_norm is not None:
+        limit_norms(w, index, max_norm, norm_type)
+    result = _embedding(w, index, padding)
+    return _by_frequency(result, index, rows) if scale_grad_by_freq else result
+
+
+def _bag_offsets(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, int]:
+    """The bag of each index, and the number of bags."""
+    sizes = shape_of(input)
+    if len(sizes) == 2:
+        if offsets is not None:
+            raise ValueError(
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                f"sequences. However, found offsets of type {type(offsets)}"
+            )
+        return fixed_like(np.repeat(np.arange(sizes[0]), sizes[1]), input), sizes[0]
+    if len(sizes) != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {len(sizes)}")
+    if offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    starts = to_dtype(tensor(offsets), np.dtype(np.int64))
+    if len(shape_of(starts)) != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    if include_last_offset and not starts._d.size:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
+    values = values_of(starts)
+    if values.size and (values[..., 0] != 0).any():
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+            f"{values[..., 0].max()}"
+        )
+    if values.size and (values[..., -1] > sizes[0]).any():
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length({sizes[0]}), but got offsets[-1] of {values[..., -1].max()}"
+        )
+    bags = TABLE["searchsorted"].call(starts, fixed_like(np.arange(sizes[0]), starts), "right") - 1
+    return bags, len(starts) - include_last_offset
+
+
+def _largest(rows: Any, bags: Any, count: int, there: Any) -> Any:
+    """Largest value of each column within each bag, of rows that are there; 0 if none is. The gradient follows the first."""
+    n, width = shape_of(rows)
+    if not n:
+        return create.zeros(count, width, dtype=rows.dtype, device=rows.device) + reduce.sum(rows, 0)
+    values = rows.detach() if there is None else elementwise.where(there, rows.detach(), -math.inf)
+    top = create.full((count, width), -math.inf, dtype=rows.dtype, device=rows.device)
+    own = _embedding(TABLE["amax_rows"].call(top, values, bags), bags, None)
+    first = (values == own) | elementwise_records.isnan(values)
+    first = first if there is None else first & there
+    place = elementwise.where(first, fixed_like(np.arange(n)[:, None], rows), n)
+    best = TABLE["amin_rows"].call(create.full((count, width), n, device=rows.device), place, bags)
+    found = TABLE["take_along"].call(rows, elementwise.clamp_max(best, n - 1), 0)
+    return elementwise.where(best < n, found, 0.0)
+
+
+@printed("EmbeddingBagBackward0")
+def embedding_bag(
+    input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Any:  # fmt: skip
+    """Sums, means or maxima of rows of weight over bags of indices: (B, n) and (V, D) give (B, D).
+
+    Args:
+        input: (B, n) of indices, or (N,) with `offsets`.
+        weight: (V, D).
+        offsets: (B,), where each bag starts in a 1-D input.
+        max_norm: rows of a larger norm_type-norm are first scaled down, in place.
+        scale_grad_by_freq: divide gradients by how often an index occurs in input.
+        mode: "sum", "mean" or "max".
+        sparse: of no effect: gradients are dense.
+        per_sample_weights: factor of each row, of input's shape; for "sum" alone.
+        include_last_offset: offsets ends with the length of input.
+        padding_idx: the index that does not count.
+
+    Raises:
+        ValueError: for shapes or a mode that do not fit.
+        RuntimeError: for offsets out of range.
+    """
+    w, x = tensor(weight), tensor(input)
+    if w._d.dtype.kind in "iu" and x.is_floating_point():
+        warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`."
+        )
+        w, x = x, w
+    factors = None if per_sample_weights is None else tensor(per_sample_weights)
+    if factors is not None and shape_of(factors) != shape_of(x):
+        raise ValueError(
+            f"embedding_bag: If per_sample_weights ({errors.size(shape_of(factors))}) is not None, then it must have the "
+            f"same shape as the input ({errors.size(shape_of(x))})"
+        )
+    if len(shape_of(w)) != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(shape_of(w))}")
+    if w._d.dtype.kind in "biuc":
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+            f"Double; but got torch.{errors.dtype_name(w._d.dtype)}Tensor instead (while checking arguments for "
+            "embedding_bag)"
+        )
+    bags, count = _bag_offsets(x, offsets, include_last_offset)
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    table = shape_of(w)[0]
+    index = shape_records.reshape(_indices("embedding_bag", x, table), (-1,))
+    if max_norm is not None:
+        limit_norms(w, index, max_norm, norm_type)
+    if factors is not None and mode != "sum":
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+            f"mode='{mode}'). Please open a feature request on GitHub."
+        )
+    rows = _embedding(w, index, None)
+    if scale_grad_by_freq:
+        rows = _by_frequency(rows, index, table)
+    counted = None
+    if padding_idx is not None:
+        counted = shape.unsqueeze(elementwise_records.ne(index, _padding(padding_idx, table)), 1)
+    if mode == "max":
+        return _largest(rows, bags, count, counted)
+    if factors is not None:
+        rows = rows * shape_records.reshape(factors, (-1, 1))
+    total = add_rows(rows if counted is None else elementwise.where(counted, rows, 0.0), bags, count, None)
+    if mode == "sum":
+        return total
+    ones = create.ones(*shape_of(index), 1, dtype=total.dtype, device=total.device)
+    sizes = add_rows(ones if counted is None else elementwise.where(counted, ones, 0.0), bags, count, None)
+    return total / elementwise.clamp_min(sizes, 1.0)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """int64 tensor of shape (..., num_classes) with 1 at each class index; num_classes -1: largest index + 1.
+
+    Raises:
+        RuntimeError: for an index that is negative or not below num_classes, or a tensor that is not of integers.
+    """
+    labels = create.as_tensor(tensor)
+    shape_of(labels)
+    if num_classes == -1:
+        reads(labels, "one_hot() without num_classes")
+    values = values_of(labels) if num_classes > 0 else host(labels._d)
+    if values.dtype.kind not in "iu":
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if values.size and values.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        if not values.size:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = int(values.max()) + 1
+    elif values.size and values.max() >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    found = elementwise_records.eq(shape.unsqueeze(labels, -1), create.arange(num_classes, device=labels.device))
+    return to_dtype(found, np.dtype(np.int64))

@@ -1,0 +1,813 @@
+"""Indexing, read and write: NumPy's rules, repeated indices accumulate gradient.
+
+The public functions of the records in `table.index`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core import alias, record
+from ..core.op import TABLE, Places
+from ..core.record import Box, fixed, running_trace, titled
+from ..core.tracing import reads
+from ..core.vjp import fixed_like
+from ..dtypes import is_inexact
+from ..kernels import devices
+from ..kernels.index import Index
+from ..kernels.shape import dim_of, shape_of
+from ..table import lookup as lookup_records
+from ..table.index import _is_among, _places_of
+from ..table.operands import tensor, to_dtype
+from ..table.shape import form_of, sizes, with_out
+from . import lookup
+from .operands import beside, filling
+from .shape import numpy_names, unsqueeze
+
+LISTED = (list, tuple, slice, Box, np.ndarray)
+
+# ----------------------------------------------------------------------------------------------------- canonical index
+
+
+def canonical(index: Any, shape: tuple[int, ...]) -> tuple[Index, bool]:
+    """The index as a tuple of ints, slices, None, Ellipsis and int64 arrays; whether it is basic (gives a view).
+
+    What has other values for each sample of a running vmap stays a tensor, and all arrays while a function is traced.
+    """
+    if type(index) is list and len(index) < 32 and any(isinstance(i, LISTED) or i is None or i is Ellipsis for i in index):
+        index = tuple(index)  # as PyTorch takes a list that holds more than numbers
+    items = index if type(index) is tuple else (index,)
+    if (plain := _plain(items)) is not None:
+        return plain, True
+    result: list[Any] = []
+    basic = True
+    traced = running_trace() is not None
+    for i in items:
+        if traced and isinstance(i, list | tuple | range | np.ndarray):
+            i = tensor(i if isinstance(i, np.ndarray) or len(i) else np.zeros(0, np.int64))
+        if isinstance(i, Box):
+            alias.sync_only(i) if i._st is not None else None
+            if lookup.is_batched(i) and not is_inexact(i._d.dtype):
+                whole = i._d.dtype.kind != "b" and i._d.dtype != np.uint8
+                result += [to_dtype(i, np.dtype(np.int64))] if whole else lookup.true_indices(i)
+                if not whole:
+                    _check_mask(i._d, result, shape)
+                basic = False
+                continue
+            t, i = i, devices.host(i._d)
+            i = i.astype(bool) if i.dtype == np.uint8 else i  # as in PyTorch, bytes are a mask
+            if is_inexact(i.dtype):
+                raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+            if traced and i.dtype.kind in "iu" and (i.ndim or lookup.is_traced(t)):
+                result.append(to_dtype(t, np.dtype(np.int64)))
+                basic = basic and not i.ndim
+                continue
+            if traced:
+                reads(t, lookup.SHAPE)
+        elif isinstance(i, list | tuple | range):
+            i = np.asarray(i) if len(i) else np.zeros(0, np.int64)
+        if isinstance(i, bool | np.bool_):
+            i = np.asarray(i)
+        if isinstance(i, np.ndarray):
+            if i.dtype.kind == "b":
+                found = np.nonzero(i) if i.ndim else [i]  # NumPy takes a 0-d mask as a new dimension of size 1 or 0
+                result.extend([fixed(a) for a in found] if traced else found)
+                basic = False
+                _check_mask(i, result, shape)
+            elif i.ndim == 0 and i.dtype.kind in "iu":
+                result.append(int(i))
+            elif i.dtype.kind in "iu":
+                result.append(i.astype(np.int64))
+                basic = False
+            else:
+                raise IndexError("only integers, slices, ellipsis, None, and integer or boolean arrays are valid indices")
+        elif isinstance(i, slice):
+            result.append(_plain_slice(i))
+        elif i is None or i is Ellipsis:
+            result.append(i)
+        else:
+            try:
+                result.append(operator.index(i))
+            except TypeError:
+                raise IndexError(
+                    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+                    f"{type(i).__name__})"
+                ) from None
+    if basic and not any(i is Ellipsis for i in result):
+        result.append(Ellipsis)
+    return tuple(result), basic
+
+
+def _plain(items: Index) -> Index | None:
+    """The canonical index, if it holds but numbers, slices, None and Ellipsis."""
+    for i in items:
+        if type(i) is not int and i is not Ellipsis and i is not None and type(i) is not slice:
+            return None
+    items = tuple([_plain_slice(i) if type(i) is slice else i for i in items])
+    return items if Ellipsis in items else (*items, Ellipsis)
+
+
+def _plain_slice(s: slice) -> slice:
+    def plain(v: Any) -> Any:
+        return v if v is None or type(v) is int else operator.index(v)
+
+    return slice(plain(s.start), plain(s.stop), plain(s.step))
+
+
+def _check_mask(mask: Any, before: list[Any], shape: tuple[int, ...]) -> None:
+    if mask.ndim and not any(i is Ellipsis for i in before):
+        at = sum(1 for i in before if i is not None) - mask.ndim
+        for k, n in enumerate(mask.shape):
+            if at + k >= len(shape):
+                raise errors.too_many_indices(len(shape), False)
+            if n != shape[at + k]:
+                raise IndexError(
+                    f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape of the indexed tensor "
+                    f"{list(shape)} at index {at + k}"
+                )
+
+
+# --------------------------------------------------------------------------------------------------- public functions
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """x[index]: a view for ints, slices, None and Ellipsis; a copy for masks and integer arrays."""
+    if x._st is not None:
+        alias.sync_only(x)
+    plain = _plain(index if type(index) is tuple else (index,))
+    key, basic = canonical(index, x._d.shape) if plain is None else (plain, True)
+    try:
+        if plain is None and any([isinstance(i, Box) for i in key]):
+            if lookup.varies(key):
+                return lookup.picked(x, key)
+            key = lookup.settled(key)
+        if type(x._d) in record.foreign:
+            # raises where JAX takes the nearest element
+            np.broadcast_to(np.False_, x._d.shape)[tuple(map(devices.host, key))]
+        return alias.view(x, TABLE["index"], key) if basic else TABLE["index"].call(x, key)
+    except (IndexError, ValueError) as e:
+        raise index_error(x._d.shape, key, e) from None
+
+
+def shown(name: str, x: Any, key: Any) -> Any:
+    """What an index shows, by the record of that name."""
+    return lookup.read(x, key) if lookup.varies(key) else TABLE[name].call(x, lookup.settled(key))
+
+
+def index_error(shape: tuple[int, ...], key: Index, cause: Exception) -> Exception:
+    if "too many indices" in str(cause):
+        return errors.too_many_indices(len(shape), any(type(i) is int for i in key))
+    return errors.index_failed("indexing", shape, cause)
+
+
+def setitem(x: Any, index: Any, value: Any) -> None:
+    """x[index] = value, in place; the value is broadcast and converted to x's dtype."""
+    if x._st is not None:
+        alias.sync_only(x)
+    given = value._d if isinstance(value, Box) else value
+    if isinstance(value, Box | np.ndarray) and given.dtype.kind == "c" and x._d.dtype.kind != "c":
+        raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
+    v = beside(filling(value, x._d.dtype), x)
+    if (mask := _mask_of(x, index, v)) is not None:
+        alias.inplace(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
+        return
+    key, _ = canonical(index, x._d.shape)
+    if lookup.varies(key):
+        write_into(x, Write("index_put", key, v))
+        return
+    key = lookup.settled(key)
+    try:
+        shape = form_of(x._d)[tuple(map(devices.host, key))].shape
+    except (IndexError, ValueError) as e:
+        raise index_error(x._d.shape, key, e) from None
+    extra = len(v._d.shape) - len(shape)
+    if extra > 0 and set(v._d.shape[:extra]) == {1}:
+        v = TABLE["reshape"].call(v, v._d.shape[extra:])
+    alias.put(x, key, v, TABLE["index_put"])
+
+
+def _mask_of(x: Any, index: Any, v: Any) -> Any:
+    """The mask, in x's rank, of a write of one value (or row) to all its places, where its values are not known."""
+    mask = index[0] if type(index) is tuple and len(index) == 1 else index
+    varies = lookup.is_batched(mask) or (isinstance(mask, Box) and lookup.is_traced(mask))
+    if not varies or mask._d.dtype.kind != "b" or not mask._d.ndim:
+        return None
+    shape, full = mask._d.shape, x._d.shape
+    if shape != full[: len(shape)] or len(v._d.shape) > len(full) - len(shape):
+        return None
+    return TABLE["reshape"].call(mask, (*shape, *(1,) * (len(full) - len(shape))))
+
+
+def _index_of(name: str, index: Any, copy: bool = True) -> Any:
+    """An index of integers: an int64 array; inside a vmap where its samples have different ones, and a trace, a tensor."""
+    if running_trace() is not None:
+        index = tensor(index)
+    elif not lookup.is_batched(index):
+        return _int_index(name, index, copy)
+    if index._d.dtype.kind not in "iu" or (index._d.dtype.itemsize < 4 and index._d.size):
+        return _int_index(name, index, copy)
+    return to_dtype(index, np.dtype(np.int64))
+
+
+def _int_index(name: str, index: Any, copy: bool = True) -> Any:
+    i = tensor(index)
+    shape_of(i)
+    if i._d.dtype.kind not in "iu" or (i._d.dtype.itemsize < 4 and i._d.size):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    return devices.host(i._d).astype(np.int64, copy=copy)
+
+
+def _in_range(name: str, index: Any, size: int, dim: int, kind: type[Exception] = IndexError, first: str = "") -> Any:
+    known = lookup_records.values(index)
+    if known.size and (known.min() < -size or known.max() >= size):
+        bad = int(known.max() if known.max() >= size else known.min())
+        raise kind(f"{first}index {bad} is out of bounds for dimension {dim} with size {size}. In {name}().")
+    return index
+
+
+BEFORE = {"index_select": "index out of range in self. ", "index_add": "index out of range in self. ",
+          "index_copy": "index_copy_(): "}  # fmt: skip
+
+
+def line_of(x: Any) -> Any:
+    """A 0-dim tensor as a vector of one element."""
+    return x if shape_of(x) else TABLE["reshape"].call(x, (1,))
+
+
+def _vector(name: str, index: Any, size: int, dim: int) -> Any:
+    """A 1-D index (a 0-dim one counts as one) into a dimension."""
+    i = _index_of(name, index)
+    if i.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got {i.ndim} dimensions")
+    return _in_range(name, i.reshape(-1), size, dim, first=BEFORE.get(name, ""))
+
+
+@numpy_names
+@with_out
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """out[i][j].. = input[..][index[i][j]..][..] along `dim`; index has input's rank."""
+    x = line_of(tensor(input))
+    i = _index_of("gather", index, copy=False)  # its places are a copy
+    d = dim_of(dim, len(shape_of(x)))
+    key = _grid_key("gather", "input", x._d.shape, d, i.reshape(1) if not i.ndim else i)
+    result = shown("gather", x, key)
+    return result if i.ndim else TABLE["reshape"].call(result, ())
+
+
+def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> Places:
+    """The places that an index of gather and scatter names, after PyTorch's checks."""
+    if i.ndim != len(shape):
+        if not math.prod(i.shape):
+            return Places(i)
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {argument} tensor")
+    if math.prod(i.shape) and any(n > m for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d):
+        at = next(k for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d and n > m)
+        raise RuntimeError(
+            f"Size does not match at dimension {at} expected index {list(i.shape)} to be no larger than self {list(shape)} "
+            f"apart from dimension {d}. In {name}()."
+        )
+    return _places_along(shape, d, _in_range(name, i, shape[d], d, RuntimeError))
+
+
+def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
+    """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
+    steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    at = lookup.from_zero(i, shape[d]) * steps[d]
+    for k, n in enumerate(i.shape):
+        if k != d and n > 1:
+            offset = (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
+            at += fixed_like(offset, at) if isinstance(at, Box) else offset
+    return Places(at)
+
+
+@numpy_names
+@with_out
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+    """NumPy's take_along_axis: gather with broadcasting; without dim on the flattened tensor."""
+    x = tensor(input)
+    i = _index_of("take_along_dim", indices)
+    if dim is None:
+        line = TABLE["reshape"].call(x, (x._d.size,))
+        return shown("take_along_dim", line, (_in_range("take_along_dim", i.reshape(-1), line._d.size, 0),))
+    x, i = line_of(x), i.reshape(1) if not i.ndim else i
+    shape = shape_of(x)
+    if i.ndim != len(shape):
+        raise RuntimeError(
+            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {len(shape)} "
+            f"dimensions for input, and {i.ndim} dimensions for indices"
+        )
+    d = dim_of(dim, len(shape))
+    across = (*shape[:d], 1, *shape[d + 1 :]), (*i.shape[:d], 1, *i.shape[d + 1 :])
+    try:
+        full = np.broadcast_shapes(*across)
+    except ValueError:
+        raise errors.broadcast_mismatch("torch.take_along_dim", *across) from None
+    wide = (*full[:d], i.shape[d], *full[d + 1 :])
+    i = TABLE["expand"].call(i, wide) if isinstance(i, Box) else np.broadcast_to(i, wide)
+    whole = (*full[:d], shape[d], *full[d + 1 :])
+    x = TABLE["expand"].call(x, whole) if whole != shape else x
+    return shown("take_along_dim", x, _places_along(whole, d, _in_range("take_along_dim", i, shape[d], d)))
+
+
+@with_out
+def take(input: Any, index: Any) -> Any:
+    """Elements of the flattened input at any indices, in the index's shape."""
+    x = tensor(input)
+    i = _index_of("take", index)
+    shape_of(x)
+    return shown("take", x, _flat_places("take", i, x._d.size))
+
+
+def _flat_places(name: str, i: Any, size: int) -> Places:
+    known = lookup_records.values(i)
+    if known.size and (known.min() < -size or known.max() >= size):
+        bad = int(known.max() if known.max() >= size else known.min())
+        raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements. In {name}().")
+    return Places(lookup.from_zero(i, size))
+
+
+@numpy_names
+@with_out
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    """Slices of input along `dim` in the order of a 1-D index."""
+    x = tensor(input)
+    shape = shape_of(x)
+    line = line_of(x)
+    d = dim_of(dim, len(shape))
+    i = _vector("index_select", index, line._d.shape[d], d)
+    if not shape and len(i) != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {len(i)} value(s)")
+    result = shown("index_select", line, ((slice(None),) * d + (i,)))
+    return result if shape else TABLE["reshape"].call(result, ())
+
+
+# --------------------------------------------------------------------------------------------------------------- writes
+
+
+class Write(NamedTuple):
+    """A write into a tensor, out of place or in place: the record, its index, the value in the tensor's dtype.
+
+    The index is one into a vector of one element where the tensor is 0-dim.
+    """
+
+    op: str
+    key: Any
+    value: Any
+
+
+def written(x: Any, write: Write) -> Any:
+    """x with a part written over."""
+    if not shape_of(x):
+        return TABLE["reshape"].call(written(line_of(x), write), ())
+    try:
+        if lookup.varies(write.key):
+            return lookup.write(x, write.value, write.key, "add" if write.op.endswith("add") else "put")
+        return TABLE[write.op].call(x, write.value, lookup.settled(write.key))
+    except (IndexError, ValueError, RuntimeError) as e:
+        raise errors.index_failed(write.op, shape_of(x), e) from None
+
+
+def write_into(x: Any, write: Write) -> Any:
+    """Write over a part of x in place; returns x."""
+    line = x if shape_of(x) else unsqueeze(x, 0)
+    if lookup.varies(write.key):
+        alias.inplace(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
+    else:
+        alias.put(line, lookup.settled(write.key), write.value, TABLE[write.op])
+    return x
+
+
+def _source(name: str, x: Any, source: Any) -> Any:
+    """What is written into x: a tensor must have its dtype; numbers and arrays are converted."""
+    v = tensor(source)
+    shape_of(v)
+    if v._d.dtype != x._d.dtype:
+        if isinstance(source, Box):
+            if name == "index_add":
+                raise RuntimeError(
+                    f"index_add_(): self ({errors.dtype_name(x._d.dtype)}) and source ({errors.dtype_name(v._d.dtype)}) "
+                    "must have the same scalar type"
+                )
+            raise RuntimeError(
+                f"{name}_(): self and source expected to have the same dtype, but got (self) "
+                f"{errors.dtype_name(x._d.dtype)} and (source) {errors.dtype_name(v._d.dtype)}"
+            )
+        v = to_dtype(v, x._d.dtype)
+    return v
+
+
+def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
+    """The write of scatter and its kin, after PyTorch's checks."""
+    shape = shape_of(x) or (1,)
+    d = dim_of(dim, len(shape))
+    i = _index_of("scatter", index)
+    i = i.reshape(1) if not i.ndim else i
+    if not isinstance(src, Box):
+        v = filling(src, x._d.dtype)
+    else:
+        if src._d.dtype != x._d.dtype:
+            raise RuntimeError(
+                f"scatter(): Expected self.dtype to be equal to src.dtype, but got {errors.dtype_name(x._d.dtype)} and "
+                f"{errors.dtype_name(src._d.dtype)}"
+            )
+        v = line_of(src)
+    key = _grid_key("scatter", "self", shape, d, i)
+    if isinstance(src, Box) and math.prod(i.shape) and v._d.shape != i.shape:
+        if v._d.ndim != i.ndim:
+            raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+        if any(n > m for n, m in zip(i.shape, v._d.shape, strict=True)):
+            raise RuntimeError(
+                f"Expected index {list(i.shape)} to be no larger than self {list(shape)} apart from dimension {d} and to be "
+                f"no larger size than src {list(v._d.shape)}"
+            )
+        v = TABLE["index"].call(v, tuple([slice(0, n) for n in i.shape]))
+    elif isinstance(src, Box) and not math.prod(i.shape):
+        v = fixed(np.zeros((), x._d.dtype))
+    return Write(op, key, v)
+
+
+def _scatter(x: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Write:
+    return grid_write("scatter", x, dim, index, value if src is None else src)
+
+
+def _scatter_add(x: Any, dim: int, index: Any, src: Any) -> Write:
+    return grid_write("scatter_add", x, dim, index, src)
+
+
+def sliced_source(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[Index, Any]:
+    """The key and the source of an operation on the slices at a 1-D index along `dim`, after PyTorch's checks."""
+    shape = shape_of(x)
+    line = shape or (1,)
+    d = dim_of(dim, len(shape))
+    i = _vector(name, index, line[d], d)
+    v = _source(name, x, source)
+    got = v._d.shape
+    differs = (got[:d] + got[d + 1 :], len(got)) != (shape[:d] + shape[d + 1 :], len(shape))
+    if name == "index_copy" and differs and got and shape:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{', '.join(map(str, shape[:d] + shape[d + 1 :]))} at dimension {d} and source slice shape: "
+            f"{', '.join(map(str, got[:d] + got[d + 1 :]))} at dimension {d}."
+        )
+    if differs and ((got and shape) or (name == "index_add" and not shape)):
+        raise RuntimeError(
+            f"source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+            f"{list(shape)} source.shape = {list(got)}. In {name}()."
+        )
+    if len(i) != (got[d] if got else 1):
+        raise IndexError(
+            f"{name}_(): Number of indices ({len(i)}) should be equal to source.size(dim) ({got[d] if got else 1})"
+        )
+    return (slice(None),) * d + (i,), line_of(v)
+
+
+def _index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Write:
+    key, v = sliced_source("index_add", x, dim, index, source)
+    return Write("index_add", key, v if alpha == 1 else v * alpha)
+
+
+def _index_copy(x: Any, dim: int, index: Any, source: Any) -> Write:
+    return Write("index_copy", *sliced_source("index_copy", x, dim, index, source))
+
+
+def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Write:
+    v = filling(value, x._d.dtype)
+    if shape_of(v):
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(shape_of(v))} dimension(s)."
+        )
+    shape = shape_of(x) or (1,)
+    d = dim_of(dim, len(shape))
+    return Write("index_fill", (slice(None),) * d + (_vector("index_fill", index, shape[d], d),), v)
+
+
+def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Write:
+    key, _ = canonical(tuple(indices), shape_of(x))
+    v = values if isinstance(values, Box) else filling(values, x._d.dtype)
+    if v._d.dtype != x._d.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {errors.dtype_name(x._d.dtype)} for the "
+            f"destination and {errors.dtype_name(v._d.dtype)} for the source."
+        )
+    return Write("index_add" if accumulate else "index_put", key, to_dtype(v, x._d.dtype))
+
+
+def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Write:
+    i, v = _index_of("put_", index), _source("put", x, source)
+    if v._d.size != math.prod(i.shape):
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{v._d.size}, index.numel() = {math.prod(i.shape)}"
+        )
+    places = _flat_places("put_", i.reshape(-1), math.prod(shape_of(x)))
+    return Write("index_add" if accumulate else "put", places, TABLE["reshape"].call(v, (v._d.size,)))
+
+
+def _masked_everywhere(x: Any, mask: Any, source: Any) -> Write:
+    """masked_scatter as a write of all elements, where the values of the mask are not known."""
+    full = TABLE["expand"].call(mask, shape_of(x))
+    order = TABLE["cumsum"].call(TABLE["cast"].call(TABLE["reshape"].call(full, (x._d.size,)), np.dtype(np.int64)), 0)
+    places = TABLE["minimum"].call(TABLE["maximum"].call(order - 1, 0), source._d.size - 1)
+    line = TABLE["reshape"].call(source, (source._d.size,))
+    taken = TABLE["reshape"].call(shown("index", line, (places,)), shape_of(x))
+    return Write("index_put", (Ellipsis,), TABLE["where"].call(full, taken, x))
+
+
+def _masked_scatter(x: Any, mask: Any, source: Any) -> Write:
+    v = tensor(source)
+    if v._d.dtype != x._d.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got{errors.dtype_name(x._d.dtype)} and "
+            f"{errors.dtype_name(v._d.dtype)}"
+        )
+    if lookup.is_traced(mask := tensor(mask)) and not lookup.is_batched(mask) and mask._d.dtype.kind == "b" and v._d.size:
+        return _masked_everywhere(x, mask, v)
+    key = _mask_index(line_of(x), mask, "masked_scatter")
+    n = math.prod(key.at.shape)
+    if v._d.size < n:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    return Write("masked_scatter", key, TABLE["index"].call(TABLE["reshape"].call(v, (v._d.size,)), (slice(0, n), Ellipsis)))
+
+
+WRITES: dict[str, Callable[..., Write]] = {
+    "scatter": _scatter, "scatter_add": _scatter_add, "index_add": _index_add, "index_copy": _index_copy,
+    "index_fill": _index_fill, "index_put": _index_put, "put": _put, "masked_scatter": _masked_scatter,
+}  # fmt: skip
+
+
+@numpy_names
+@with_out
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
+    """input with alpha * source's slices added at a 1-D index along `dim`."""
+    x = tensor(input)
+    return written(x, _index_add(x, dim, index, source, alpha=alpha))
+
+
+@numpy_names
+@with_out
+def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """input with source's slices written at a 1-D index along `dim`."""
+    x = tensor(input)
+    return written(x, _index_copy(x, dim, index, source))
+
+
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """input with values written (or added) at the advanced index."""
+    x = tensor(input)
+    return written(x, _index_put(x, indices, values, accumulate))
+
+
+@numpy_names
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """input with a number or 0-dim tensor written into the slices of a 1-D index along `dim`."""
+    x = tensor(input)
+    return written(x, _index_fill(x, dim, index, value))
+
+
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """input with source's elements written (or added) at any indices of the flattened tensor."""
+    x = tensor(input)
+    return written(x, _put(x, index, source, accumulate))
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """input with the elements of source, in order, where mask is true."""
+    x = tensor(input)
+    shape = _common_shape("masked_scatter", x, tensor(mask))
+    x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
+    return written(x, _masked_scatter(x, mask, source))
+
+
+COUNTS = "repeat_interleave() by a tensor of counts: the shape of the result depends on its values"
+
+
+@numpy_names
+def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Any:
+    """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts.
+
+    Of counts alone: each index as often as its count says.
+    """
+    x = tensor(input)
+    if repeats is None:
+        reads(x, COUNTS)
+        counts = _int_index("repeat_interleave", x)
+        if counts.ndim != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+        x, d = fixed_like(np.arange(counts.size), x), 0
+    else:
+        reads(tensor(repeats), COUNTS)
+        counts = _int_index("repeat_interleave", repeats)
+        x = TABLE["reshape"].call(x, (x._d.size,)) if dim is None or not shape_of(x) else x
+        d = dim_of(dim or 0, len(shape_of(x)))
+    n = shape_of(x)[d]
+    if counts.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if counts.ndim and counts.size not in (1, n):
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and "
+            f"input.size({d}) = {n}"
+        )
+    counts = np.broadcast_to(counts.reshape(-1), (n,))
+    if counts.size and counts.min() < 0:
+        raise RuntimeError("repeats can not be negative" if isinstance(repeats, Box) else "Repeats must be non-negative")
+    return TABLE["index_select"].call(x, (slice(None),) * d + (fixed(np.repeat(np.arange(n), counts))._d,))
+
+
+def _mask_index(x: Any, mask: Any, name: str) -> Places:
+    m = tensor(mask)
+    shape_of(m)
+    if m._d.dtype.kind != "b":
+        raise errors.mask_dtype(name, m._d.dtype)
+    if lookup.is_batched(m):
+        return Places(lookup.true_places(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
+    reads(m, lookup.SHAPE)
+    try:
+        return Places(fixed(np.flatnonzero(np.broadcast_to(devices.host(m._d), shape_of(x))))._d)
+    except ValueError:
+        raise errors.broadcast_mismatch(name, shape_of(x), m._d.shape) from None
+
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """input with a number or 0-dim tensor where mask is true."""
+    x = tensor(input)
+    m = tensor(mask)
+    shape = _common_shape("masked_fill", m, x)
+    if shape != shape_of(x):
+        x = TABLE["expand"].call(x, shape)
+    if m._d.dtype.kind != "b":
+        raise errors.mask_dtype("masked_fill_", m._d.dtype)
+    v = filling(value, x._d.dtype)
+    if shape_of(v):
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {v._d.ndim} dimension(s)."
+        )
+    return titled("MaskedFillBackward0", TABLE["where"].call(m, v, x))
+
+
+def _common_shape(name: str, x: Any, other: Any) -> tuple[int, ...]:
+    if shape_of(x) == shape_of(other):
+        return shape_of(x)
+    try:
+        return np.broadcast_shapes(shape_of(x), shape_of(other))
+    except ValueError:
+        raise errors.broadcast_mismatch(name, shape_of(x), shape_of(other)) from None
+
+
+@with_out
+def masked_select(input: Any, mask: Any) -> Any:
+    """1-D tensor of the elements where mask is true."""
+    x, m = tensor(input), tensor(mask)
+    shape = _common_shape("masked_select", m, x)
+    x = TABLE["expand"].call(x, shape) if shape != shape_of(x) else x
+    return shown("masked_select", line_of(x), _mask_index(line_of(x), m if shape else line_of(m), "masked_select"))
+
+
+def fill(input: Any, value: Any) -> Any:
+    """A tensor of input's shape and dtype with a number or 0-dim tensor everywhere; input's gradient is 0."""
+    x = tensor(input)
+    v = filling(value, x._d.dtype)
+    if shape_of(v):
+        raise errors.fill_value(v._d.ndim)
+    shape_of(x)
+    return TABLE["index_put"].call(x, v, (Ellipsis,))
+
+
+def fill_(input: Any, value: Any) -> Any:
+    """input overwritten with a number or 0-dim tensor, in place."""
+    return input.fill_(value)
+
+
+def zero_(input: Any) -> Any:
+    """input overwritten with 0, in place."""
+    return input.zero_()
+
+
+# ----------------------------------------------------------------------------------------------------- results of integers
+
+
+def _raw(a: Any, name: str) -> Any:
+    """The array of an operand of a function whose result's shape depends on values, up to date."""
+    x = tensor(a)
+    shape_of(x)
+    reads(x, f"{name}(): the shape of the result depends on values")
+    return devices.host(x._d)
+
+
+def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Indices of the elements that are not zero: (count, rank), or a tuple of one tensor a dimension."""
+    if lookup.is_batched(input) and input._d.ndim:
+        indices = lookup.true_indices(input)
+        return tuple(indices) if as_tuple else TABLE["stack"].call(indices, 1)
+    x = _raw(input, "nonzero")
+    found = np.nonzero(np.atleast_1d(x))
+    if as_tuple:
+        return tuple([fixed_like(i, tensor(input)) for i in found])
+    result = fixed_like(np.array(found)[: x.ndim].T, tensor(input))  # in PyTorch too the transpose is what lies in order
+    return result if out is None else out.resize_as_result_(result)
+
+
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+    """The first `size` rows of nonzero(); fewer ones are filled up with fill_value."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = devices.host(nonzero(input)._d)[:size]
+    rows = np.full((size, found.shape[1]), fill_value, np.int64)
+    rows[: len(found)] = found
+    return fixed_like(rows, tensor(input))
+
+
+def argwhere(input: Any) -> Any:
+    """Indices of the elements that are not zero, one row each."""
+    return nonzero(input)
+
+
+def _counted(found: Any, out_int32: bool, out: Any) -> Any:
+    t = TABLE["cast"].call(found, np.dtype(np.int32)) if out_int32 else found
+    return t if out is None else out.resize_as_result_(t)
+
+
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Any = None, out: Any = None,
+) -> Any:  # fmt: skip
+    """Places where the values would keep each sorted row in order: before equal elements, or behind them (right).
+
+    One sequence serves values of any shape; else its rows belong to the rows of the values.
+    """
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if right and side == "left":
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+    rows, values = tensor(sorted_sequence), tensor(input)
+    shape, wanted = shape_of(rows), shape_of(values)
+    if not shape:
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+    if sorter is not None:
+        order = tensor(sorter)
+        if shape_of(order) != shape:
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(shape)} and got sorter tensor {list(order._d.shape)}"
+            )
+        rows = TABLE["take_along"].call(rows, order, len(shape) - 1)
+    if len(shape) > 1 and (shape[:-1] != wanted[:-1] or len(shape) != len(wanted)):
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+            f"and input value tensor must match, but we got boundaries tensor {list(shape)} and input value tensor "
+            f"{list(wanted)}"
+        )
+    return _counted(_places_of(rows, values, "right" if right or side == "right" else "left"), out_int32, out)
+
+
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None) -> Any:
+    """Number of the interval between sorted boundaries that each value lies in; a boundary belongs to the one below it.
+
+    With right=True it belongs to the one above.
+    """
+    edges = tensor(boundaries)
+    if len(shape_of(edges)) != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({edges._d.ndim})")
+    return _counted(_places_of(edges, tensor(input), "right" if right else "left"), out_int32, out)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is among the test elements."""
+    return _is_among(tensor(elements), tensor(test_elements), assume_unique, invert)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each non-negative integer occurs in a vector, or the sums of the weights that go with them."""
+    x = _raw(input, "bincount")
+    if x.dtype.kind not in "iu":
+        raise errors.not_implemented_for("bincount_cpu", x.dtype)
+    if x.ndim != 1 or (x.size and x.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is None:
+        return fixed_like(np.bincount(x.astype(np.int64), minlength=minlength), tensor(input))
+    w = _raw(weights, "bincount")
+    if w.shape != x.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    total = np.bincount(x.astype(np.int64), w.astype(np.float64), minlength)
+    return fixed_like(total.astype(w.dtype if w.dtype == np.float32 else np.float64), tensor(input))
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Coordinates, one tensor a dimension, of places in the flattened tensor of a shape."""
+    i, full = tensor(indices), sizes((shape,)) if not hasattr(shape, "__index__") else (operator.index(shape),)
+    if i._d.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {dtypes.of(i._d.dtype)}")
+    if any(n < 0 for n in full):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(full)}")
+    steps = [math.prod(full[k + 1 :]) for k in range(len(full))]
+    places = to_dtype(i, np.dtype(np.int64))
+    return tuple([places // max(step, 1) % max(n, 1) for step, n in zip(steps, full, strict=True)])

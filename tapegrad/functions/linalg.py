@@ -1,0 +1,522 @@
+"""Products of vectors and matrices, and distances: the public functions of the records in `table.linalg`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.op import TABLE
+from ..core.record import Box, fixed, titled
+from ..core.vjp import fixed_like
+from ..dtypes import is_floating, is_inexact
+from ..kernels.shape import dim_of, shape_of
+from ..table.define import numbers_first, printed
+from ..table.elementwise import add, mul
+from ..table.linalg import _cdist_op, _linear, _matmul, _one_dtype
+from ..table.operands import operand, promoted, tensor
+from ..table.shape import diagonal, reshape, with_out
+from . import casting, reduce
+from .einsum import tensordot
+from .elementwise import conj, sub
+from .operands import number_fits, refused
+from .shape import broadcast_to, cat, expand, flip, numpy_names, unsqueeze
+
+
+def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Matrix product over the last two dimensions, the others broadcast; 1-D operands are vectors."""
+    if out is not None:
+        return out.resize_as_result_(matmul(input, other))
+    if casting.OPEN:
+        input, other = casting.lowered(input, other)
+    x, y = operand(input, True), operand(other, True)
+    if x is NotImplemented:
+        return refused("matmul", 0, input)
+    if y is NotImplemented:
+        return refused("matmul", 1, other)
+    x, y = tensor(x), tensor(y)
+    if x.is_sparse or y.is_sparse:
+        return x._times(y) if x.is_sparse else y._after(x)
+    a, b = x._d.shape, y._d.shape
+    if not a or not b:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D")
+    if x._d.dtype is not y._d.dtype:
+        raise errors.dtype_mismatch("matmul", x._d.dtype, y._d.dtype)
+    inner = b[0] if len(b) == 1 else b[-2]
+    if a[-1] != inner:
+        raise errors.matmul_mismatch("matmul", a, b)
+    if len(a) == 1:
+        x = reshape(x, (1, a[0]))
+    if len(b) == 1:
+        y = reshape(y, (b[0], 1))
+    try:
+        r = _matmul(x, y)
+    except ValueError:
+        raise errors.matmul_mismatch("matmul", a, b) from None
+    if len(a) > 1 and len(b) > 1:
+        return r
+    shape = r._d.shape
+    shape = shape[:-1] if len(b) == 1 else shape
+    if len(a) == 1:
+        shape = (*shape[:-1], *shape[len(shape) :]) if len(b) == 1 else (*shape[:-2], shape[-1])
+    return titled("MvBackward0" if shape else "DotBackward0", reshape(r, shape))
+
+
+def rmatmul(other: Any, input: Any) -> Any:
+    """`input @ other` for an operand on the left that is no tensor."""
+    return matmul(input, other)
+
+
+def _ranked(name: str, x: Any, rank: int, argument: str = "self") -> Any:
+    x = tensor(x)
+    if len(shape_of(x)) != rank:
+        raise RuntimeError(f"{name}: Expected {rank}-D argument {argument}, but got {len(shape_of(x))}-D")
+    return x
+
+
+def _matrix(x: Any, argument: str) -> Any:
+    x = tensor(x)
+    if x.ndim != 2:
+        raise RuntimeError(f"{argument} must be a matrix")
+    return x
+
+
+def _same(name: str, x: Any, y: Any) -> None:
+    if x._d.dtype is not y._d.dtype:
+        raise errors.dtype_mismatch(name, x._d.dtype, y._d.dtype)
+
+
+@with_out
+def mm(input: Any, mat2: Any) -> Any:
+    """Product of two matrices."""
+    x, y = _matrix(input, "self"), _matrix(mat2, "mat2")
+    if x.shape[1] != y.shape[0]:
+        raise errors.matmul_mismatch("mm", x.shape, y.shape)
+    return matmul(x, y)
+
+
+@with_out
+@printed("BmmBackward0")
+def bmm(input: Any, mat2: Any) -> Any:
+    """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
+    x, y = tensor(input), tensor(mat2)
+    for i, t in enumerate((x, y)):
+        if len(shape_of(t)) != 3:
+            raise RuntimeError(f"batch{i + 1} must be a 3D tensor")
+    (b, _, k), found = shape_of(x), list(shape_of(y)[:2])
+    if [b, k] != found:
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {k}] but got: {found}.")
+    return matmul(x, y)
+
+
+def _vector_product(x: Any, y: Any, of: str) -> Any:
+    if x.shape[1:] != y.shape:
+        (m, n), k = x.shape, y.shape[0]
+        raise RuntimeError(f"size mismatch, got {of} ({m}), mat ({m}x{n}), vec ({k})")
+    return matmul(x, y)
+
+
+@with_out
+@casting.as_given
+def mv(input: Any, vec: Any) -> Any:
+    """Product of a matrix and a vector."""
+    x, y = tensor(input), tensor(vec)
+    if (x.ndim, y.ndim) != (2, 1):
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {x.ndim}, {y.ndim}. In mv().")
+    return _vector_product(x, y, "input")
+
+
+def _inner(name: str, x: Any, y: Any) -> Any:
+    x, y = tensor(x), tensor(y)
+    a, b = shape_of(x), shape_of(y)
+    if (len(a), len(b)) != (1, 1):
+        raise RuntimeError(f"1D tensors expected, but got {len(a)}D and {len(b)}D tensors. In {name}().")
+    if x._d.dtype is not y._d.dtype:
+        raise RuntimeError(
+            f"{name} : expected both vectors to have same dtype, but found {errors.dtype_name(x._d.dtype)} and "
+            f"{errors.dtype_name(y._d.dtype)}"
+        )
+    if a != b:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {list(a)} and src {list(b)} to have the same number of elements, "
+            f"but got {a[0]} and {b[0]} elements respectively. In {name}()."
+        )
+    return matmul(x, y)
+
+
+@with_out
+@casting.as_given
+def dot(input: Any, tensor: Any) -> Any:
+    """Inner product of two vectors, without conjugation."""
+    return _inner("dot", input, tensor)
+
+
+@with_out
+@casting.as_given
+def vdot(input: Any, other: Any) -> Any:
+    """Inner product of two vectors, the first one conjugated."""
+    return _inner("vdot", conj(input), other)
+
+
+@with_out
+def outer(input: Any, vec2: Any) -> Any:
+    """Outer product of two vectors."""
+    return _outer("outer", input, vec2, ("self", "vec2"))
+
+
+def _outer(name: str, x: Any, y: Any, arguments: tuple[str, str]) -> Any:
+    x, y = _ranked(name, x, 1, arguments[0]), _ranked(name, y, 1, arguments[1])
+    return mul(TABLE["reshape"].call(x, (x._d.size, 1)), y)
+
+
+ger = outer
+
+
+@with_out
+@casting.in_16_bits
+def inner(input: Any, other: Any) -> Any:
+    """Sums of products over the last dimension of both; with a 0-d operand, their product."""
+    x, y = tensor(input), tensor(other)
+    a, b = shape_of(x), shape_of(y)
+    if not a or not b:
+        return mul(x, y)
+    if a[-1] != b[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(a)} and {list(b)}"
+        )
+    return tensordot(x, y, ([-1], [-1]))
+
+
+@with_out
+@casting.in_16_bits
+def linalg_vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+    """Sums of conj(x) * y along a dimension, the others broadcast."""
+    x, y = tensor(x), tensor(y)
+    if not is_inexact(x._d.dtype):
+        raise errors.not_inexact("linalg.vecdot", x._d.dtype)
+    if len(shape_of(x)) == len(shape_of(y)) == 1:
+        return vdot(x, y)
+    _same("linalg.vecdot", x, y)
+    return reduce.sum(mul(conj(x), y), dim)
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
+    if casting.OPEN:
+        input, weight, bias = casting.lowered(input, weight, bias)
+    if bias is None or (isinstance(input, Box) and input._d.ndim < 2):
+        return _checked_linear(input, weight, bias)
+    try:
+        return _linear(input, weight, bias)
+    except (ValueError, AttributeError, TypeError, RuntimeError):
+        pass  # the checks below name the error, or sort out what the fast way does not take
+    return _checked_linear(input, weight, bias)
+
+
+def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
+    for i, t in enumerate((input, weight)):
+        if operand(t, False) is NotImplemented:
+            raise errors.not_a_tensor("linear", i, type(t).__name__)
+    x, w = tensor(input), tensor(weight)
+    a, b = shape_of(x), shape_of(w)
+    if not a or len(b) != 2 or a[-1] != b[1]:
+        raise errors.matmul_mismatch("linear", a if len(a) == 2 else (int(np.prod(a[:-1])), *a[-1:]), b[::-1])
+    if bias is None:
+        _same("linear", x, w)
+        product = matmul(x, TABLE["mT"].call(w))
+        return product if len(a) > 1 else titled("SqueezeBackward4", product)
+    bias = tensor(bias)
+    _one_dtype("linear", None, [t._d.dtype for t in (x, w, bias)])
+    if shape_of(bias) != b[:1]:
+        bias = broadcast_to(bias, (math.prod(a[:-1]), b[0]))
+        return matmul(x, TABLE["mT"].call(w)) + reshape(bias, (*a[:-1], b[0]))
+    if len(a) == 1:
+        return reshape(_linear(reshape(x, (1, a[0])), w, bias), b[:1])
+    return _linear(x, w, bias)
+
+
+def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
+    """beta * input + alpha * product; the input is not read for beta 0. Integers take the whole part of beta and alpha."""
+    dtype = product._d.dtype
+    if dtype.kind in "biu":
+        number_fits(beta, dtype)
+        number_fits(alpha, dtype)
+        whole = bool if dtype.kind == "b" else int
+        beta, alpha = whole(beta), whole(alpha)
+    scaled = product if alpha == 1 else mul(product, alpha)
+    if beta == 0:
+        return scaled
+    x = tensor(input)
+    if shape_of(x) != shape_of(product):
+        x = expand(x, shape_of(product))
+    return add(mul(x, beta) if beta != 1 else x, scaled)
+
+
+@with_out
+@printed("AddmmBackward0")
+@numbers_first("beta", "alpha")
+@casting.in_16_bits
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * (mat1 @ mat2)."""
+    x, y = _matrix(mat1, "mat1"), _matrix(mat2, "mat2")
+    if x.shape[1] != y.shape[0]:
+        raise errors.matmul_mismatch("addmm", x.shape, y.shape)
+    return _plus(input, matmul(x, y), beta, alpha)
+
+
+@with_out
+@printed("AddmvBackward0")
+@numbers_first("beta", "alpha")
+@casting.as_given
+def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * (mat @ vec)."""
+    x, y = tensor(mat), tensor(vec)
+    ranks = len(shape_of(tensor(input))), len(shape_of(x)), len(shape_of(y))
+    if ranks[1:] != (2, 1) or ranks[0] > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {', '.join(str(r) for r in ranks)}")
+    return _plus(input, _vector_product(x, y, "input"), beta, alpha)
+
+
+@with_out
+@printed("AddrBackward0")
+@numbers_first("beta", "alpha")
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
+    product = _outer("addr", vec1, vec2, ("vec1", "vec2"))
+    if product._d.dtype.kind in "biu":
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    return _plus(input, product, beta, alpha)
+
+
+@with_out
+@printed("BaddbmmBackward0")
+@numbers_first("beta", "alpha")
+@casting.in_16_bits
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * bmm(batch1, batch2)."""
+    return _plus(input, bmm(batch1, batch2), beta, alpha)
+
+
+@with_out
+@printed("AddbmmBackward0")
+@numbers_first("beta", "alpha")
+@casting.in_16_bits
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
+    bmm_shapes = shape_of(tensor(batch1)), shape_of(tensor(batch2))
+    if [len(s) for s in bmm_shapes] != [3, 3] or bmm_shapes[0][::2] != bmm_shapes[1][:2]:
+        bmm(batch1, batch2)  # raises
+    return _plus(input, tensordot(batch1, batch2, ([0, 2], [0, 1])), beta, alpha)
+
+
+def _product_order(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where the cheapest product of matrices i to j, of sizes[i] x sizes[i + 1] and so on, is to be split."""
+    n = len(sizes) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    split = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j], split[i, j] = min(
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+    return split
+
+
+@with_out
+@casting.in_16_bits
+def linalg_multi_dot(tensors: Any) -> Any:
+    """Product of two or more matrices in the cheapest order; the first and the last may be vectors."""
+    xs = [tensor(t) for t in tensors]
+    n = len(xs)
+    if n < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {n}")
+    for i, x in enumerate(xs):
+        allowed = (1, 2) if i in (0, n - 1) else (2,)
+        if len(shape_of(x)) not in allowed:
+            text = "1D or 2D" if i in (0, n - 1) else "2D"
+            raise RuntimeError(f"multi_dot(): tensor {i} must be {text} but got {len(shape_of(x))}D")
+    first, last = len(shape_of(xs[0])) == 1, len(shape_of(xs[-1])) == 1
+    xs[0] = reshape(xs[0], (1, -1)) if first else xs[0]
+    xs[-1] = reshape(xs[-1], (-1, 1)) if last else xs[-1]
+    for i, (x, y) in enumerate(itertools.pairwise(xs)):
+        if shape_of(x)[1] != shape_of(y)[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(shape_of(x))} and {list(shape_of(y))} cannot be "
+                "multiplied"
+            )
+    split = _product_order([shape_of(xs[0])[0], *[shape_of(x)[1] for x in xs]])
+
+    def product(i: int, j: int) -> Any:
+        return xs[i] if i == j else matmul(product(i, split[i, j]), product(split[i, j] + 1, j))
+
+    r = product(0, n - 1)
+    shape = shape_of(r)
+    return reshape(r, shape[int(first) : 2 - int(last)]) if first or last else r
+
+
+@with_out
+def chain_matmul(*matrices: Any) -> Any:
+    """linalg.multi_dot of the matrices, given one by one."""
+    return TABLE["clone"].call(tensor(matrices[0])) if len(matrices) == 1 else linalg_multi_dot(matrices)
+
+
+@with_out
+def linalg_matmul(input: Any, other: Any) -> Any:
+    """matmul."""
+    return matmul(input, other)
+
+
+@with_out
+@printed("UnsafeViewBackward0")
+def kron(input: Any, other: Any) -> Any:
+    """Kronecker product: blocks input[i, j, ..] * other."""
+    x, y = promoted([tensor(input), tensor(other)])
+    rank = max(len(shape_of(x)), len(shape_of(y)))
+    a, b = ((1,) * (rank - len(shape_of(t))) + shape_of(t) for t in (x, y))
+    x = TABLE["reshape"].call(x, tuple([k for n in a for k in (n, 1)]))
+    y = TABLE["reshape"].call(y, tuple([k for n in b for k in (1, n)]))
+    return TABLE["reshape"].call(mul(x, y), tuple([n * m for n, m in zip(a, b, strict=True)]))
+
+
+@printed("TraceBackward0")
+@casting.in_float32
+def trace(input: Any) -> Any:
+    """Sum of a matrix's diagonal."""
+    x = tensor(input)
+    if len(shape_of(x)) != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(shape_of(x))}")
+    return TABLE["diagonal"].call(x, 0, 0, 1).sum()
+
+
+def linalg_diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """A view of the diagonals of matrices."""
+    return diagonal(tensor(A), offset, dim1, dim2)
+
+
+def _powers(x: Any, n: int) -> Any:
+    """1, x, .., x^(n-1) along a new last dimension."""
+    shape = shape_of(x)
+    if n == 0:
+        return fixed_like(np.zeros((*shape, 0), x._d.dtype), x)
+    ones = fixed_like(np.ones((*shape, 1), x._d.dtype), x)
+    if n == 1:
+        return ones
+    factors = [ones, expand(unsqueeze(x, -1), (*shape, n - 1))]
+    return cat(factors, -1).cumprod(len(shape))
+
+
+@with_out
+def linalg_vander(x: Any, *, N: int | None = None) -> Any:
+    """Vandermonde matrices: row i holds 1, x_i, .., x_i^(N-1); by default N is the number of elements."""
+    x = tensor(x)
+    x = x if shape_of(x) else reshape(x, (1,))
+    N = shape_of(x)[-1] if N is None else N
+    if N <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    return _powers(x, N)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """The Vandermonde matrix of a vector, its powers in falling order unless `increasing`."""
+    x = _ranked("vander", x, 1)
+    if N is not None and N < 0:
+        raise RuntimeError("N must be non-negative.")
+    r = _powers(x, shape_of(x)[0] if N is None else N)
+    return r if increasing else flip(r, (1,))
+
+
+@with_out
+@printed("LinalgCrossBackward0")
+def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+    """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
+    x, y = promoted([tensor(input), tensor(other)])
+    a, b = shape_of(x), shape_of(y)
+    if len(a) != len(b):
+        raise RuntimeError(f"inconsistent tensors dimensions input: {len(a)} other: {len(b)}. In cross().")
+    if dim is None:
+        dim = next((d for d, n in enumerate(a) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    d = dim_of(dim, len(a))
+    if a[d] != 3 or b[d] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {a[d]} and {b[d]}")
+    (x1, x2), (y1, y2) = ([TABLE["roll"].call(t, (k,), (d,)) for k in (-1, 1)] for t in (x, y))  # one and two places on
+    return sub(mul(x1, y2), mul(x2, y1))
+
+
+@with_out
+@numpy_names
+def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+    """Vector product of 3-vectors along `dim`, the others broadcast."""
+    return cross(input, other, dim)
+
+
+MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": True, "donot_use_mm_for_euclid_dist": False,
+}  # fmt: skip
+
+
+@casting.in_float32
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Any:
+    """p-norm distances between all rows of x1 (.., n, d) and x2 (.., m, d); batches broadcast.
+
+    The derivative is 0 at coincident points, to any order.
+
+    Args:
+        p: the norm, from 0 to inf.
+        compute_mode: whether Euclidean distances come from one matrix product (by default for more than 25 rows); what
+            would cancel in it is computed from the difference all the same.
+    """
+    x, y = tensor(x1), tensor(x2)
+    a, b = shape_of(x), shape_of(y)
+    for name, shape in (("X1", a), ("X2", b)):
+        if len(shape) < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {len(shape)}D")
+    if a[-1] != b[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}")
+    for name, t in (("X1", x), ("X2", y)):
+        if not is_floating(t._d.dtype):
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {errors.dtype_name(t._d.dtype)}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if compute_mode is not None and compute_mode not in MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    _same("cdist", x, y)
+    try:
+        batch = np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        raise errors.broadcast_mismatch("cdist", a[:-2], b[:-2]) from None
+    if p != 2 or not math.prod(batch) * a[-2] * b[-2] * a[-1]:
+        return _distances(unsqueeze(x, -2), unsqueeze(y, -3), p)
+    by_product = None if compute_mode is None else MODES[compute_mode]
+    if by_product is None:
+        by_product = a[-2] > 25 or b[-2] > 25
+    return _cdist_op(expand(x, (*batch, *a[-2:])), expand(y, (*batch, *b[-2:])), by_product)
+
+
+def _distances(x: Any, y: Any, p: float) -> Any:
+    d = sub(x, y)
+    return reduce.norm(d, p, -1) if shape_of(d)[-1] else reduce.sum(d, -1)
+
+
+@printed("PdistBackward0")
+@casting.in_float32
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).
+
+    Raises:
+        RuntimeError: for a tensor that is no matrix, or a negative p.
+    """
+    x = tensor(input)
+    if len(shape_of(x)) != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape_of(x))}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    i, j = [fixed(a)._d for a in np.triu_indices(shape_of(x)[0], 1)]
+    return _distances(TABLE["index_select"].call(x, (i,)), TABLE["index_select"].call(x, (j,)), p)

@@ -1,0 +1,650 @@
+"""Functions of matrices: solvers, inverses, determinants, exponential, norms; composed of records and factorisations.
+
+The public functions of the records in `table.matrix`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core.op import TABLE
+from ..core.record import Box, functional, running_trace
+from ..core.tracing import reads
+from ..core.vjp import fixed_like
+from ..dtypes import HALF
+from ..kernels import lapack
+from ..kernels import reduce as reduce_kernels
+from ..kernels.devices import host, values_of
+from ..kernels.shape import dim_of, shape_of
+from ..levels.level import bottom
+from ..levels.taylor import COEFFICIENTS
+from ..table import reduce as reduce_records
+from ..table.define import printed
+from ..table.matrix import _det, _inverse, _matrix_exp, _pinv, _rank, _slogdet_op, _solve, _solve_triangular
+from ..table.operands import tensor, to_dtype
+from ..table.shape import reshape, with_out
+from . import casting, reduce
+from .create import randn
+from .decompose import (
+    batch_element,
+    first_zero_pivot,
+    info_of,
+    infos_of,
+    is_recorded,
+    linalg_eigvalsh,
+    linalg_qr,
+    linalg_svd,
+    linalg_svdvals,
+    matrices,
+    mh,
+    squares,
+)
+from .decompose import hermitian as mirrored
+from .elementwise import conj
+from .results import result
+from .shape import broadcast_to, movedim, transpose, tril, unsqueeze
+
+SYSTEMS = ((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((0, 0), (0, 2)), ((2, 2), (2, 0))
+
+
+def _exp_coefficient(xp: Any, k: int, a: Any) -> Any:
+    """Coefficient k of the exponential of a series: a block of that of the block Toeplitz matrix of its coefficients."""
+    n, rank = a.shape[-1], a.ndim
+    nothing = a.c[0] * 0.0
+    row = [nothing if (c := a.get(j)) is None else c for j in range(k + 1)]
+    whole = xp.cat([xp.cat([*[nothing] * i, *row[: k + 1 - i]], rank - 1) for i in range(k + 1)], rank - 2)
+    return xp.index(xp.matrix_exp(whole), (Ellipsis, slice(0, n), slice(k * n, None)))
+
+
+COEFFICIENTS["matrix_exp"] = _exp_coefficient
+
+# ------------------------------------------------------------------------------------------------------------- solvers
+
+
+def _same_dtype(name: str, a: Any, b: Any) -> None:
+    if a._d.dtype != b._d.dtype:
+        raise errors.different_dtypes(name, a._d.dtype, b._d.dtype)
+
+
+def _is_vector(a: Any, b: Any) -> bool:
+    """Whether the right side is one vector for each matrix."""
+    return len(shape_of(b)) == 1 or (len(shape_of(a)) - 1 == len(shape_of(b)) and shape_of(b) == shape_of(a)[:-1])
+
+
+def _solved(name: str, A: Any, B: Any, left: bool, check_errors: bool) -> tuple[Any, Any]:
+    a, b = squares(name, A), tensor(B)
+    _same_dtype(name, a, b)
+    vector = _is_vector(a, b)
+    if vector and not left:
+        raise RuntimeError(
+            f"{name}: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve "
+            "is equivalent to B / A.squeeze(-1)"
+        )
+    b = unsqueeze(b, -1) if vector else b
+    _check_equation(name, a, b, left)
+    x = _solution(a, b) if left else transpose(_solution(transpose(a, -2, -1), transpose(b, -2, -1)), -2, -1)
+    fine = (x._d.size or not a._d.size) and np.isfinite(values_of(x)).all()
+    infos = infos_of(a, fine, lambda: lapack.first_zero_pivot(lapack.lu(host(a._d))[0]))
+    if check_errors and infos.any():
+        raise errors.singular_solve("torch." + name, batch_element(infos)[0])
+    return (reshape(x, shape_of(x)[:-1]) if vector else x), _pivot_info(infos, a)
+
+
+def _pivot_info(infos: Any, a: Any) -> Any:
+    return info_of(infos, a, lambda: first_zero_pivot(TABLE["lu_factor"].call(a.detach())[0]))
+
+
+def _solution(a: Any, b: Any) -> Any:
+    recorded = (is_recorded(a) or is_recorded(b)) and not functional(a._d) and bottom(a) is a._d
+    return _solve([a, b], lapack.factors(a._d, b._d) if recorded else None)  # the factors spare the backward pass its own
+
+
+def _check_equation(name: str, a: Any, b: Any, left: bool) -> None:
+    if len(shape_of(b)) < 2:
+        raise errors.not_matrices(name, "B")
+    if shape_of(b)[-2 if left else -1] != shape_of(a)[-1]:
+        raise errors.incompatible_equation(name, "AX = B" if left else "XA = B", shape_of(a), shape_of(b))
+    batches = shape_of(a)[:-2], shape_of(b)[:-2]
+    try:
+        np.broadcast_shapes(*batches)
+    except ValueError:
+        raise errors.broadcast_mismatch(name, *batches) from None
+
+
+@with_out
+@casting.in_float32
+@printed("LinalgSolveExBackward0")
+def linalg_solve(A: Any, B: Any, *, left: bool = True) -> Any:
+    """X of A X = B (or of X A = B for left=False) for square A; B may be one vector for each matrix. Batches broadcast.
+
+    Raises:
+        LinAlgError: for a singular matrix.
+    """
+    return _solved("linalg.solve", A, B, left, True)[0]
+
+
+@with_out
+def linalg_solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+    """(X, info) as linalg.solve; info is the first zero pivot of a singular matrix, where X is not finite, else 0."""
+    return result("linalg_solve_ex", *_solved("linalg.solve_ex", A, B, left, check_errors))
+
+
+@with_out
+def linalg_solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """X of A X = B (or of X A = B) for one triangle of A, the other is not read; unitriangular: the diagonal is 1."""
+    name = "linalg.solve_triangular"
+    a, b = squares(name, A), tensor(B)
+    _same_dtype(name, a, b)
+    _check_equation(name, a, b, left)
+    if left:
+        return _solve_triangular([a, b], upper, unitriangular)
+    return transpose(_solve_triangular([transpose(a, -2, -1), transpose(b, -2, -1)], not upper, unitriangular), -2, -1)
+
+
+@with_out
+@casting.in_float32
+def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
+    """(solution, A) of A X = input (or of A^H X = input) for one triangle of A."""
+    b, a = tensor(input), tensor(A)
+    for which, x in (("b", b), ("A", a)):
+        if len(shape_of(x)) < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {which} to have at least 2 dimensions, but it has {len(shape_of(x))} "
+                "dimensions instead"
+            )
+    own = TABLE["mT"].call(a) if transpose else a
+    x = linalg_solve_triangular(own, b, upper=upper != transpose, unitriangular=unitriangular)
+    return result("triangular_solve", x, TABLE["clone"].call(a))
+
+
+@with_out
+@casting.in_float32
+def cholesky_solve(input: Any, L: Any, upper: bool = False) -> Any:
+    """X of A X = input, for the Cholesky factor L of A (or U with A = U^H U)."""
+    b, factor = tensor(input), tensor(L)
+    for which, x in (("b", b), ("u", factor)):
+        if len(shape_of(x)) < 2:
+            raise RuntimeError(f"{which} should have at least 2 dimensions, but has {len(shape_of(x))} dimensions instead")
+    first, second = (mh(factor), factor) if upper else (factor, mh(factor))
+    y = linalg_solve_triangular(first, b, upper=False)
+    return linalg_solve_triangular(second, y, upper=True)
+
+
+@with_out
+def cholesky_inverse(input: Any, upper: bool = False) -> Any:
+    """Inverse of A for its Cholesky factor."""
+    factor = squares("cholesky_inverse", input)
+    one = fixed_like(np.eye(shape_of(factor)[-1], dtype=factor._d.dtype), factor)
+    return cholesky_solve(broadcast_to(one, shape_of(factor)), factor, upper)
+
+
+@with_out
+def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
+    """X of A X = B (X A = B for left=False; A^H in place of A for adjoint) by the factors that linalg.lu_factor gives."""
+    name = "linalg.lu_solve"
+    packed, b = squares(name, LU, "LU"), tensor(B)
+    _same_dtype(name, packed, b)
+    _check_equation(name, packed, b, left)
+    if not left:  # X A = B is A^H X^H = B^H
+        return mh(linalg_lu_solve(packed, pivots, mh(b), adjoint=not adjoint))
+    p = TABLE["lu_permutation"].call([packed, tensor(pivots)])
+    if adjoint:
+        y = _solve_triangular([mh(packed), b], False, False)
+        return p @ _solve_triangular([mh(packed), y], True, True)
+    y = _solve_triangular([packed, mh(p) @ b], False, True)
+    return _solve_triangular([packed, y], True, False)
+
+
+@with_out
+def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
+    """linalg.lu_solve under its older name."""
+    return linalg_lu_solve(LU_data, LU_pivots, input)
+
+
+def _inverted(name: str, A: Any, check_errors: bool) -> tuple[Any, Any]:
+    a = squares(name, A)
+    x = _inverse(a)
+    infos = infos_of(a, np.isfinite(values_of(x)).all(), lambda: lapack.first_zero_pivot(lapack.lu(host(a._d))[0]))
+    if check_errors and infos.any():
+        raise errors.singular_inverse(name, *batch_element(infos))
+    return x, _pivot_info(infos, a)
+
+
+@with_out
+@casting.in_float32
+def linalg_inv(A: Any) -> Any:
+    """Inverse of square matrices.
+
+    Raises:
+        LinAlgError: for a singular matrix.
+    """
+    return _inverted("linalg.inv", A, True)[0]
+
+
+@with_out
+@casting.in_float32
+def inverse(input: Any) -> Any:
+    """linalg.inv."""
+    return _inverted("linalg.inv", input, True)[0]
+
+
+@with_out
+def linalg_inv_ex(A: Any, *, check_errors: bool = False) -> Any:
+    """(inverse, info); info is the first zero pivot of a singular matrix, whose inverse is not finite, else 0."""
+    return result("linalg_inv_ex", *_inverted("linalg.inv_ex", A, check_errors))
+
+
+def _tolerance(value: Any, otherwise: float) -> Any:
+    """A tolerance beside singular values: a number, or a number for each matrix."""
+    if value is None:
+        return otherwise
+    return host(value._d)[..., None] if isinstance(value, Box) else value
+
+
+def _tolerances(a: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """atol and rtol, which is by default that of rounding unless atol is given."""
+    eps = float(np.finfo(a._d.dtype).eps) * max(shape_of(a)[-2:])
+    return _tolerance(atol, 0.0), _tolerance(rtol, eps if atol is None else 0.0)
+
+
+@with_out
+def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+    """Pseudo-inverse: singular values up to max(atol, rtol * the largest) count as 0.
+
+    The derivative is that along matrices of the same rank.
+
+    Args:
+        rcond: an older name of rtol.
+        hermitian: A is Hermitian, and only its lower triangle is read.
+    """
+    a = tensor(A)
+    if len(shape_of(a)) < 2 or a._d.dtype.kind not in "fc":
+        raise RuntimeError(
+            f"linalg.pinv({errors.dtype_name(a._d.dtype)}{{{list(shape_of(a))}}}): expected a tensor with 2 or more "
+            "dimensions of float, double, cfloat or cdouble types"
+        )
+    own = mirrored(squares("linalg.pinv", a), True) if hermitian else a
+    return _pinv(own, *_tolerances(a, atol, rcond if rtol is None else rtol), hermitian)
+
+
+def pinverse(input: Any, rcond: float = 1e-15) -> Any:
+    """linalg.pinv with a relative tolerance."""
+    return linalg_pinv(input, rtol=rcond)
+
+
+@with_out
+def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+    """Number of singular values above max(atol, rtol * the largest)."""
+    name = "torch.linalg.matrix_rank"
+    a = matrices(name, A, "input").detach()
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    s = linalg_eigvalsh(a) if hermitian else linalg_svdvals(a)
+    return _rank(s, *_tolerances(a, atol, rtol))
+
+
+@with_out
+@casting.in_float32
+def linalg_lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
+    """(solution, residuals, rank, singular_values) of min ||A X - B||, that of least norm where there are several.
+
+    Residuals are given for more rows than columns and full rank, singular values for the drivers "gelsd" and "gelss", the
+    rank for all but "gels".
+
+    Args:
+        rcond: singular values up to rcond times the largest count as 0 (by default those of rounding).
+        driver: "gelsy" (the default), "gelsd", "gelss" or "gels" (for full rank).
+    """
+    name = "torch.linalg.lstsq"
+    driver = "gelsy" if driver is None else driver
+    if driver not in ("gelsy", "gelsd", "gelss", "gels"):
+        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    a, b = matrices(name, A, "input"), tensor(B)
+    _same_dtype(name, a, b)
+    vector = len(shape_of(a)) - 1 == len(shape_of(b)) and shape_of(a)[:-1] == shape_of(b)
+    b2 = unsqueeze(b, -1) if vector else b
+    m, n = shape_of(a)[-2:]
+    if len(shape_of(b2)) < 2 or shape_of(b2)[-2] != m:
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size({'-1' if vector else '-2'})")
+    atol, rtol = _tolerances(a, None, rcond)
+    x = _pinv(a, atol, rtol, False) @ b2
+    s = linalg_svdvals(a.detach())
+    rank = _rank(s, atol, rtol)
+    empty = fixed_like(np.zeros((0,), s._d.dtype), s)
+    residuals = empty
+    if m > n and driver in ("gelsd", "gelss"):
+        reads(rank, "lstsq(): the shape of the residuals depends on the rank")
+    if m > n and (driver == "gels" or (driver != "gelsy" and (host(rank._d) == n).all())):
+        r = a @ x - b2
+        residuals = reduce.sum(TABLE["real"].call(r * conj(r)) if r._d.dtype.kind == "c" else r * r, -2)
+    return result(
+        "linalg_lstsq", reshape(x, shape_of(x)[:-1]) if vector else x, residuals,
+        fixed_like(np.zeros((0,), np.int64), s) if driver == "gels" else rank,
+        s if driver in ("gelsd", "gelss") else empty,
+    )  # fmt: skip
+
+
+@with_out
+def linalg_tensorinv(A: Any, ind: int = 2) -> Any:
+    """Inverse of A as a map from its last dimensions to its first `ind`: tensordot(tensorinv(A, ind), A, ind) is 1."""
+    a = tensor(A)
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    first, last = shape_of(a)[:ind], shape_of(a)[ind:]
+    m, n = math.prod(first), math.prod(last)
+    if m != n:
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {n} != {m}"
+        )
+    return reshape(linalg_inv(reshape(a, (m, n))), (*last, *first))
+
+
+@with_out
+def linalg_tensorsolve(A: Any, B: Any, dims: Any = None) -> Any:
+    """X of tensordot(A, X, X.ndim) = B; `dims` are dimensions of A that are moved to its end first."""
+    a, b = tensor(A), tensor(B)
+    if dims is not None:
+        moved = (dims,) if isinstance(dims, int) else tuple(dims)
+        a = movedim(a, moved, tuple(range(len(shape_of(a)) - len(moved), len(shape_of(a)))))
+    own = shape_of(a)[len(shape_of(b)) :]
+    m, n = math.prod(shape_of(a)[: len(shape_of(b))]), math.prod(own)
+    if m != n:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but "
+            f"got {n} != {m}"
+        )
+    return reshape(linalg_solve(reshape(a, (m, n)), reshape(b, (m,))), own)
+
+
+# -------------------------------------------------------------------------------------------------------- determinants
+
+
+@with_out
+def linalg_det(A: Any) -> Any:
+    """Determinant of square matrices; its derivatives are the exact cofactors, at any rank and to any order."""
+    return _det(squares("linalg.det", A))
+
+
+@with_out
+def det(input: Any) -> Any:
+    """linalg.det."""
+    return _det(squares("linalg.det", input))
+
+
+def _sign_and_size(name: str, A: Any) -> tuple[Any, Any]:
+    a = squares(name, A)
+    size, sign = _slogdet_op(a, a._d.dtype.kind != "c")
+    return sign, size
+
+
+@with_out
+def linalg_slogdet(A: Any) -> Any:
+    """(sign, logabsdet) of square matrices."""
+    return result("linalg_slogdet", *_sign_and_size("linalg.slogdet", A))
+
+
+@with_out
+def slogdet(input: Any) -> Any:
+    """linalg.slogdet."""
+    return result("slogdet", *_sign_and_size("linalg.slogdet", input))
+
+
+def logdet(input: Any) -> Any:
+    """Logarithm of the determinant of square matrices; nan where a real one is negative."""
+    sign, size = _sign_and_size("logdet", input)
+    return TABLE["log"].call(sign) + size
+
+
+# ---------------------------------------------------------------------------------------------------- matrix functions
+
+
+def matrix_exp(input: Any) -> Any:
+    """Exponential of square matrices."""
+    return linalg_matrix_exp(input)
+
+
+def linalg_matrix_exp(A: Any) -> Any:
+    """Exponential of square matrices."""
+    a = tensor(A)
+    half = a._d.dtype if a._d.dtype in HALF else None
+    r = _matrix_exp(squares("linalg.matrix_exp", a if half is None else to_dtype(a, np.dtype(np.float32))))
+    return r if half is None else to_dtype(r, half)
+
+
+@with_out
+def linalg_matrix_power(A: Any, n: int) -> Any:
+    """A to an integer power, by squarings; of the inverse for n < 0."""
+    a = tensor(A)
+    if len(shape_of(a)) < 2:
+        raise errors.not_matrices("linalg.matrix_power", "A")
+    if shape_of(a)[-2] != shape_of(a)[-1]:
+        raise errors.not_square("linalg.matrix_power", "A", *shape_of(a)[-2:])
+    n = operator.index(n)
+    if n == 0:
+        one = np.broadcast_to(np.eye(shape_of(a)[-1], dtype=a._d.dtype), shape_of(a))
+        return fixed_like(one.copy(), a)
+    if n < 0:
+        a, n = linalg_inv(a), -n
+    power = None
+    while True:
+        if n & 1:
+            power = a if power is None else power @ a
+        n >>= 1
+        if not n:
+            return TABLE["clone"].call(power) if power is a else power
+        a = a @ a
+
+
+@with_out
+def matrix_power(input: Any, n: int) -> Any:
+    """linalg.matrix_power."""
+    return linalg_matrix_power(input, n)
+
+
+# --------------------------------------------------------------------------------------------------------------- norms
+
+
+@with_out
+def linalg_vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """(sum |x|^ord)^(1/ord) over the given dimensions, or all; ord may be inf, -inf or 0 (the number that are not 0)."""
+    if isinstance(ord, str):
+        raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
+    x = tensor(x)
+    dims = reduce_kernels.reduced_dims(x, dim, None)
+    count = math.prod(shape_of(x) if dims is None else [shape_of(x)[d] for d in dims])
+    if not count and (ord < 0 or ord == math.inf):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {float(ord):g} norm on an empty tensor because the operation does not "
+            "have an identity"
+        )
+    return reduce.norm(x, ord, dim, keepdim, dtype=dtype)
+
+
+def _matrix_dims(x: Any, dim: Any) -> tuple[int, int]:
+    rank = len(shape_of(x))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dims) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(str(d) for d in dims)}")
+    a, b = (dim_of(d, rank) for d in dims)
+    if a == b:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
+    return a, b
+
+
+def _largest(x: Any, dim: int) -> Any:
+    """amax of numbers that are not negative; of none, 0."""
+    return reduce.amax(x, dim) if shape_of(x)[dim] else reduce.sum(x, dim)
+
+
+@with_out
+def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Norm of matrices: "fro", "nuc", or the largest (smallest) row sum, column sum, singular value for (-)inf, 1, 2."""
+    a = tensor(A)
+    low = a._d.dtype in HALF and ord not in (2, -2, "nuc")  # these need no singular values
+    a = matrices("linalg.matrix_norm", to_dtype(a, np.dtype(np.float32)) if low else a)
+    if low and dtype is None:
+        return to_dtype(linalg_matrix_norm(a, ord, dim, keepdim), tensor(A)._d.dtype)
+    if dtype is not None:
+        a = to_dtype(a, dtypes.to_numpy(dtype))
+    rows, columns = _matrix_dims(a, dim)
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    if ord == "fro":
+        return reduce.norm(a, 2, (rows, columns), keepdim)
+    if ord == "nuc" or abs(ord) == 2:
+        s = linalg_svdvals(movedim(a, (rows, columns), (-2, -1)))
+        r = reduce.sum(s, -1) if ord == "nuc" else _largest(s, -1) if ord > 0 else reduce.amin(s, -1)
+    else:
+        along, over = (columns, rows) if abs(ord) == math.inf else (rows, columns)
+        sums = reduce.norm(a, 1, along)
+        pick = _largest if ord > 0 else reduce.amin
+        r = pick(sums, over - (over > along))
+    if not keepdim:
+        return r
+    return reshape(r, tuple([1 if d in (rows, columns) else n for d, n in enumerate(shape_of(a))]))
+
+
+@with_out
+def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Vector norm for one dimension, matrix norm for two; without ord the 2-norm of all elements.
+
+    Args:
+        ord: of linalg.vector_norm or linalg.matrix_norm.
+        dim: one dimension, or two; without it and with ord the tensor is a vector or a matrix.
+    """
+    x = tensor(input)
+    rank = len(shape_of(x))
+    dims = dim if dim is None or isinstance(dim, int) else tuple(dim)
+    if ord is None:
+        return linalg_vector_norm(x, 2, dims, keepdim, dtype=dtype)
+    if dims is None and rank not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {rank}D.")
+    two = rank == 2 if dims is None else not isinstance(dims, int) and len(dims) == 2
+    if two or isinstance(ord, str):
+        return linalg_matrix_norm(x, ord, (0, 1) if dims is None else dims, keepdim, dtype=dtype)
+    return linalg_vector_norm(x, ord, dims, keepdim, dtype=dtype)
+
+
+@with_out
+def linalg_cond(A: Any, p: Any = None) -> Any:
+    """Condition number norm(A, p) * norm(inv(A), p); by the singular values for p None, 2 and -2. inf for singular A."""
+    a = matrices("linalg.cond", A)
+    if p is None or p == 2 or p == -2:
+        if not shape_of(a)[-1] * shape_of(a)[-2]:
+            return fixed_like(np.zeros(shape_of(a)[:-2], host(a._d).real.dtype), a)
+        s = linalg_svdvals(a)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    a = squares("linalg.cond", a)
+    if not shape_of(a)[-1]:
+        return fixed_like(np.zeros(shape_of(a)[:-2], host(a._d).real.dtype), a)
+    x, infos = _inverted("linalg.cond", a, False)
+    singular = TABLE["ne"].call(infos, 0)
+    r = linalg_matrix_norm(a, p) * linalg_matrix_norm(x, p)
+    return TABLE["where"].call(singular, math.inf, r) if running_trace() is not None or host(singular._d).any() else r
+
+
+# -------------------------------------------------------------------------------------------- reflections, low rank
+
+
+@with_out
+def linalg_householder_product(A: Any, tau: Any) -> Any:
+    """The first columns of the product of the reflections 1 - tau_i v_i v_i^H, v_i below the diagonal of A's column i."""
+    name = "torch.linalg.householder_product"
+    a, t = matrices(name, A, "input"), tensor(tau)
+    *batch, m, n = shape_of(a)
+    if m < n:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if n < shape_of(t)[-1]:
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    one = fixed_like(np.broadcast_to(np.eye(m, n, dtype=a._d.dtype), (*batch, m, n)).copy(), a)
+    return _reflected(a, t, one, range(shape_of(t)[-1] - 1, -1, -1), False)
+
+
+def _reflected(a: Any, tau: Any, x: Any, order: range, adjoint: bool) -> Any:
+    """x after the reflections, from the left, in the given order."""
+    m = shape_of(a)[-2]
+    below = tril(a, -1)
+    for i in order:
+        unit = np.zeros((m, 1), a._d.dtype)
+        unit[i] = 1
+        v = below[..., i : i + 1] + fixed_like(unit, a)
+        t = tau[..., i : i + 1]
+        x = x - (v * unsqueeze(conj(t) if adjoint else t, -1)) @ (mh(v) @ x)
+    return x
+
+
+@with_out
+def orgqr(input: Any, tau: Any) -> Any:
+    """linalg.householder_product."""
+    return linalg_householder_product(input, tau)
+
+
+@with_out
+def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
+    """Q @ other (or other @ Q for left=False), of the Q of geqrf's reflections, of Q^H for transpose."""
+    a, t, x = matrices("torch.ormqr", input, "input"), tensor(tau), tensor(other)
+    side = "-2" if left else "-1"
+    if shape_of(x)[int(side)] < shape_of(t)[-1]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
+    if shape_of(t)[-1] > shape_of(a)[-1]:
+        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
+    if not left:  # X Q is (Q^H X^H)^H
+        return mh(ormqr(a, t, mh(x), True, not transpose))
+    steps = range(shape_of(t)[-1])
+    return _reflected(a, t, x, steps if transpose else steps[::-1], transpose)
+
+
+def _sketch(n: int, q: int, dtype: Any) -> Any:
+    """Normal numbers; complex ones drawn as PyTorch does."""
+    if dtype.kind == "f":
+        return randn(n, q, dtype=dtypes.of(dtype))
+    parts = randn(n, q, 2, dtype=dtypes.of(np.empty(0, dtype).real.dtype))
+    return TABLE["view_as_complex"].call(parts) * math.sqrt(0.5)
+
+
+def _range(a: Any, q: int, niter: int) -> Any:
+    """An orthonormal basis of nearly the range of a (Halko, Martinsson and Tropp, 2009, algorithm 4.4)."""
+    basis = linalg_qr(a @ _sketch(shape_of(a)[-1], q, a._d.dtype))[0]
+    for _ in range(niter):
+        basis = linalg_qr(mh(a) @ basis)[0]
+        basis = linalg_qr(a @ basis)[0]
+    return basis
+
+
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:
+    """(U, S, V) of nearly the q largest singular values of A (or of A - M), by random projection.
+
+    Args:
+        niter: number of subspace iterations.
+        M: a matrix that broadcasts to A's shape.
+    """
+    a, q, niter = matrices("svd_lowrank", A), 6 if q is None else q, 2 if niter is None else niter
+    a = a if M is None else a - broadcast_to(tensor(M), shape_of(a))
+    m, n = shape_of(a)[-2:]
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    tall = a if m >= n else mh(a)
+    basis = _range(tall, q, niter)
+    u, s, vh = linalg_svd(mh(basis) @ tall, False)
+    u, v = basis @ u, mh(vh)
+    return (u, s, v) if m >= n else (v, s, u)
+
+
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
+    """svd_lowrank of A with its columns' means taken off (for center): principal directions in V."""
+    a = matrices("pca_lowrank", A)
+    m, n = shape_of(a)[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(a - reduce_records.mean(a, -2, True) if center else a, q, niter)

@@ -1,0 +1,110 @@
+"""Operands as the machine takes them: NumPy arrays become constants, dtypes follow PyTorch's promotion.
+
+The public functions of the records in `table.operands`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core import record
+from ..core.op import Op
+from ..core.record import Box, fixed, services
+from ..core.state import is_recording
+from ..kernels.operands import SCALARS
+from ..table.operands import no_kernel, operand, promoted, rank_of, tensor, to_dtype
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def beside(value: Any, x: Any) -> Any:
+    """A tensor on the device of x; a number as it is."""
+    moves = record.foreign and isinstance(value, Box) and value.device != x.device  # type: ignore[attr-defined]
+    return value.to(x.device) if moves else value
+
+
+def number_fits(a: Any, dtype: np.dtype[Any]) -> None:
+    """RuntimeError for a Python number that elements of this dtype cannot hold; 16-bit ones hold any as inf."""
+    held = True
+    if type(a) is complex:
+        held = dtype.kind in "cb" or a.imag == 0
+    elif type(a) in SCALARS and dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        held = math.isfinite(a) and (info.min or -info.max) <= a <= info.max  # -1 is 255 in uint8
+    elif type(a) is float and dtype.char in "fF":
+        held = not math.isfinite(a) or abs(a) <= FLOAT32_MAX
+    if not held:
+        raise RuntimeError(f"value cannot be converted to type {errors.c_name(dtype)} without overflow")
+
+
+def filling(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value to be written into elements of a dtype, as a tensor of it; numbers do not go by way of the default dtype.
+
+    Raises:
+        RuntimeError: for a number that the elements cannot hold.
+    """
+    if isinstance(value, Box | np.ndarray):
+        return to_dtype(tensor(value), dtype)
+    number_fits(value, dtype)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        return to_dtype(tensor(value), dtype)
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = array.real if dtype.kind != "b" else array.astype(bool)
+    return fixed(array.astype(dtype))
+
+
+_THEIRS = {  # what Python asks the right operand for
+    "add": "radd", "sub": "rsub", "mul": "rmul", "div": "rtruediv", "floor_divide": "rfloordiv", "remainder": "rmod",
+    "pow": "rpow", "matmul": "rmatmul", "bitwise_and": "rand", "bitwise_or": "ror", "bitwise_xor": "rxor",
+    "bitwise_left_shift": "rlshift", "bitwise_right_shift": "rrshift", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le",
+}  # fmt: skip
+
+
+def refused(name: str, position: int, a: Any) -> Any:
+    """NotImplemented for an object that knows the operation itself, and in == and !=; else PyTorch's TypeError."""
+    kind, theirs = type(a), f"__{_THEIRS.get(name)}__"
+    knows = kind.__module__ != "builtins" and any(theirs in base.__dict__ for base in kind.__mro__[:-1])
+    if name in ("eq", "ne") or (knows and position):
+        return NotImplemented
+    raise errors.not_a_tensor(name, position, type(a).__name__)
+
+
+def floating(a: Any, kernel: str, kinds: str = "biuc") -> Any:
+    """Any operand as a tensor; PyTorch's error for dtypes of these kinds, for which its kernel of that name is not made."""
+    x = tensor(a)
+    if x._d.dtype.kind in kinds:
+        no_kernel(kinds, kernel)("", x._d.dtype, [])
+    return x
+
+
+def operands(op: Op, args: tuple[Any, ...]) -> Any:
+    """What `slow` runs an op on; NotImplemented if an argument is not an operand."""
+    copy = is_recording() and any(isinstance(a, Box) and a._s for a in args)
+    xs = [operand(a, copy) for a in args]
+    for i, x in enumerate(xs):
+        if x is NotImplemented:
+            return refused(op.name, i, args[i])
+    if record.foreign and (home := next((a for a in args if isinstance(a, Box) and not a.is_cpu), None)) is not None:  # type: ignore[attr-defined]
+        xs = [x if isinstance(a, Box) else beside(x, home) for a, x in zip(args, xs, strict=True)]
+    if not any(isinstance(x, Box) for x in xs):
+        xs[0] = fixed(np.asarray(xs[0], dtypes.get_default_dtype().numpy if type(xs[0]) is float else None))
+    given = [rank_of(x)[0] for x in xs]
+    if op.kind == "elementwise" or (op.kind == "constant" and op.arity == 2):
+        xs = promoted(xs, integers_to_float=op.integers == "float")
+    elif op.integers == "float":
+        xs = promoted(xs[:1], integers_to_float=True) + xs[1:]
+    elif op.kind == "bilinear":
+        xs = [x if isinstance(x, Box) else fixed(np.asarray(x)) for x in xs]
+        if xs[0]._d.dtype is not xs[1]._d.dtype:
+            raise errors.dtype_mismatch(op.name, xs[0]._d.dtype, xs[1]._d.dtype)
+    if op.refuses is not None:
+        op.refuses(op.name, next(x._d.dtype for x in xs if isinstance(x, Box)), given)
+    return xs
+
+
+services.operands = operands

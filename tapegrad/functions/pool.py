@@ -1,0 +1,630 @@
+"""Pooling over windows of images (N, C, *sizes), and windows as columns (unfold, fold).
+
+The public functions of the records in `table.pool`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.op import TABLE
+from ..core.record import titled
+from ..core.vjp import fixed_like
+from ..kernels.devices import values_of
+from ..kernels.pool import Array, Sizes
+from ..kernels.resample import adaptive_windows
+from ..kernels.shape import shape_of
+from ..table.define import named, printed
+from ..table.operands import to_dtype
+from ..table.pool import _best, _folded, _maximum, _places, _unfolded
+from . import casting, create, index, lookup
+from .conv import integers, tensors
+from .resample import adaptive_mean, means
+from .shape import dim_within
+
+# ----------------------------------------------------------------------------------------------------------- arguments
+
+COUNTS = {2: "two", 3: "three"}
+OMITTED = {"stride": "either be omitted, a single int,", "dilation": "be either a single int,"}
+
+
+def _expanded(name: str, argument: str, value: Any, dims: int) -> Sizes:
+    sizes = integers(name, argument, value)
+    if len(sizes) not in (1, dims):
+        if dims == 1:
+            if name == "max_pool1d":
+                raise RuntimeError(
+                    f"{name}() {argument} must be an int, list of ints or tuple of ints of size 1 but got size {len(sizes)}"
+                )
+            raise RuntimeError(f"{name}() argument '{argument}' should contain one int (got {len(sizes)})")
+        how = OMITTED.get(argument, "either be a single int,")
+        raise RuntimeError(f"{name}: {argument} must {how} or a tuple of {COUNTS[dims]} ints")
+    return sizes * dims if len(sizes) == 1 else sizes
+
+
+def _stride(name: str, stride: Any, kernel: Sizes) -> Sizes:
+    omitted = stride is None or (not hasattr(stride, "__index__") and not len(stride))
+    return kernel if omitted else _expanded(name, "stride", stride, len(kernel))
+
+
+def _check_numbers(name: str, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> None:
+    if name == "max_pool1d":
+        for argument, sizes in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
+            if sizes[0] <= 0:
+                raise RuntimeError(f"{name}() {argument} must be greater than zero, but got {sizes[0]}")
+        if padding[0] < 0:
+            raise RuntimeError(f"{name}() padding must be non-negative, but got {padding[0]}")
+        if padding[0] > ((kernel[0] - 1) * dilation[0] + 1) // 2:
+            raise RuntimeError(
+                f"{name}() padding should be at most half of kernel size, but got padding={padding[0]} and "
+                f"kernel_size={kernel[0]}"
+            )
+        return
+    if 0 in stride:
+        raise RuntimeError("stride should not be zero")
+    if builtins.min(dilation) <= 0:
+        named_sizes = " ".join([f"dilation{c}: {d}" for c, d in zip("THW"[-len(dilation) :], dilation, strict=True)])
+        raise RuntimeError(f"dilation should be greater than zero, but got {named_sizes}")
+    for argument, sizes in (("kernel size", kernel), ("stride", stride)):
+        if builtins.min(sizes) <= 0:
+            raise RuntimeError(f"{argument} should be greater than zero, but got {list(sizes)}")
+    for k, p, d in zip(kernel, padding, dilation, strict=True):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
+            )
+
+
+def _refused(name: str, x: Any, kinds: str) -> None:
+    if x._d.dtype.kind in kinds:
+        got = errors.dtype_name(x._d.dtype)
+        raise NotImplementedError(f"\"{name}\" not implemented for '{got}'")
+
+
+def _check_rank(name: str, x: Any, dims: int) -> None:
+    """(C, *sizes) or (N, C, *sizes), empty at most in N."""
+    shape = shape_of(x)
+    expected = f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input"
+    if len(shape) not in (dims + 1, dims + 2):
+        if name in ("avg_pool2d", "lp_pool2d"):
+            dim_within(-3, len(shape))  # what PyTorch looks at first
+        if name in ("avg_pool1d", "lp_pool1d"):
+            raise RuntimeError(
+                f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while "
+                "checking arguments for avg_pool1d)"
+            )
+        if dims > 1 and name not in ("avg_pool2d", "lp_pool2d"):
+            raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
+    if len(shape) not in (dims + 1, dims + 2) or 0 in shape[-dims - 1 :]:
+        prefix = "max_pool1d: " if name == "max_pool1d" else ""
+        raise RuntimeError(f"{prefix}{expected}, but got:{list(shape)}")
+
+
+def _sizes(name: str, x: Any, ceil: bool, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
+    """Sizes of the output. With ceil the last window may reach over the end, but not begin there."""
+    before, result = shape_of(x)[-len(kernel) :], []
+    for n, k, s, p, d in zip(before, kernel, stride, padding, dilation, strict=True):
+        m = (n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil else 0)) // s + 1
+        result.append(m - 1 if ceil and (m - 1) * s >= n + p else m)
+    if builtins.min(result) < 1:
+        if name == "max_pool1d":
+            raise RuntimeError(f"max_pool1d() Invalid computed output size: {result[0]}")
+        one = (1,) if len(kernel) == 1 else ()
+        shapes = [(shape_of(x)[-len(kernel) - 1], *one, *s) for s in (before, result)]
+        given, got = ("x".join(map(str, s)) for s in shapes)
+        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small")
+    return tuple(result)
+
+
+# ---------------------------------------------------------------------------------------------------- maxima and means
+
+
+MAX_POOL_NODES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "MaxPool3DWithIndicesBackward0"}
+
+
+def _max_pooling(dims: int) -> Callable[..., Any]:
+    name = f"max_pool{dims}d"
+
+    def max_pool(
+        input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        (x,) = tensors(name, input=input)
+        kernel = _expanded(name, "kernel_size", kernel_size, dims)
+        windows = (
+            kernel, _stride(name, stride, kernel), _expanded(name, "padding", padding, dims),
+            _expanded(name, "dilation", dilation, dims),
+        )  # fmt: skip
+        _check_numbers(name, *windows)
+        _check_rank(name, x, dims)
+        sizes = _sizes(name, x, ceil_mode, *windows)
+        _refused(name, x, "bc")
+        y = titled(MAX_POOL_NODES[dims], _maximum(x, sizes, *windows))
+        return (y, _places(x.detach(), y.detach(), sizes, *windows)) if return_indices else y
+
+    return named(max_pool, name, f"""Maxima over windows of (N, C, *sizes) or (C, *sizes), {dims}-D.
+
+    Args:
+        stride: steps between windows; the kernel size by default.
+        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
+        ceil_mode: keep a last window that reaches over the end.
+        return_indices: also give the maxima's places in the flat image, as int64.
+
+    The gradient goes to the maximum, the first one of equal ones.
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit.
+    """)  # fmt: skip
+
+
+max_pool1d, max_pool2d, max_pool3d = (_max_pooling(dims) for dims in (1, 2, 3))
+
+
+def _with_indices(function: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    signature = inspect.signature(function)
+
+    def with_indices(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        return function(**{**bound.arguments, "return_indices": True})
+
+    with_indices.__signature__ = signature  # type: ignore[attr-defined]
+    return named(with_indices, f"{function.__name__}_with_indices", doc)
+
+
+BOTH = "(maxima, their places in the flat image): the function with return_indices."
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
+    _with_indices(f, BOTH) for f in (max_pool1d, max_pool2d, max_pool3d)
+)
+
+
+def _averaged(
+    name: str, input: Any, dims: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool,
+    divisor: int | None,
+) -> Any:  # fmt: skip
+    (x,) = tensors(name, input=input)
+    kernel = _expanded(name, "kernel_size", kernel_size, dims)
+    steps, pads, ones = _stride(name, stride, kernel), _expanded(name, "padding", padding, dims), (1,) * dims
+    _check_numbers(name, kernel, steps, pads, ones)
+    if divisor == 0:
+        raise RuntimeError("divisor must be not zero")
+    _check_rank(name, x, dims)
+    sizes = _sizes(name, x, ceil_mode, kernel, steps, pads, ones)
+    dtype = x._d.dtype
+    if dtype != np.int64:
+        _refused(name, x, "biuc")
+    x = to_dtype(x, np.dtype(np.float64)) if dtype.kind == "i" else x
+    specs, counts = [], []
+    for n, m, k, s, p in zip(shape_of(x)[-dims:], sizes, kernel, steps, pads, strict=True):
+        specs.append(("window", n, m, k, s, p))
+        counts.append(_window_sizes(n, m, k, s, p, include))
+    if divisor:
+        counts = [np.full(m, float(divisor) if d == 0 else 1.0) for d, m in enumerate(sizes)]
+    x = means(x, specs, counts)
+    return to_dtype(TABLE["trunc"].call(x), dtype) if dtype.kind == "i" else x
+
+
+def _window_sizes(n: int, m: int, kernel: int, stride: int, padding: int, include: bool) -> Array:
+    """Numbers of elements in the windows, with those of the pads if they count."""
+    first = np.arange(m) * stride - padding
+    if include:
+        return np.asarray((first + kernel).clip(None, n + padding) - first)
+    return np.asarray((first + kernel).clip(None, n) - first.clip(0, None))
+
+
+@printed("SqueezeBackward1")
+def avg_pool1d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Any:  # fmt: skip
+    """Means over windows of (N, C, L) or (C, L); see avg_pool2d."""
+    return _averaged("avg_pool1d", input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+@printed("AvgPool2DBackward0")
+def avg_pool2d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """Means over windows of (N, C, H, W) or (C, H, W).
+
+    Args:
+        stride: steps between windows; the kernel size by default.
+        padding: zeros added on both sides; at most half the kernel size.
+        ceil_mode: keep a last window that reaches over the end.
+        count_include_pad: whether added zeros count as elements.
+        divisor_override: what the sums are divided by, instead of the number of elements.
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit.
+    """
+    return _averaged("avg_pool2d", input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+@printed("AvgPool3DBackward0")
+@casting.in_float32
+def avg_pool3d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """Means over windows of (N, C, D, H, W) or (C, D, H, W); see avg_pool2d."""
+    return _averaged("avg_pool3d", input, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _power_mean(name: str, input: Any, dims: int, p: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
+    (x,) = tensors(name, input=input)
+    count = math.prod(_expanded(name, "kernel_size", kernel_size, dims))
+    means = _averaged(name, x**p, dims, kernel_size, stride, 0, ceil_mode, True, None)
+    # the power's derivative at 0 is infinite: 0 there, as for a norm
+    zero = means == 0.0
+    roots = (TABLE["where"].call(zero, 1.0, means) * float(count)) ** (1.0 / p)
+    return titled("PowBackward0", TABLE["where"].call(zero, 0.0, roots))
+
+
+def _power_pooling(dims: int) -> Callable[..., Any]:
+    name = f"lp_pool{dims}d"
+
+    def lp_pool(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+        return _power_mean(name, input, dims, norm_type, kernel_size, stride, ceil_mode)
+
+    return named(lp_pool, name, f"""(sum of input**norm_type)**(1 / norm_type) over windows, {dims}-D.
+
+    A window that reaches over the end (ceil_mode) is scaled up to a whole one. The derivative at a window of zeros is 0.
+    """)  # fmt: skip
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = (_power_pooling(dims) for dims in (1, 2, 3))
+
+# ------------------------------------------------------------------------------------------- given numbers of windows
+
+
+def _target(name: str, x: Any, output_size: Any, dims: int, mean: bool) -> Sizes:
+    shape = shape_of(x)
+    if len(shape) not in (dims + 1, dims + 2):
+        if dims == 1:
+            raise RuntimeError(
+                f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while "
+                f"checking arguments for {name})"
+            )
+        colon = "" if mean else ":"
+        raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
+    before = shape[-dims:]
+    given = output_size
+    if dims > 1:
+        given = (output_size,) * dims if output_size is None or hasattr(output_size, "__index__") else tuple(output_size)
+        if len(given) != dims:
+            how = f": output_size must be {dims}" if mean else f"(): internal error: output_size.size() must be {dims}"
+            raise RuntimeError(name + how)
+        given = [n if m is None else m for n, m in zip(before, given, strict=True)]
+    sizes = _expanded(name, "output_size", given, dims)
+    if builtins.min(sizes) < 0:
+        wanted = ", ".join(map(str, sizes))
+        if mean:
+            raise RuntimeError(
+                f"{name}: elements of output_size must be greater than or equal to 0 but received {{{wanted}}}"
+            )
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {builtins.min(sizes)}: {[*shape[:-dims], *sizes]}"
+        )
+    if 0 in before:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(shape)} "
+            f"with dimension {len(shape) - dims + before.index(0)} being empty"
+        )
+    _refused(name, x, "biuc")
+    return sizes
+
+
+def _adaptive_mean(dims: int) -> Callable[..., Any]:
+    name = f"adaptive_avg_pool{dims}d"
+
+    def adaptive_avg_pool(input: Any, output_size: Any) -> Any:
+        (x,) = tensors(name, input=input)
+        sizes = _target(name, x, output_size, dims, True)
+        y = adaptive_mean(x, sizes)
+        if dims == 1:
+            return titled("SqueezeBackward1", y)
+        return y if set(sizes) == {1} else titled(f"AdaptiveAvgPool{dims}DBackward0", y)
+
+    return named(adaptive_avg_pool, name, f"""Means over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
+
+    None among the sizes (of 2-D and 3-D) keeps the input's.
+    """)  # fmt: skip
+
+
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive_mean(dims) for dims in (1, 2, 3))
+
+
+def _of_windows(x: Any, indices: Sequence[Any], return_indices: bool) -> Any:
+    """Maxima of windows that are products of indices, each (.., windows, elements) along one of the last dimensions.
+
+    Leading dimensions of the indices are those of x.
+    """
+    won = _best(x, lookup.settled(indices))
+    lead = shape_of(x)[: -len(indices)]
+    line, places = (TABLE["reshape"].call(t, (*lead, math.prod(t._d.shape[len(lead) :]))) for t in (x, won))
+    maxima = TABLE["reshape"].call(index.gather(line, len(lead), places), won._d.shape)
+    return (maxima, won) if return_indices else maxima
+
+
+def _covering(n: int, m: int) -> Array:
+    """Indices of adaptive windows, short ones filled with their last."""
+    first, last = adaptive_windows(n, m)
+    index = first[:, None] + np.arange(int((last - first).max(initial=1)))
+    return np.asarray(np.minimum(index, last[:, None] - 1))
+
+
+def _adaptive_maximum(dims: int) -> Callable[..., Any]:
+    name = f"adaptive_max_pool{dims}d"
+
+    def adaptive_max_pool(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        (x,) = tensors(name, input=input)
+        sizes = _target(name, x, output_size, dims, False)
+        windows = [fixed_like(_covering(n, m), x) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
+        y, places = _of_windows(x, windows, True)
+        titled("SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0", y)
+        return (y, places) if return_indices else y
+
+    return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
+
+    None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's places in the flat image.
+    """)  # fmt: skip
+
+
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive_maximum(dims) for dims in (1, 2, 3))
+adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices = (
+    _with_indices(f, BOTH) for f in (adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d)
+)
+
+
+def _fractional_starts(sample: Any, n: int, m: int, kernel: int) -> Any:
+    """Starts of m windows at pseudo-random distances (B. Graham, Fractional Max-Pooling, 2014), for samples in [0, 1)."""
+    whole = np.dtype(np.int64)
+    sample = sample[..., None]
+    step = (n - kernel) / (m - 1) if m > 1 else 0.0
+    i = fixed_like(np.arange(m, dtype=sample._d.dtype), sample)
+    starts = to_dtype((i + sample) * step, whole) - to_dtype(sample * step, whole)
+    return TABLE["where"].call(fixed_like(np.arange(m) == m - 1, sample), n - kernel, starts)
+
+
+def _fractional(dims: int) -> Callable[..., Any]:
+    name = f"fractional_max_pool{dims}d"
+    sides = ("time", "height", "width")[-dims:]
+
+    def fractional_max_pool(
+        input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:  # fmt: skip
+        (x,) = tensors(name, input=input)
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        shape = shape_of(x)
+        if len(shape) not in (dims + 1, dims + 2):
+            raise IndexError(f"{name}: Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(shape)}")
+        kernel = _expanded(name, "kernel_size", kernel_size, dims)
+        if output_size is None:
+            ratios = (output_ratio,) * dims if isinstance(output_ratio, float) else tuple(output_ratio)
+            output_size = [int(n * r) for n, r in zip(shape[-dims:], ratios, strict=True)]
+        sizes = _expanded(name, "output_size", output_size, dims)
+        lead = (*((1,) if len(shape) == dims + 1 else shape[:1]), shape[-dims - 1])
+        samples = _samples(x, lead, dims, _random_samples).reshape(*shape[:-dims], dims)
+        if 0 in shape[-dims - 1 :]:
+            raise RuntimeError(
+                f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got{list(shape)} with "
+                f"dimension {len(shape) - dims - 1 + shape[-dims - 1 :].index(0)} being empty."
+            )
+        windows = []
+        for k, (n, m, size, side) in enumerate(zip(shape[-dims:], sizes, kernel, sides, strict=True)):
+            if m + size - 1 > n:
+                raise RuntimeError(f"{name}(): pool {side} {size} too large relative to input {side} {n}")
+            # samples stand in order of (width, height), but (time, height, width)
+            starts = _fractional_starts(samples[..., 1 - k if dims == 2 else k], n, m, size)
+            windows.append(starts[..., None] + fixed_like(np.arange(size), x))
+        return _of_windows(x, windows, return_indices)
+
+    return named(fractional_max_pool, name, f"""Maxima over windows at pseudo-random places, {dims}-D.
+
+    Args:
+        output_size: number of windows; or output_ratio, as a part of the input's sizes.
+        return_indices: also give the maxima's places in the flat image.
+        _random_samples: (N, C, {dims}) numbers in [0, 1) that choose the windows; drawn if None.
+    """)  # fmt: skip
+
+
+def _samples(x: Any, lead: Sizes, dims: int, given: Any) -> Any:
+    if given is None:
+        given = create.rand(*lead, dims, dtype=x.dtype, device=x.device)
+    if given._d.dtype != x._d.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if shape_of(given)[-1] != dims:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {shape_of(given)[-1]}.")
+    if lookup.is_batched(given):
+        raise given._d.level.need_loop()
+    return given.detach()
+
+
+fractional_max_pool2d, fractional_max_pool3d = (_fractional(dims) for dims in (2, 3))
+fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = (
+    _with_indices(f, BOTH) for f in (fractional_max_pool2d, fractional_max_pool3d)
+)
+
+# --------------------------------------------------------------------------------------------------- maxima put back
+
+
+def _unpooled_sizes(x: Any, kernel: Sizes, stride: Sizes, padding: Sizes, output_size: Any) -> Sizes:
+    dims = len(kernel)
+    before = shape_of(x)[-dims:]
+    default = tuple([(n - 1) * s + k - 2 * p for n, k, s, p in zip(before, kernel, stride, padding, strict=True)])
+    if output_size is None:
+        return default
+    sizes = tuple(output_size)
+    if len(sizes) == dims + 2:
+        sizes = sizes[2:]
+    if len(sizes) != dims:
+        raise ValueError(
+            f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
+            f"'{len(sizes)}'"
+        )
+    for d, (m, n, s) in enumerate(zip(sizes, default, stride, strict=True)):
+        if not n - s < m < n + s:
+            raise ValueError(f'invalid output_size "{sizes}" (dim {d} must be between {n - s} and {n + s})')
+    return tuple([int(m) for m in sizes])
+
+
+def _unpooling(dims: int) -> Callable[..., Any]:
+    name = f"max_unpool{dims}d"
+    internal = f"max_unpooling{builtins.max(dims, 2)}d"
+
+    def max_unpool(
+        input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Any:
+        x, places = tensors(name, input=input, indices=indices)
+        shape = shape_of(x)
+        if places._d.dtype != np.int64:
+            raise RuntimeError(f"elements in indices should be type int64 but got: {errors.dtype_name(places._d.dtype)}")
+        if len(shape) not in (dims + 1, dims + 2):
+            lifted = 1 if dims == 1 else 0
+            raise RuntimeError(
+                f"Input to {internal} should be a {dims + 1 + lifted}d or {dims + 2 + lifted}d Tensor, but got a tensor "
+                f"with {len(shape) + lifted} dimensions."
+            )
+        if shape_of(places) != shape:
+            raise RuntimeError(
+                f"Expected shape of indices to be same as that of the input tensor ({list(shape)}) but got indices tensor "
+                f"with shape: {list(shape_of(places))}"
+            )
+        if 0 in shape[-dims - 1 :]:
+            raise RuntimeError(
+                f"{internal}_forward_out_cpu(): Expected input to have non-zero size for non-batch dimensions, but got "
+                f"{list(shape)} with dimension {len(shape) - dims - 1 + shape[-dims - 1 :].index(0)} being empty."
+            )
+        kernel = _expanded(name, "kernel_size", kernel_size, dims)
+        pads = _expanded(name, "padding", padding, dims)
+        sizes = _unpooled_sizes(x, kernel, _stride(name, stride, kernel), pads, output_size)
+        size = math.prod(sizes)
+        values = values_of(places)
+        wrong = values[(values < 0) | (values >= size)]
+        if wrong.size:
+            volume = "x".join(map(str, sizes if dims > 1 else (*sizes, 1)))
+            raise RuntimeError(f"Found an invalid max index: {wrong[0]} (output volumes are of size {volume})")
+        lead = math.prod(shape[:-dims])
+        line = TABLE["reshape"].call(x, (x._d.size,))
+        rows = TABLE["reshape"].call(places, (lead, math.prod(shape[-dims:])))
+        flat = TABLE["reshape"].call(rows + fixed_like(np.arange(lead)[:, None] * size, x), (x._d.size,))
+        if lookup.is_batched(flat):
+            put = lookup.write(create.zeros(lead * size, dtype=x.dtype, device=x.device), line, (flat,), "put")
+        else:
+            put = TABLE["write_zeros"].call(line, (lead * size,), lookup.settled((flat,)))
+        return TABLE["reshape"].call(put, (*shape[:-dims], *sizes))
+
+    return named(max_unpool, name, f"""The maxima back at their places, other elements 0, {dims}-D.
+
+    Args:
+        indices: places in the flat image, from max_pool{dims}d; of several values for one place the last stays.
+        output_size: sizes of the image, where the pooling's stride leaves them open.
+
+    Raises:
+        ValueError, RuntimeError: for sizes, shapes and indices that do not fit.
+    """)  # fmt: skip
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = (_unpooling(dims) for dims in (1, 2, 3))
+
+# ------------------------------------------------------------------------------------------------ windows as columns
+
+
+def _blocks(name: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Sizes, ...]:
+    given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
+    sizes = {}
+    for argument, value in given.items():
+        sizes[argument] = integers(name, argument, value)
+        if len(sizes[argument]) not in (1, 2):
+            raise RuntimeError(f"It is expected {argument} equals to 2, but got size {len(sizes[argument])}")
+        sizes[argument] *= 2 // len(sizes[argument])
+        h, w = sizes[argument]
+        shown, side = {"kernel_size": ("kernel size", "kernel"), "padding": ("padding", "pad")}.get(
+            argument, (argument,) * 2
+        )
+        low = argument != "padding"
+        if builtins.min(h, w) < low:
+            wanted = "greater than zero" if low else "non-negative"
+            raise RuntimeError(f"{shown} should be {wanted}, but got {side}_height: {h} {side}_width: {w}")
+    return sizes["kernel_size"], sizes["stride"], sizes["padding"], sizes["dilation"]
+
+
+def _block_counts(sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
+    dims = zip(sizes, kernel, stride, padding, dilation, strict=True)
+    return tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in dims])
+
+
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Windows of (N, C, H, W) or (C, H, W) as columns: (N, C * elements of a window, number of windows).
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit.
+    """
+    (x,) = tensors("unfold", input=input)
+    shape = shape_of(x)
+    windows = _blocks("unfold", kernel_size, dilation, padding, stride)
+    if len(shape) < 3:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got 2)")
+    if len(shape) > 4 or 0 in shape[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
+            f"got: {list(shape)}"
+        )
+    kernel, _, pads, steps = windows
+    counts = _block_counts(shape[-2:], *windows)
+    if builtins.min(counts) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size {shape[-2:]}, kernel_size={kernel}, dilation={steps}, padding={pads}, "
+            f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one."
+        )
+    whole = TABLE["reshape"].call(x, (-1, *shape[-3:])) if len(shape) == 3 else x
+    columns = _unfolded(whole, shape[-2:], counts, *windows)
+    return columns if len(shape) == 4 else TABLE["reshape"].call(columns, shape_of(columns)[1:])
+
+
+def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Columns (N, C * elements of a window, number of windows) added up at their places: (N, C, *output_size).
+
+    Raises:
+        RuntimeError: for sizes and shapes that do not fit.
+    """
+    (x,) = tensors("fold", input=input)
+    shape = shape_of(x)
+    windows = _blocks("fold", kernel_size, dilation, padding, stride)
+    sizes = integers("fold", "output_size", output_size)
+    if len(sizes) not in (1, 2):
+        raise RuntimeError(f"It is expected output_size equals to 2, but got size {len(sizes)}")
+    sizes *= 2 // len(sizes)
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
+            f"but got: {list(shape)}"
+        )
+    kernel, steps, pads, spread = windows
+    rows = len(shape) - 2
+    if shape[-2] % math.prod(kernel):
+        raise RuntimeError(
+            f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={shape[rows]} and kernel_size={kernel}."
+        )
+    counts = _block_counts(sizes, *windows)
+    if math.prod(counts) != shape[-1] or builtins.min(counts) < 1:
+        raise RuntimeError(
+            f"Given output_size={sizes}, kernel_size={kernel}, dilation={spread}, padding={pads}, stride={steps}, expected "
+            f"size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * {counts[1]} = "
+            f"{math.prod(counts)}, but got input.size(2)={shape[-1]}."
+        )
+    whole = x if rows else TABLE["reshape"].call(x, (1, *shape))
+    image = _folded(whole, sizes, counts, *windows)
+    return image if rows else TABLE["reshape"].call(image, shape_of(image)[1:])

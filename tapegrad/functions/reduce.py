@@ -1,0 +1,428 @@
+"""Reductions, scans and normalising functions along dimensions.
+
+The public functions of the records in `table.reduce`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core.op import TABLE
+from ..core.record import fixed, titled
+from ..core.vjp import fixed_like
+from ..kernels.reduce import Dims, _count, _put, reduced_dims
+from ..kernels.shape import dim_of, shape_of
+from ..table.define import printed
+from ..table.operands import tensor
+from ..table.reduce import (
+    _all,
+    _amax,
+    _amin,
+    _any,
+    _argmax,
+    _argmin,
+    _count_nonzero,
+    _cumprod,
+    _cumsum,
+    _log_softmax_op,
+    _logcumsumexp_op,
+    _logsumexp_op,
+    _max_dim,
+    _min_dim,
+    _norm2_op,
+    _prod,
+    _softmax_op,
+    _start,
+    _std_op,
+    _sum,
+    _var_op,
+    mean,
+)
+from ..table.shape import with_out
+from . import casting
+from .decompose import svdvals_of
+from .operands import floating
+from .results import result
+from .shape import numpy_names
+
+
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
+        dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
+    """Sum over the given dimensions, or all; integers and bools give int64."""
+    x = _start(input, dtype)
+    return _put(_total(x, reduced_dims(x, dim, axis), keepdim or keepdims, dtype), out)
+
+
+def _total(x: Any, dims: Dims, keepdim: bool, dtype: Any) -> Any:
+    if dtype is None and x._d.dtype.kind in "biu" and x._d.dtype != np.int64:
+        x = TABLE["cast"].call(x, np.dtype(np.int64))
+    return _as(_sum(x, dims, keepdim), dtype)
+
+
+def _as(result: Any, dtype: Any) -> Any:
+    """NumPy sums small integers in int64: back to the dtype that was asked for."""
+    wanted = result._d.dtype if dtype is None else dtypes.to_numpy(dtype)
+    return result if wanted == result._d.dtype else TABLE["cast"].call(result, wanted)
+
+
+def _correction(unbiased: Any, correction: Any) -> float:
+    return float((1 if correction is None else correction) if unbiased is None else unbiased)
+
+
+@with_out
+@numpy_names
+def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1,
+        axis: Any = None) -> Any:  # fmt: skip
+    """Variance over the given dimensions, or all: sum of squared deviations over (count - correction)."""
+    return _spread_measure(_var_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
+
+
+@with_out
+@numpy_names
+def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1,
+        axis: Any = None) -> Any:  # fmt: skip
+    """Standard deviation; its derivative is 0 where it is 0."""
+    return _spread_measure(_std_op, "std and var", input, dim, unbiased, keepdim, correction, axis)
+
+
+def _spread_measure(
+    op: Any, name: str, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float | None, axis: Any
+) -> Any:
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    x = tensor(input)
+    if x._d.dtype.kind in "biu":
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    return op(x, reduced_dims(x, dim, axis), _correction(unbiased, correction), keepdim)
+
+
+@with_out
+@numpy_names
+@casting.in_float32
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
+    x = _start(input, dtype)
+    if dtype is None and x._d.dtype.kind in "biu" and x._d.dtype != np.int64:
+        x = TABLE["cast"].call(x, np.dtype(np.int64))
+    if not x._d.ndim:
+        dim_of(dim or 0, 0)
+        return TABLE["clone"].call(x)
+    dims = reduced_dims(x, dim, None)
+    if dims is None:
+        result = _prod(TABLE["reshape"].call(x, (x._d.size,)), 0, False)
+        return _as(TABLE["reshape"].call(result, (1,) * x._d.ndim) if keepdim else result, dtype)
+    for d in sorted(dims, reverse=True):
+        x = titled("ProdBackward1", _prod(x, d, keepdim))
+    return _as(x, dtype)
+
+
+def not_empty(name: str, x: Any, dims: Dims) -> None:
+    """The error for a reduction that has no value for no elements."""
+    if x._d.size:
+        return
+    if dims is None:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
+    for d in dims:
+        if not x._d.shape[d]:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+@with_out
+@numpy_names
+def amax(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
+    """Largest value over the given dimensions, or all; ties share the gradient evenly."""
+    return _extreme_value("amax", _amax, input, dim, keepdim, axis)
+
+
+@with_out
+@numpy_names
+def amin(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None) -> Any:
+    """Smallest value over the given dimensions, or all; ties share the gradient evenly."""
+    return _extreme_value("amin", _amin, input, dim, keepdim, axis)
+
+
+def _extreme_value(name: str, op: Any, input: Any, dim: Any, keepdim: bool, axis: Any) -> Any:
+    x = tensor(input)
+    dims = reduced_dims(x, dim, axis)
+    not_empty(name, x, dims)
+    return op(x, dims, keepdim)
+
+
+@with_out
+@numpy_names
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """(smallest, largest) value along `dim`, or of all; ties share the gradient evenly."""
+    x = tensor(input)
+    dims = None if dim is None else reduced_dims(x, dim_of(dim, x._d.ndim), None)
+    if dims is None and not x._d.size:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+    not_empty("aminmax", x, dims)
+    extremes = (titled("AminmaxBackward0", op(x, dims, keepdim)) for op in (_amin, _amax))
+    return result("aminmax", *extremes)
+
+
+def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
+    def function(
+        input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, other: Any = None
+    ) -> Any:
+        x = tensor(input)
+        if other is not None:
+            return TABLE[elementwise].call(x, other)
+        keepdim = keepdim or keepdims
+        dim = dim if axis is None else axis
+        if dim is None:
+            not_empty(name, x, None)
+            return titled(f"{name.capitalize()}Backward1", value(x, None, False))
+        if not isinstance(dim, int):
+            return TABLE[elementwise].call(x, dim)
+        if not x._d.ndim:
+            return result(name, TABLE["clone"].call(x), fixed_like(np.zeros((), np.int64), x))
+        place = dim_of(dim, x._d.ndim)
+        not_empty(name, x, (place,))
+        return result(name, *pick(x, place, keepdim))
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "tapegrad"
+    return with_out(function)
+
+
+max = _extreme("max", _amax, _max_dim, "maximum")
+max.__doc__ = """Largest value of all (ties share evenly); with dim: (values, indices); with a tensor: maximum."""
+min = _extreme("min", _amin, _min_dim, "minimum")
+min.__doc__ = """Smallest value of all (ties share evenly); with dim: (values, indices); with a tensor: minimum."""
+
+
+@with_out
+@numpy_names
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Index of the largest element along `dim`, or in the flattened tensor."""
+    return _place("argmax", _argmax, input, dim, keepdim)
+
+
+@with_out
+@numpy_names
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Index of the smallest element along `dim`, or in the flattened tensor."""
+    return _place("argmin", _argmin, input, dim, keepdim)
+
+
+def _place(name: str, op: Any, input: Any, dim: int | None, keepdim: bool) -> Any:
+    x = tensor(input)
+    place = None if dim is None else dim_of(dim, x._d.ndim)
+    if dim is None and not x._d.size:
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+    not_empty(name, x, None if place is None else (place,))
+    return op(x, place if x._d.ndim else None, keepdim)
+
+
+@with_out
+@numpy_names
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether all elements are true (nonzero); of uint8, 1 or 0."""
+    x = tensor(input)
+    return _truth(x, _all(x, reduced_dims(x, dim, None), keepdim))
+
+
+def _truth(x: Any, result: Any) -> Any:
+    return TABLE["cast"].call(result, x._d.dtype) if x._d.dtype == np.uint8 else result
+
+
+@with_out
+@numpy_names
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether any element is true (nonzero); of uint8, 1 or 0."""
+    x = tensor(input)
+    return _truth(x, _any(x, reduced_dims(x, dim, None), keepdim))
+
+
+@numpy_names
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """Number of elements that are not zero."""
+    x = tensor(input)
+    return _count_nonzero(x, reduced_dims(x, dim, None))
+
+
+@with_out
+@numpy_names
+@printed("LinalgVectorNormBackward0")
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
+    x = _start(input, dtype)
+    if x._d.dtype.kind in "biu":
+        got = errors.dtype_name(x._d.dtype)
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {got}")
+    dims = reduced_dims(x, dim, None)
+    if p in (None, "fro", 2):
+        return _norm2_op(x, dims, keepdim)
+    if p == "nuc":
+        return _nuclear(x, dims, keepdim)
+    if isinstance(p, str):
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    if (p < 0 or p == math.inf) and not _count(x._d.shape, dims):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have an "
+            "identity"
+        )
+    a = TABLE["abs"].call(x)
+    if p == float("inf"):
+        return _amax(a, dims, keepdim)
+    if p == float("-inf"):
+        return _amin(a, dims, keepdim)
+    if p == 1 or not x._d.size:
+        return _sum(a, dims, keepdim)
+    if p == 0:
+        count = TABLE["cast"].call(x != 0, a._d.dtype)
+        # recorded, though its gradient is 0
+        return _sum(TABLE["where"].call(fixed(np.zeros((), bool)), a, count), dims, keepdim)
+    # scaled by the largest element: no overflow, and 0/0 at the zero vector becomes 0
+    top = TABLE["norm_scale"].call(_amax(a, dims, True))
+    scaled = TABLE["safe_div"].call(a, top)
+    powers = scaled ** operator.index(p) if isinstance(p, int) else scaled**p
+    if 0 < p < 1:  # the derivative of |x|^p at 0 is infinite: 0 by convention
+        powers = TABLE["where"].call(scaled == 0, 0.0, powers)
+    total = _sum(powers, dims, keepdim)
+    return total ** (1.0 / p) * (top if keepdim else TABLE["reshape"].call(top, shape_of(total)))
+
+
+def _nuclear(x: Any, dims: Dims, keepdim: bool) -> Any:
+    """Sum of the singular values of the matrices that two dimensions make."""
+    rank = x._d.ndim
+    if rank < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    dims = tuple(range(rank)) if dims is None else dims
+    if len(dims) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+    others = tuple([d for d in range(rank) if d not in dims])
+    values = svdvals_of(TABLE["permute"].call(x, (*others, *dims)))
+    total = _sum(values, (rank - 2,), False)
+    shape = [1 if d in dims else n for d, n in enumerate(x._d.shape)]
+    return TABLE["reshape"].call(total, tuple(shape)) if keepdim else total
+
+
+@with_out
+@numpy_names
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """log(sum(exp(input))) over the given dimensions, without overflow."""
+    x = tensor(input)
+    return _logsumexp_op(x, reduced_dims(x, dim, None), keepdim)
+
+
+@with_out
+@numpy_names
+def var_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1
+) -> Any:
+    """(variance, mean) over the given dimensions, or all."""
+    value = _spread_measure(_var_op, "var_mean", input, dim, unbiased, keepdim, correction, None)
+    return _named_pair("VarMeanBackward0", value, mean(input, _no_flag(dim), keepdim))
+
+
+@with_out
+@numpy_names
+def std_mean(
+    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = 1
+) -> Any:
+    """(standard deviation, mean) over the given dimensions, or all."""
+    value = _spread_measure(_std_op, "std_mean", input, dim, unbiased, keepdim, correction, None)
+    return _named_pair("StdMeanBackward0", value, mean(input, _no_flag(dim), keepdim))
+
+
+def _named_pair(node: str, *values: Any) -> tuple[Any, ...]:
+    return tuple([titled(node, v) for v in values])
+
+
+def _no_flag(dim: Any) -> Any:
+    return None if isinstance(dim, bool) else dim  # var(x, True) means unbiased=True
+
+
+def _normaliser(name: str, op: Any, input: Any, dim: int, dtype: Any) -> Any:
+    x = _start(input, dtype)
+    rank = x._d.ndim
+    along = dim_of(dim, rank)
+    if not x._d.size:
+        return TABLE["clone"].call(x)
+    if x._d.dtype.kind in "biuc":
+        last = "lastdim_" if along >= rank - 1 else ""
+        floating(x, f"{name}_{last}kernel_impl")
+    if not rank:
+        return TABLE["reshape"].call(op(TABLE["reshape"].call(x, (1,)), 0), ())
+    return op(x, along)
+
+
+@numpy_names
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """exp(input) / sum(exp(input)) along `dim`."""
+    return _normaliser("softmax", _softmax_op, input, dim, dtype)
+
+
+@numpy_names
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """log(softmax(input)) along `dim`, without cancellation."""
+    return _normaliser("log_softmax", _log_softmax_op, input, dim, dtype)
+
+
+@with_out
+@numpy_names
+@printed("NansumBackward0")
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Sum of the elements that are not nan over the given dimensions, or all."""
+    x = _start(input, dtype)
+    if x._d.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    return _total(_without_nan(x)[0], reduced_dims(x, dim, None), keepdim, dtype)
+
+
+@with_out
+@numpy_names
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Mean of the elements that are not nan over the given dimensions, or all."""
+    x = tensor(input)
+    if x._d.dtype.kind in "biu":
+        got = errors.dtype_name(x._d.dtype)
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {got}")
+    x, there = _without_nan(x)
+    dims = reduced_dims(x, dim, None)
+    return _total(x if dtype is None else _start(x, dtype), dims, keepdim, dtype) / _total(there, dims, keepdim, None)
+
+
+def _without_nan(x: Any) -> tuple[Any, Any]:
+    """The operand with 0 for nan, and where it is not nan."""
+    there = x == x
+    return TABLE["where"].call(there, x, 0.0) if x._d.dtype.kind not in "biu" else x, there
+
+
+@with_out
+@numpy_names
+def logcumsumexp(input: Any, dim: int) -> Any:
+    """log(cumsum(exp(input))) along `dim`, without overflow; a term of -inf has the gradient 0."""
+    x = tensor(input)
+    d = dim_of(dim, x._d.ndim)
+    return _logcumsumexp_op(x, d) if x._d.ndim else TABLE["clone"].call(x)
+
+
+@with_out
+@numpy_names
+def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Running sum along `dim`; integers and bools give int64."""
+    x = _start(input, dtype)
+    if dtype is None and x._d.dtype.kind in "biu":
+        x = TABLE["cast"].call(x, np.dtype(np.int64))
+    return _cumsum(x, dim_of(dim, x._d.ndim), False) if x._d.ndim else TABLE["clone"].call(x)
+
+
+@with_out
+@numpy_names
+def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Running product along `dim`; no division, so zeros are harmless at any order."""
+    x = _start(input, dtype)
+    if dtype is None and x._d.dtype.kind in "biu":
+        x = TABLE["cast"].call(x, np.dtype(np.int64))
+    return _cumprod(x, dim_of(dim, x._d.ndim)) if x._d.ndim else TABLE["clone"].call(x)

@@ -1,0 +1,154 @@
+"""Scattering: values written, added or reduced into a tensor at given places.
+
+The public functions of the records in `table.scatter`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.op import TABLE, Places
+from ..core.record import Box, fixed, running_trace, titled
+from ..core.vjp import fixed_like, zeros_like
+from ..kernels.devices import host
+from ..kernels.shape import shape_of
+from ..table.operands import tensor
+from ..table.shape import with_out
+from . import lookup
+from .index import WRITES, Write, grid_write, line_of, shown, sliced_source, written
+from .operands import beside
+from .shape import numpy_names
+
+# ----------------------------------------------------------------------------------------------------------- reductions
+
+
+def _products(x: Any, v: Any, places: Any, include_self: bool) -> Any:
+    """The flat x with the product of what goes to each place: by pairs, so that zeros need no care at any order.
+
+    Of the values, in the order of their places, running products double their reach in each round.
+    """
+    order = TABLE["argsort"].call(places, 0, False, True)
+    places, v = shown("index", places, (order,)), shown("index", v, (order,))
+    n, reach = len(places), 1
+    longest = n if running_trace() is not None or lookup.is_batched(places) else np.bincount(host(places._d)).max(initial=0)
+    while reach < longest:
+        same = TABLE["eq"].call(places[reach:], places[:-reach])
+        v = TABLE["cat"].call([v[:reach], TABLE["where"].call(same, v[reach:] * v[:-reach], v[reach:])], 0)
+        reach *= 2
+    last = TABLE["cat"].call([TABLE["ne"].call(places[1:], places[:-1]), fixed_like(np.ones(min(n, 1), bool), x)], 0)
+    nothing = zeros_like(x)
+    product = written(nothing, Write("index_add", (places,), TABLE["where"].call(last, v, nothing[:1])))
+    touched = written(fixed_like(np.zeros(x._d.shape, bool), x), Write("index_put", (places,), fixed(np.ones((), bool))))
+    return TABLE["where"].call(touched, x * product if include_self else product, x)
+
+
+def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
+    """x, of at least one dimension, with v reduced into it at the places of an advanced index."""
+    shape, dtype, extreme = x._d.shape, x._d.dtype, how in ("amax", "amin")
+    if extreme and dtype.kind == "c":
+        raise errors.not_implemented_for(f"scatter_gather_tensor_cpu_reduce_{how}", dtype)
+    varies = lookup.varies(key)
+    if not include_self and (varies or how in ("sum", "mean")):
+        x = written(x, Write("index_put", key, fixed(np.full((), _lowest(dtype, how) if extreme else how == "prod", dtype))))
+    if how in ("sum", "mean"):
+        total = written(x, Write("scatter_add", key, v))
+        if how == "sum":
+            return total
+        count = fixed_like(np.full(shape, int(include_self)), x)
+        count = written(count, Write("scatter_add", key, fixed_like(np.ones(v._d.shape, np.int64), v)))
+        count = TABLE["cast"].call(TABLE["maximum"].call(count, 1), dtype)
+        return total // count if dtype.kind in "iu" else total / count
+    if varies and extreme:
+        return lookup.write(x, v, key, how)
+    every = fixed_like(np.arange(x._d.size).reshape(shape), x)
+    places = beside(tensor(key.at), x) if isinstance(key, Places) else shown("index", every, key)
+    x, v, places = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, places))
+    if how == "prod":
+        result = _products(x, v, places, include_self)
+    else:
+        key = lookup.settled((places,))
+        if not include_self:
+            x = TABLE["index_put"].call(x, fixed(np.full((), _lowest(dtype, how), dtype)), key)
+        result = TABLE[f"scatter_{how}"].call(x, v, key)
+    return TABLE["reshape"].call(result, shape)
+
+
+def _lowest(dtype: Any, how: str) -> Any:
+    """What no other value is beyond."""
+    if dtype.kind == "b":
+        return how == "amin"
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min if how == "amax" else np.iinfo(dtype).max
+    return -np.inf if how == "amax" else np.inf
+
+
+def _of_line(x: Any, reduce: Any) -> Any:
+    """reduce(x) for a tensor of at least one dimension; a 0-dim one as a vector of one element."""
+    return reduce(x) if shape_of(x) else TABLE["reshape"].call(reduce(line_of(x)), ())
+
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+@numpy_names
+@with_out
+def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """input with the values of src reduced into it at index along `dim`.
+
+    Args:
+        reduce: "sum", "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
+        include_self: whether what stands there counts too.
+    """
+    if reduce not in REDUCTIONS:
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    x = tensor(input)
+    _, key, v = grid_write("scatter_add", x, dim, index, src)
+    return _of_line(x, lambda line: _reduced(reduce, line, v, key, include_self))
+
+
+@numpy_names
+@with_out
+def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """input with the slices of source reduced into it at a 1-D index along `dim`.
+
+    Args:
+        reduce: "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
+        include_self: whether what stands there counts too.
+    """
+    if reduce not in REDUCTIONS[1:]:
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    x = tensor(input)
+    key, v = sliced_source("index_reduce", x, dim, index, source)
+    return _of_line(x, lambda line: _reduced(reduce, line, v, key, include_self))
+
+
+@numpy_names
+@with_out
+def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
+    """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there.
+
+    Of several values for one place the last stays.
+    """
+    x = tensor(input)
+    if reduce is None:
+        result = written(x, WRITES["scatter"](x, dim, index, src, value=value))
+        return result if isinstance(src, Box) else titled("ScatterBackward1", result)
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    _, key, v = grid_write("scatter_add", x, dim, index, value if src is None else src)
+    if not shape_of(v):
+        v = TABLE["expand"].call(v, key.at.shape)
+    return _of_line(x, lambda line: _reduced("sum" if reduce == "add" else "prod", line, v, key, True))
+
+
+@numpy_names
+@with_out
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """input with src added at index along `dim`; repeated indices add up."""
+    if not isinstance(src, Box | np.ndarray):
+        raise TypeError(f"scatter_add(): argument 'src' (position 3) must be Tensor, not {type(src).__name__}")
+    x = tensor(input)
+    return written(x, WRITES["scatter_add"](x, dim, index, src))

@@ -1,0 +1,1175 @@
+"""Shape operations. Those that PyTorch makes views share memory with their argument here too.
+
+The public functions of the records in `table.shape`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core import alias, record
+from ..core.op import TABLE
+from ..core.record import Box, fixed, titled, wrap
+from ..core.state import is_recording
+from ..core.vjp import arrays, fixed_like
+from ..kernels.numpy import restrided
+from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
+from ..table.operands import common_dtype, operand, promoted, tensor, to_dtype
+from ..table.shape import (
+    F,
+    _embed,
+    _filled,
+    _flip,
+    _recorded_cat,
+    _roll,
+    _stack,
+    _tril,
+    _triu,
+    diagonal,
+    form_of,
+    given,
+    reshape,
+    sizes,
+    with_out,
+)
+
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def numpy_names(function: F) -> F:
+    """Let a function take `axis` and `keepdims` for its `dim` and `keepdim`, as PyTorch's do."""
+    signature = inspect.signature(function)
+    own = signature.parameters
+    names = {other: name for other, name in NUMPY_NAMES.items() if name in own and other not in own}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for other, name in names.items():
+                if other in kwargs:
+                    value = kwargs.pop(other)
+                    if value is not None or name not in kwargs:
+                        kwargs[name] = value
+        return function(*args, **kwargs)
+
+    shown = list(own.values())
+    place = next(i for i, p in enumerate(shown) if p.name == "dim")
+    if own["dim"].default is inspect.Parameter.empty and all(p.default is not p.empty for p in shown[place + 1 :]):
+        shown[place] = shown[place].replace(default=None, annotation="Any")
+    for other, name in names.items():
+        default = None if name == "dim" else own[name].default
+        shown.append(inspect.Parameter(other, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any"))
+    call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
+
+
+def dim_within(dim: int, rank: int) -> int:
+    """A dimension counted from the front, where a tensor of no dimensions will not do."""
+    if not rank:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return dim_of(dim, rank)
+
+
+class _Bits(NamedTuple):
+    """The step of a view that takes the memory's bits for another dtype: no record, since it has no gradient."""
+
+    name: str = "bits"
+    arity: int = 1
+    outputs: int = 1
+    wide: bool = False
+
+    def forward(self, x: Any, dtype: np.dtype[Any]) -> Any:
+        return x.view(dtype)
+
+
+def memory_order(a: Any) -> tuple[int, ...]:
+    """Dimensions from the largest step in memory to the smallest."""
+    return tuple(sorted(range(a.ndim), key=lambda d: (-abs(form_of(a).strides[d]), d)))
+
+
+def _cat(xs: Any, dim: int, lengths: Any = None) -> Any:
+    return _recorded_cat(xs, dim, tuple([x._d.shape[dim] for x in xs]))  # so that the tape keeps lengths, not arrays
+
+
+TABLE["cat"].call = _cat
+
+
+def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
+    """The same memory in another shape, or its bits in another dtype (without gradient).
+
+    Raises:
+        RuntimeError: where that is not possible without a copy.
+    """
+    x = tensor(input)
+    if dtype is not None or (len(sizes) == 1 and dtypes.is_dtype(sizes[0])):
+        return _in_dtype(x, dtypes.to_numpy(dtype if dtype is not None else sizes[0]))
+    alias.sync_only(x) if x._st is not None else None
+    target = _filled(given("view", "size", sizes, size), x._d.size, "view")
+    form = form_of(x._d)
+    if form.size and not form.flags.c_contiguous and not np.may_share_memory(form.reshape(target), form):
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        )
+    return _view(x, "view", target)
+
+
+def _in_dtype(x: Any, dtype: np.dtype[Any]) -> Any:
+    """The memory's bits taken for another dtype; of another size, the last dimension grows or shrinks."""
+    shape = shape_of(x)
+    if x._d.dtype == dtype:
+        return _view(x, "alias")
+    old, new = (errors.dtype_name(d) for d in (x._d.dtype, dtype))
+    if x._d.itemsize != dtype.itemsize:
+        if not shape:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {old} as {new} (different element sizes)")
+        if shape[-1] * x._d.itemsize % dtype.itemsize:
+            raise RuntimeError(
+                f"self.size(-1) must be divisible by {dtype.itemsize // x._d.itemsize} to view {old} as {new} (different "
+                f"element sizes), but got {shape[-1]}"
+            )
+        if form_of(x._d).strides[-1] != x._d.itemsize:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {old} as {new} (different element sizes)")
+    return alias.untracked_view(x, _Bits(), dtype)
+
+
+def view_as(input: Any, other: Any) -> Any:
+    """The same memory in other's shape."""
+    return view(input, other.shape)
+
+
+def reshape_as(input: Any, other: Any) -> Any:
+    """reshape to other's shape."""
+    return reshape(input, other.shape)
+
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """Dimensions start_dim to end_dim merged into one."""
+    x = tensor(input)
+    shape = shape_of(x)
+    start, end = dim_of(start_dim, len(shape)), dim_of(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    return reshape(x, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+@numpy_names
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
+    """Dimension `dim` split into the given sizes."""
+    x = tensor(input)
+    shape = shape_of(x)
+    dim = dim_of(dim, len(shape))
+    parts = tuple(sizes)
+    if not parts:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    if -1 not in parts and prod(parts) != shape[dim]:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(parts)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the "
+            "input tensor"
+        )
+    return reshape(x, (*shape[:dim], *_filled(parts, shape[dim], "unflatten"), *shape[dim + 1 :]))
+
+
+def ravel(input: Any) -> Any:
+    """All elements in one dimension."""
+    return reshape(input, -1)
+
+
+@numpy_names
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """Without dimensions of size 1: all of them, or those named that have it."""
+    x = tensor(input)
+    shape = shape_of(x)
+    dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
+    result = _view(x, "squeeze", tuple([n for i, n in enumerate(shape) if not (i in dims and n == 1)]))
+    return result if dim is None else titled("SqueezeBackward1", result)
+
+
+@numpy_names
+def unsqueeze(input: Any, dim: int) -> Any:
+    """With a dimension of size 1 inserted at `dim`."""
+    x = tensor(input)
+    shape = list(shape_of(x))
+    shape.insert(dim_of(dim, len(shape) + 1), 1)
+    return _view(x, "unsqueeze", tuple(shape))
+
+
+def permute(input: Any, *order: Any, dims: Any = None) -> Any:
+    """Dimensions in the given order."""
+    x = tensor(input)
+    order = dims_of(given("permute", "dims", order, dims), len(shape_of(x)))
+    if len(order) != len(shape_of(x)):
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {len(shape_of(x))} is not equal to len(dims) = {len(order)}"
+        )
+    return _view(x, "permute", order)
+
+
+def transpose(input: Any, dim0: Any, dim1: Any = None) -> Any:
+    """Dimensions dim0 and dim1 exchanged; or, as in NumPy, the dimensions in the order that a sequence dim0 gives."""
+    if dim1 is None:
+        if not isinstance(dim0, list | tuple):
+            raise TypeError("transpose() takes two dimensions, or the order of all of them as a sequence")
+        return permute(input, dim0)
+    x = tensor(input)
+    rank = len(shape_of(x))
+    a, b = dim_of(dim0, rank), dim_of(dim1, rank)
+    order = list(range(rank))
+    if rank:
+        order[a], order[b] = order[b], order[a]
+    return _view(x, "transpose", tuple(order))
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """transpose under NumPy's name."""
+    return transpose(input, axis0, axis1)
+
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+    """transpose under a third name."""
+    return transpose(input, dim0, dim1)
+
+
+def moveaxis(input: Any, source: Any, destination: Any) -> Any:
+    """movedim under NumPy's name."""
+    return movedim(input, source, destination)
+
+
+def t(input: Any) -> Any:
+    """The transpose of a matrix; tensors of lower rank as they are."""
+    x = tensor(input)
+    rank = len(shape_of(x))
+    if rank > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
+    return _view(x, "t", tuple(range(rank))[::-1])
+
+
+def _moved(name: str, dims: Any, rank: int) -> tuple[int, ...]:
+    given = (dims,) if hasattr(dims, "__index__") else tuple(dims)
+    result = tuple([dim_of(d, rank) for d in given])
+    if len(set(result)) < len(result):
+        raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+    return result
+
+
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    """Dimensions moved from source to destination, the others in order."""
+    x = tensor(input)
+    rank = len(shape_of(x))
+    if not rank:
+        return _view(x, "permute", ())
+    src, dst = (_moved(name, d, rank) for name, d in (("source", source), ("destination", destination)))
+    if len(src) != len(dst):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(src)} dims) should contain the same number of "
+            f"dims as destination ({list(dst)} dims)"
+        )
+    order: list[int] = [d for d in range(rank) if d not in src]
+    for place, d in sorted(zip(dst, src, strict=True)):
+        order.insert(place, d)
+    return _view(x, "permute", tuple(order))
+
+
+def expand(input: Any, *sizes: Any, size: Any = None) -> Any:
+    """Dimensions of size 1 repeated without memory to the given sizes; -1 keeps a size."""
+    x = tensor(input)
+    shape = shape_of(x)
+    target = given("expand", "size", sizes, size)
+    lead = len(target) - len(shape)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand(torch.FloatTensor{{{list(shape)}}}, size={list(target)}): the number of sizes provided ({len(target)}) "
+            f"must be greater or equal to the number of dimensions in the tensor ({len(shape)})"
+        )
+    full = target
+    if -1 in target:
+        full = tuple([shape[i - lead] if n == -1 and i >= lead else n for i, n in enumerate(target)])
+    for i, n in enumerate(full[:lead]):
+        if n < 0:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}"
+            )
+    for i in range(len(shape) - 1, -1, -1):
+        n = shape[i]
+        if n != 1 and n != full[i + lead]:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({full[i + lead]}) must match the existing size ({n}) at non-singleton "
+                f"dimension {i + lead}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}"
+            )
+    return _view(x, "expand", full)
+
+
+def expand_as(input: Any, other: Any) -> Any:
+    """expand to other's shape."""
+    return expand(input, other.shape)
+
+
+def broadcast_to(input: Any, size: Any) -> Any:
+    """expand under NumPy's name."""
+    return expand(input, size)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """All tensors expanded to their common shape."""
+    xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
+    shape: tuple[int, ...] = ()
+    for x in xs:
+        try:
+            shape = np.broadcast_shapes(shape, shape_of(x))
+        except ValueError:
+            raise errors.broadcast_mismatch("broadcast_tensors", shape, shape_of(x)) from None
+    return tuple([expand(x, shape) for x in xs])
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    xs = [tensor(x) for x in given]
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if any(len(shape_of(x)) > 1 for x in xs):
+        raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensors")
+    if len({x._d.dtype for x in xs}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    places = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        places[:2] = 1, 0
+    lengths = [x._d.size for x in xs]
+    full = tuple([lengths[places.index(d)] for d in range(len(xs))])
+    lines = [reshape(x, [-1 if d == p else 1 for d in range(len(xs))]) for x, p in zip(xs, places, strict=True)]
+    return tuple([expand(line, full) for line in lines])
+
+
+def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
+    """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
+    x = tensor(input)
+    counts = given("repeat", "repeats", counts, repeats)
+    shape = shape_of(x)
+    if len(counts) < len(shape):
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    shape = (1,) * (len(counts) - len(shape)) + shape
+    if min(counts, default=0) < 0:
+        full = [c * n for c, n in zip(counts, shape, strict=True)]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(full)}: {full}")
+    paired = TABLE["reshape"].call(x, tuple([k for n in shape for k in (1, n)]))
+    spread = TABLE["expand"].call(paired, tuple([k for c, n in zip(counts, shape, strict=True) for k in (c, n)]))
+    result = TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
+    shares = isinstance(x._d, np.ndarray) and np.may_share_memory(result._d, x._d)
+    return titled("RepeatBackward0", TABLE["clone"].call(result) if shares else result)
+
+
+def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
+    """Summed over the dimensions that expand() to input's shape would repeat; integers in int64."""
+    x = tensor(input)
+    target, shape = given("sum_to_size", "size", sizes, size), shape_of(x)
+    lead = len(shape) - len(target)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(target, shape[lead:], strict=False)):
+        raise RuntimeError(f"size {{{list(target)}}} is not expandable to size {{{list(shape)}}}.")
+    if (shape != target or not target) and x._d.dtype.kind in "biu":
+        x = to_dtype(x, np.dtype(np.int64))
+    return TABLE["sum_to"].call(x, target)
+
+
+def tile(input: Any, *counts: Any, dims: Any = None) -> Any:
+    """repeat with missing counts taken as 1 (NumPy's tile)."""
+    counts = given("tile", "dims", counts, dims)
+    rank = len(shape_of(tensor(input)))
+    return repeat(input, (1,) * (rank - len(counts)) + counts)
+
+
+def _sequence(op: str, tensors: Any) -> list[Any]:
+    if isinstance(tensors, Box) or not isinstance(tensors, Iterable):
+        raise TypeError(
+            f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}. Pass them as "
+            f"one sequence: {op}([a, b])."
+        )
+    items = list(tensors)
+    try:
+        return [tensor(x) for x in items]
+    except TypeError:
+        for i, x in enumerate(items):
+            if not isinstance(x, Box | np.ndarray) and np.asarray(x).dtype.kind in "OUS":
+                raise errors.no_tensor_in_list(i, x) from None
+        raise
+
+
+def _of_one_dtype(xs: list[Any]) -> list[Any]:
+    dtype = xs[0]._d.dtype
+    return xs if all([x._d.dtype is dtype for x in xs]) else promoted(xs)
+
+
+def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
+    """Tensors joined along an existing dimension, in their common dtype."""
+    xs = _sequence("cat", tensors)
+    if not xs:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for i, x in enumerate(xs):
+        if not shape_of(x):
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    xs = _of_one_dtype([x for x in xs if x._d.shape != (0,)] or xs[:1])
+    first = xs[0]._d.shape
+    d = dim_of(dim if axis is None else axis, len(first))
+    for i, x in enumerate(xs):
+        shape = x._d.shape
+        if shape == first:
+            continue
+        if len(shape) != len(first):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+        for j, (n, m) in enumerate(zip(first, shape, strict=True)):
+            if j != d and n != m:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {d}. Expected size {n} but got size {m} for tensor "
+                    f"number {i} in the list."
+                )
+    result = _cat(xs, d)
+    return result if out is None else out.resize_as_result_(result)
+
+
+@numpy_names
+def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """Tensors of one shape joined along a new dimension."""
+    xs = _of_one_dtype(_filled_list("stack", tensors))
+    first = shape_of(xs[0])
+    for i, x in enumerate(xs):
+        if shape_of(x) != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(shape_of(x))} at "
+                f"entry {i}"
+            )
+    result = _stack(xs, dim_of(dim, len(first) + 1))
+    return result if out is None else out.resize_as_result_(result)
+
+
+def _part(x: Any, dim: int, start: int, stop: int) -> Any:
+    return _view(x, "index", (slice(None),) * dim + (slice(start, stop), Ellipsis))
+
+
+def split(
+    tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None, axis: Any = None
+) -> tuple[Any, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
+
+    `split_size` is the method's name of the sizes in PyTorch.
+    """
+    x, s = tensor, split_size_or_sections if split_size is None else split_size
+    if s is None:
+        raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'")
+    dim = dim if axis is None else axis
+    shape = shape_of(x)
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    d = dim_of(dim, len(shape))
+    if hasattr(s, "__index__"):
+        s = operator.index(s)
+        if s < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={s}")
+        if not s and shape[d]:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {shape[d]}")
+        s = [min(s, shape[d] - i) for i in range(0, max(shape[d], 1), s or 1)]
+    elif any(operator.index(n) < 0 for n in s):
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(s)}"
+        )
+    if builtins_sum(s) != shape[d]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), but "
+            f"got split_sizes={list(s)}"
+        )
+    bounds = [0]
+    for n in s:
+        bounds.append(bounds[-1] + n)
+    return tuple([titled("SplitBackward0", _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
+
+
+def builtins_sum(values: Any) -> int:
+    total = 0
+    for v in values:
+        total += operator.index(v)
+    return total
+
+
+@numpy_names
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if not shape_of(input):
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    n = shape_of(input)[dim_of(dim, len(shape_of(input)))]
+    return split(input, -(-n // chunks), dim) if n else split(input, (0,) * chunks, dim)
+
+
+@numpy_names
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of the slices along `dim`, without that dimension."""
+    shape = shape_of(input)
+    d = dim_of(dim, len(shape))
+    if not shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    views = [_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])]
+    return tuple([titled("UnbindBackward0", view) for view in views])
+
+
+@numpy_names
+def narrow(input: Any, dim: int, start: int, length: int) -> Any:
+    """A view of `length` elements along `dim` from `start`."""
+    x = tensor(input)
+    shape = shape_of(x)
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    d = dim_of(dim, len(shape))
+    begin, length = operator.index(start), operator.index(length)
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -shape[d] <= begin <= shape[d]:
+        raise IndexError(f"start out of range (expected to be in range of [-{shape[d]}, {shape[d]}], but got {begin})")
+    begin += shape[d] if begin < 0 else 0
+    if begin + length > shape[d]:
+        raise RuntimeError(f"start ({begin}) + length ({length}) exceeds dimension size ({shape[d]}).")
+    return _part(x, d, begin, begin + length)
+
+
+def _selected(x: Any, dim: int, index: int) -> tuple[Any, ...]:
+    """The index of one slice along dim."""
+    shape = shape_of(x)
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d, i = dim_of(dim, len(shape)), operator.index(index)
+    if not -shape[d] <= i < shape[d]:
+        raise IndexError(f"select(): index {i} out of range for tensor of size {list(shape)} at dimension {d}. In select().")
+    return (*(slice(None),) * d, i, Ellipsis)
+
+
+@numpy_names
+def select(input: Any, dim: int, index: int) -> Any:
+    """A view of one slice along `dim`, without that dimension."""
+    x = tensor(input)
+    return _view(x, "index", _selected(x, dim, index))
+
+
+def flip(input: Any, *places: Any, dims: Any = None) -> Any:
+    """Elements in reverse order along the given dimensions (a copy)."""
+    x = tensor(input)
+    return _flip(x, dims_of(given("flip", "dims", places, dims), len(shape_of(x))))
+
+
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    """Elements shifted around along dimensions; without dims over the flattened tensor."""
+    x = tensor(input)
+    rank = len(shape_of(x))
+    by = (operator.index(shifts),) if hasattr(shifts, "__index__") else tuple(shifts)
+    along = () if dims is None else (dims,) if hasattr(dims, "__index__") else tuple(dims)
+    if not by:
+        raise RuntimeError("`shifts` required")
+    if not along and len(by) == 1:
+        return TABLE["reshape"].call(_roll(TABLE["reshape"].call(x, (x._d.size,)), by, (0,)), shape_of(x))
+    if len(along) != len(by):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(by)}, dims:{len(along)}")
+    if not rank:
+        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
+    return _roll(x, by, tuple([dim_of(d, rank) for d in along]))
+
+
+def _matrix(name: str, input: Any) -> Any:
+    x = tensor(input)
+    if len(shape_of(x)) < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    return x
+
+
+@with_out
+def tril(input: Any, diagonal: int = 0) -> Any:
+    """Lower triangle of matrices, 0 elsewhere."""
+    return _tril(_matrix("tril", input), diagonal)
+
+
+@with_out
+def triu(input: Any, diagonal: int = 0) -> Any:
+    """Upper triangle of matrices, 0 elsewhere."""
+    return _triu(_matrix("triu", input), diagonal)
+
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Matrices with the last dimension of input on their diagonal."""
+    x = tensor(input)
+    shape = shape_of(x)
+    a, b = sorted((dim_of(dim1, len(shape) + 1), dim_of(dim2, len(shape) + 1)))
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    full = list(shape[:-1])
+    n = shape[-1] + (offset if offset > 0 else -offset)
+    full.insert(a, n)
+    full.insert(b, n)
+    if dim_of(dim1, len(full)) > dim_of(dim2, len(full)):
+        a, b = b, a
+    return _embed(x, tuple(full), offset, a, b)
+
+
+@with_out
+def diag(input: Any, diagonal: int = 0) -> Any:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    x = tensor(input)
+    rank = len(shape_of(x))
+    if rank == 1:
+        return diag_embed(x, diagonal)
+    if rank == 2:
+        return titled("DiagonalBackward0_copy", TABLE["clone"].call(TABLE["diagonal"].call(x, diagonal, 0, 1)))
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {rank}D")
+
+
+@with_out
+def diagflat(input: Any, offset: int = 0) -> Any:
+    """The matrix with input's elements, in order, on a diagonal."""
+    return diag_embed(TABLE["reshape"].call(tensor(input), (-1,)), offset)
+
+
+# ------------------------------------------------------------------------------------------------- views of any stride
+
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """A view of the memory block that input lies in, with any sizes, steps and start (in elements).
+
+    Elements that are shown several times get the sum of their cotangents. Where the view reaches past the tensor whose
+    history input shares (a leaf that is itself a part of a block), the result is a copy, and what lies outside counts as
+    constant.
+
+    Raises:
+        RuntimeError: for negative steps, for a view that leaves the block, or one that leaves a part whose base is gone, so
+            that nothing is known of the gradient of what lies outside.
+    """
+    x = input if isinstance(input, Box) else tensor(input)  # which would let go of the base that x alone still knows
+    shape_of(x)
+    full, steps = sizes((size,)), sizes((stride,))
+    if len(full) != len(steps):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if min(steps, default=0) < 0:
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(steps)}")
+    if min(full, default=0) < 0:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(full)} and strides={list(steps)}")
+    if alias.lifted(x):
+        x, at = _looked_at(x)
+        own = base = root = x._d
+        whole, count, order = True, own.size, memory_order(own)
+    elif type(x._d) in record.foreign:  # which lies in memory of its own, in row-major order
+        own = base = root = x._d
+        whole, at, count, order = True, 0, own.size, tuple(range(own.ndim))
+    else:
+        own, base, root = alias.layers(x)
+        whole, order = own is root and own.flags.c_contiguous, tuple(range(own.ndim))
+        at, count = (0, own.size) if whole else place_in(own, root, own.itemsize)
+    offset = at if storage_offset is None else operator.index(storage_offset)
+    last = -1 if 0 in full else offset + builtins_sum([(n - 1) * k for n, k in zip(full, steps, strict=True)])
+    if offset < 0 or last >= count:
+        step = own.itemsize
+        raise RuntimeError(
+            f"setStorage: sizes {list(full)}, strides {list(steps)}, storage offset {offset}, and itemsize {step} "
+            f"requiring a storage size of {(last + 1) * step} are out of bounds for storage of size {count * step}"
+        )
+    if whole:
+        return _view(x, "as_strided", full, steps, offset, order)
+    if base.dtype == own.dtype:
+        of_base, view_it = x, alias.view_of_base
+    elif own.dtype.kind == "c":
+        of_base = alias.view_of_base(x, TABLE["alias"])
+        pairs = as_strided(of_base, (*full, 2), (*[2 * k for k in steps], 1), 2 * offset)
+        return _view(pairs, "view_as_complex")
+    else:
+        of_base, view_it = alias.view_of_base(x, TABLE["view_as_real"]), alias.view
+        base = of_base._d
+    for part, y, shown in ((own, x, alias.view), (base, of_base, view_it)):
+        order, begin = memory_order(part), place_in(part, root, own.itemsize)[0]
+        if part.transpose(order).flags.c_contiguous and offset >= begin and last - begin < part.size:
+            return shown(y, TABLE["as_strided"], full, steps, offset - begin, order)
+    if x._s > 0 and is_recording():
+        raise RuntimeError(
+            "as_strided() reaches past a tensor that is part of a larger one which is gone: keep the larger one, and take "
+            "the view of it."
+        )
+    line = restrided(root.view(own.dtype), (count,), (own.itemsize,))
+    places = _strided(np.arange(count), own.shape, tuple([n // own.itemsize for n in own.strides]), at)
+    return TABLE["as_strided"].call(TABLE["index_put"].call(wrap(line.copy()), x, (places,)), full, steps, offset, (0,))
+
+
+def _looked_at(x: Any) -> tuple[Any, int]:
+    """The tensor that one inside a forward transform is a view of, which stands for the block, and where x begins there."""
+    part = x
+    chain: tuple[Any, ...] = ()
+    while alias.lifted(x) and x._st.base is not None and x._st.base[0]._d.dtype == part._d.dtype:
+        x, op, params, _ = x._st.base
+        chain = ((op.name, params), *chain)
+    shape = shape_of(x)
+    places = _follow(np.arange(prod(shape)).reshape(shape), chain)
+    return x, int(places.reshape(-1)[0]) if places.size else 0
+
+
+def place_in(part: Any, block: Any, unit: int) -> tuple[int, int]:
+    """Where a part begins in a block, and the block's length, in elements of `unit` bytes."""
+    low, high = np.lib.array_utils.byte_bounds(block)
+    return (np.lib.array_utils.byte_bounds(part)[0] - low) // unit, (high - low) // unit
+
+
+def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
+    """A view of all windows of `size` elements along a dimension, `step` apart; the last dimension goes over a window."""
+    x = tensor(input)
+    shape = shape_of(x)
+    d, size, step = dim_of(dimension, len(shape)), operator.index(size), operator.index(step)
+    n = shape[d] if shape else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > n:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {n} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if not shape:
+        return _part(reshape(x, (1,)), 0, 0, size)
+    return _view(x, "windows", d, size, step)
+
+
+# --------------------------------------------------------------------------------------------------- joining and dividing
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
+    return _each(tensors, lambda x: reshape(x, (1,)) if not shape_of(x) else x)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors with dimensions of size 1 added in front up to two: one result, or a tuple for several."""
+    return _each(tensors, _two_dims)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
+    return _each(tensors, lambda x: x if len(shape_of(x)) > 2 else unsqueeze(_two_dims(x), -1))
+
+
+def _two_dims(x: Any) -> Any:
+    shape = shape_of(x)
+    return x if len(shape) > 1 else unsqueeze(x, 0) if shape else reshape(x, (1, 1))
+
+
+def _each(given: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:
+    many = len(given) != 1 or isinstance(given[0], list | tuple)
+    if not many:
+        return change(tensor(given[0]))
+    return tuple([change(tensor(x)) for x in (given[0] if len(given) == 1 else given)])
+
+
+@with_out
+def hstack(tensors: Any) -> Any:
+    """Tensors joined along their second dimension, or their only one."""
+    xs = atleast_1d(_filled_list("hstack", tensors))
+    return cat(xs, 0 if len(shape_of(xs[0])) == 1 else 1)
+
+
+@with_out
+def vstack(tensors: Any) -> Any:
+    """Tensors joined along their first dimension, vectors as rows."""
+    return cat(atleast_2d(_filled_list("vstack", tensors)), 0)
+
+
+@with_out
+def dstack(tensors: Any) -> Any:
+    """Tensors joined along their third dimension, vectors as (1, n, 1)."""
+    return cat(atleast_3d(_filled_list("dstack", tensors)), 2)
+
+
+@with_out
+def column_stack(tensors: Any) -> Any:
+    """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
+    xs = _filled_list("column_stack", tensors)
+    return hstack([x if len(shape_of(x)) > 1 else reshape(x, (x._d.size, 1)) for x in xs])
+
+
+def _filled_list(op: str, tensors: Any) -> list[Any]:
+    xs = _sequence(op, tensors)
+    if not xs:
+        raise RuntimeError(f"{op} expects a non-empty TensorList")
+    return xs
+
+
+def block_diag(*tensors: Any) -> Any:
+    """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
+    xs = promoted([_two_dims(tensor(x)) for x in tensors]) if tensors else []
+    for i, x in enumerate(xs):
+        if len(shape_of(x)) > 2:
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                f"Input {i} has {len(shape_of(x))} dimensions"
+            )
+    width, left, rows = builtins_sum(x._d.shape[1] for x in xs), 0, []
+    for x in xs:
+        rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
+        left += x._d.shape[1]
+    return titled("BlockDiagBackward0", _cat(rows, 0)) if rows else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All combinations of one element from each vector, as rows; of one vector: the vector."""
+    xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
+    for x in xs:
+        if len(shape_of(x)) != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
+    return xs[0] if len(xs) == 1 else stack([reshape(g, -1) for g in meshgrid(*xs, indexing="ij")], 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All combinations of r elements of a vector, as rows."""
+    x = tensor(input)
+    if len(shape_of(x)) != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if not r:
+        return fixed_like(np.zeros(0, x._d.dtype), x)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    table = np.array(list(choose(range(x._d.size), r)), np.int64).reshape(-1, r)
+    return TABLE["index_select"].call(x, (fixed(table)._d,))
+
+
+@numpy_names
+def tensor_split(
+    input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
+) -> tuple[Any, ...]:
+    """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
+    x = tensor(input)
+    shape = shape_of(x)
+    if not shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = dim_of(dim, len(shape))
+    where = next(v for v in (indices_or_sections, indices, sections) if v is not None)
+    if isinstance(where, Box):
+        if len(shape_of(where)) > 1 or where._d.dtype != np.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+                f"got a tensor with {where._d.ndim} dims"
+            )
+        where = where.tolist()  # type: ignore[attr-defined]
+    if hasattr(where, "__index__"):
+        count = operator.index(where)
+        if count <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+        least, more = divmod(shape[d], count)
+        bounds = list(itertools.accumulate([least + (i < more) for i in range(count)], initial=0))
+    else:
+        bounds = [0, *[operator.index(i) for i in where], shape[d]]
+    return tuple([_part(x, d, a, b) for a, b in itertools.pairwise(bounds)])
+
+
+def _split_along(name: str, input: Any, where: Any, least: int, dim: int) -> tuple[Any, ...]:
+    x = tensor(input)
+    shape = shape_of(x)
+    if len(shape) < least:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {len(shape)} dimensions!"
+        )
+    if hasattr(where, "__index__") and (where <= 0 or shape[dim] % where):
+        raise RuntimeError(
+            f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {shape[dim]} is not "
+            f"divisible by the split_size {where}!"
+        )
+    return tensor_split(x, where, dim)
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
+    return _split_along("hsplit", input, indices_or_sections, 1, 1 if len(shape_of(tensor(input))) > 1 else 0)
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
+    return _split_along("vsplit", input, indices_or_sections, 2, 0)
+
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the third dimension; a number of parts must divide its size."""
+    return _split_along("dsplit", input, indices_or_sections, 3, 2)
+
+
+@numpy_names
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of consecutive parts of the given sizes along `dim`."""
+    return split(input, tuple(split_sizes), dim)
+
+
+@numpy_names
+def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+    """split(): in-place writes to its parts need no special care here."""
+    return split(input, split_size, dim)
+
+
+@numpy_names
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """split_with_sizes(): in-place writes to its parts need no special care here."""
+    return split(input, tuple(split_sizes), dim)
+
+
+@numpy_names
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """chunk(): in-place writes to its parts need no special care here."""
+    return chunk(input, chunks, dim)
+
+
+def pad_widths(pad: Sequence[int], rank: int) -> tuple[tuple[int, int], ...]:
+    """Pads given from the last dimension on backwards, as pairs (before, after) from the first dimension on."""
+    pairs = list(zip(pad[::2], pad[1::2], strict=True))
+    return ((0, 0),) * (rank - len(pairs)) + tuple(pairs[::-1])
+
+
+def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
+    """input with a value added around it: `pad` has the numbers before and after of the last dimension, the last but one ..
+
+    Negative numbers take elements away.
+
+    Raises:
+        RuntimeError: for an odd number of pads, or more than there are dimensions.
+    """
+    x = tensor(input)
+    shape, given = shape_of(x), sizes((pad,))
+    if len(given) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(given)}")
+    if len(given) > 2 * len(shape):
+        raise RuntimeError(
+            f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(given)} "
+            f"while the input has {len(shape)} dimensions."
+        )
+    widths = pad_widths(given, len(shape))
+    for n, (b, a) in zip(shape, widths, strict=True):
+        if n + min(b, 0) + min(a, 0) < 0 or n + b + a < 0:
+            raise RuntimeError(
+                f"narrow(): length must be non-negative. The input size {list(shape)}, plus negative padding {list(given)}, "
+                "is negative"
+            )
+    kind = x._d.dtype.kind
+    return TABLE["constant_pad"].call(x, widths, x._d.dtype.type(value).item() if kind in "iub" else value)
+
+
+# ----------------------------------------------------------------------------------------------------------- turning around
+
+
+def adjoint(input: Any) -> Any:
+    """The last two dimensions exchanged, complex values conjugated."""
+    x = tensor(input)
+    if len(shape_of(x)) < 2:
+        raise errors.no_matrix_property("adjoint()", len(shape_of(x)))
+    turned = transpose(x, -2, -1)
+    return TABLE["conj"].call(turned) if x._d.dtype.kind == "c" else turned
+
+
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """Turned by k times 90 degrees in the plane of two dimensions, from the first towards the second (a copy)."""
+    x = tensor(input)
+    rank, plane = len(shape_of(x)), sizes((dims,))
+    if len(plane) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
+    if rank < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {rank}")
+    a, b = (dim_of(d, rank) for d in plane)
+    if a == b:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {plane[0]} and dim1 = {plane[1]}")
+    if k % 4 == 0:
+        return TABLE["clone"].call(x)
+    turned = _flip(x, {1: (b,), 2: (a, b), 3: (a,)}[k % 4])
+    return titled("Rot90Backward0", transpose(turned, a, b) if k % 2 else turned)
+
+
+def fliplr(input: Any) -> Any:
+    """Columns in reverse order (a copy)."""
+    if len(shape_of(tensor(input))) < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+def flipud(input: Any) -> Any:
+    """Rows in reverse order (a copy)."""
+    if len(shape_of(tensor(input))) < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+# ---------------------------------------------------------------------------------------------- with a part written over
+
+
+def _with_part(name: str, input: Any, src: Any, chain: tuple[Any, ...]) -> Any:
+    x = tensor(input)
+    v = to_dtype(tensor(src), x._d.dtype)
+    part = _follow(form_of(x._d), chain).shape
+    if shape_of(v) != part:
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(shape_of(v))}, slice size = "
+            f"{list(part)}"
+        )
+    return TABLE[name].call(x, v, chain)
+
+
+@numpy_names
+@with_out
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
+    """input with src in place of one slice along `dim`."""
+    return _with_part("select_scatter", input, src, (("index", (_selected(tensor(input), dim, index),)),))
+
+
+@numpy_names
+@with_out
+def slice_scatter(
+    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    """input with src in place of the elements start, start + step, .. before end along `dim`."""
+    d = dim_of(dim, len(shape_of(tensor(input))))
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    return _with_part("slice_scatter", input, src, (("index", ((*(slice(None),) * d, slice(start, end, step), Ellipsis),)),))
+
+
+@with_out
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """input with src in place of a diagonal."""
+    rank = len(shape_of(tensor(input)))
+    return _with_part("diagonal_scatter", input, src, (("diagonal", (offset, dim_of(dim1, rank), dim_of(dim2, rank))),))
+
+
+@with_out
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """input with src in place of the elements that as_strided would show."""
+    x = tensor(input)
+    order = memory_order(x._d) if shape_of(x) else ()
+    chain = (("as_strided", (sizes((size,)), sizes((stride,)), operator.index(storage_offset or 0), order)),)
+    as_strided(TABLE["contiguous"].call(x), size, stride, storage_offset or 0)  # checks the sizes
+    return _with_part("as_strided_scatter", x, src, chain)
+
+
+# -------------------------------------------------------------------------------------------------------- copies of views
+
+
+def copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of views with copies for them; an underscore before its name is dropped."""
+    name = function.__name__.removeprefix("_")
+
+    @functools.wraps(function)
+    def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if isinstance(result, tuple):
+            copies = tuple([TABLE["clone"].call(r) for r in result])
+            if out is not None:
+                for target, r in zip(out, copies, strict=True):
+                    target.resize_as_result_(r)
+                return None
+            return copies
+        result = TABLE["clone"].call(result)
+        return result if out is None else out.resize_as_result_(result)
+
+    signature = inspect.signature(function)
+    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    copy.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
+    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__doc__ = f"A copy of what {name}() shows."
+    return copy
+
+
+def _alias(input: Any) -> Any:
+    """Another tensor on the same memory."""
+    return _view(tensor(input), "alias")
+
+
+def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    """A view of the elements from start to end along dim."""
+    x = tensor(input)
+    return x[(slice(None),) * dim_of(dim, len(shape_of(x))) + (slice(start, end, step),)]
+
+
+alias_copy = copied(_alias)
+as_strided_copy = copied(as_strided)
+diagonal_copy = copied(diagonal)
+expand_copy = copied(expand)
+narrow_copy = copied(narrow)
+permute_copy = copied(permute)
+select_copy = copied(select)
+split_copy = copied(split)
+split_with_sizes_copy = copied(split_with_sizes)
+squeeze_copy = copied(squeeze)
+t_copy = copied(t)
+transpose_copy = copied(transpose)
+slice_copy = copied(_slice)
+unbind_copy = copied(unbind)
+unfold_copy = copied(unfold)
+unsqueeze_copy = copied(unsqueeze)
+view_copy = copied(view)
+
+
+def broadcast_shapes(*shapes: Any) -> dtypes.Size:
+    """The shape that tensors of these shapes have together."""
+    result: list[int] = []
+    for i, shape in enumerate(shapes):
+        sizes = [operator.index(shape)] if hasattr(shape, "__index__") else list(shape)
+        result = [1] * (len(sizes) - len(result)) + result
+        for k in range(-1, -len(sizes) - 1, -1):
+            if result[k] == 1:
+                result[k] = sizes[k]
+            elif sizes[k] not in (1, result[k]):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {sizes[k]} at {k}! Mismatching argument at index {i} "
+                    f"had {tuple(sizes)}; but expected shape should be broadcastable to {result}"
+                )
+    return dtypes.Size(result)
+
+
+def clone(input: Any, *, memory_format: Any = None) -> Any:
+    """A recorded copy."""
+    return TABLE["clone"].call(tensor(input))
+
+
+def detach(input: Any) -> Any:
+    """The same memory without history."""
+    return alias.detached(tensor(input))
+
+
+detach_copy = copied(detach)
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype of an operation over two tensors or numbers."""
+    return dtypes.of(common_dtype([operand(tensor1, False), operand(tensor2, False)]))
+
+
+def get_device(input: Any) -> int:
+    """The number of its device; of the CPU -1."""
+    index = input.device.index
+    return -1 if index is None else int(index)
+
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have one shape."""
+    return shape_of(input) == shape_of(other)
+
+
+def is_nonzero(input: Any) -> bool:
+    """Whether the one element is not 0."""
+    return bool(input)
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether the dtype is a real floating-point one."""
+    return input.is_floating_point()  # type: ignore[no-any-return]
+
+
+def is_complex(input: Any) -> bool:
+    """Whether the dtype is complex."""
+    return input.is_complex()  # type: ignore[no-any-return]
+
+
+def is_signed(input: Any) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input.is_signed()  # type: ignore[no-any-return]
+
+
+arrays.stack = stack

@@ -1,0 +1,381 @@
+"""Summaries made of the table's operations: covariances, histograms, differences and sums along a grid, distances."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.op import TABLE
+from ..core.record import Box, running_trace
+from ..core.tracing import reads
+from ..core.vjp import fixed_like
+from ..core.warning import warn
+from ..kernels.devices import host, values_of
+from ..kernels.shape import dim_of, part_along
+from ..table.define import printed
+from ..table.operands import promoted, tensor
+from ..table.shape import diagonal, with_out
+from . import casting
+from .linalg import matmul
+from .reduce import cumsum, norm, sum
+from .results import result
+from .shape import cat, dim_within, numpy_names, squeeze, transpose, unsqueeze
+
+# ---------------------------------------------------------------------------------------------------------- covariances
+
+
+def _observation_weights(name: str, weights: Any, x: Any) -> Any:
+    """Weights of the observations in the columns of x, or None."""
+    if weights is None:
+        return None
+    w = tensor(weights)
+    if w._d.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w._d.ndim} dimensions"
+        )
+    whole = w._d.dtype.kind in "iu"
+    if whole != (name == "fweights") or w._d.dtype.kind in "bc":
+        kind = "integral" if name == "fweights" else "floating point"
+        raise RuntimeError(
+            f"cov(): expected {name} to have {kind} dtype but got {name} with {errors.dtype_name(w._d.dtype)} dtype"
+        )
+    count = x._d.shape[1]
+    if w._d.size != count:
+        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+                           f"{w._d.size} != {count}")  # fmt: skip
+    if (values_of(w) < 0).any():
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+    return TABLE["reshape"].call(w, (count,))
+
+
+@casting.as_given
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance.
+
+    Args:
+        correction: subtracted from the number of observations that the sum is divided by.
+        fweights: how often each observation was made.
+        aweights: importance of each observation.
+    """
+    return _covariances("cov", input, correction, fweights, aweights)
+
+
+def _covariances(name: str, input: Any, correction: int, fweights: Any, aweights: Any) -> Any:
+    x = promoted([tensor(input)], integers_to_float=True)[0]
+    if x._d.ndim > 2:
+        raise RuntimeError(
+            f"{name}(): expected input to have two or fewer dimensions but got an input with {x._d.ndim} dimensions"
+        )
+    if x._d.ndim < 2:
+        x = TABLE["reshape"].call(x, (1, x._d.size))
+    often = _observation_weights("fweights", fweights, x)
+    important = _observation_weights("aweights", aweights, x)
+    w = often if important is None else important if often is None else often * important
+    if w is None:
+        total: Any = x._d.shape[1]
+        centred = x - TABLE["mean"].call(x, (1,), True)
+    else:
+        total = sum(w)
+        if not (values_of(total) != 0).all():
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        centred = x - sum(x * w, 1, True) / total
+    divisor: Any = total - correction
+    if correction and important is not None:
+        divisor = total - correction * sum(w * important) / total
+    unknown = isinstance(divisor, Box) and running_trace() is not None
+    if unknown or np.any((values_of(divisor) if isinstance(divisor, Box) else divisor) <= 0):
+        warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
+        divisor = TABLE["where"].call(TABLE["gt"].call(divisor, 0), divisor, 0.0) if isinstance(divisor, Box) else 0
+    weighted = centred if w is None else centred * w
+    return squeeze(matmul(weighted, TABLE["conj"].call(transpose(centred, 0, 1))) / tensor(divisor))
+
+
+def corrcoef(input: Any) -> Any:
+    """Correlation coefficients of the rows, whose columns are observations: covariances over standard deviations."""
+    c = _covariances("corrcoef", input, 1, None, None)
+    if not c._d.ndim:
+        return c / c
+    deviation = TABLE["sqrt"].call(diagonal(c).real)
+    r = c / unsqueeze(deviation, 1) / unsqueeze(deviation, 0)
+    if r._d.dtype.kind != "c":
+        return TABLE["clamp"].call(r, -1.0, 1.0)
+    clamp, wide = TABLE["clamp"].call, TABLE["to_complex"].call
+    return wide(clamp(r.real, -1.0, 1.0)) + 1j * wide(clamp(r.imag, -1.0, 1.0))
+
+
+# ----------------------------------------------------------------------------------------------------------- histograms
+
+
+def _bounds(name: str, x: Any, low: float, high: float) -> tuple[float, float]:
+    """The range of a histogram: of the elements, if none is given."""
+    if low == high and x.size:
+        low, high = float(x.min()), float(x.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"torch.{name}: range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"torch.{name}: max must be larger than min")
+    around = 1 if name == "histc" else 0.5  # of equal elements
+    return (low - around, high + around) if low == high else (low, high)
+
+
+def _real_values(name: str, input: Any) -> Any:
+    given = tensor(input)
+    reads(given, f"{name}(), which NumPy counts")
+    x = host(given._d)
+    if x.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{errors.dtype_name(x.dtype)}'")
+    return x
+
+
+def _some_bins(bins: Any) -> int:
+    if bins < 1:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    return operator.index(bins)
+
+
+@with_out
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
+    x = _real_values("histogram", input)
+    count = _some_bins(bins)
+    low, high = _bounds("histc", x, min, max)
+    counts, _ = np.histogram(x.astype(np.float64), count, (low, high))
+    return fixed_like(counts.astype(x.dtype), tensor(input))
+
+
+@with_out
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+    """(hist, bin_edges): number, or total weight, of the elements in each bin.
+
+    Args:
+        bins: number of equal bins over `range` (that of the elements, unless given), or a tensor of increasing edges.
+        density: divide by the total and the widths, so that the integral is 1.
+    """
+    x = _real_values("histogram", input)
+    wide = x.astype(np.float64)
+    if isinstance(bins, int):
+        low, high = _bounds("histogram", x, *(range or (0, 0)))
+        edges: Any = np.linspace(low, high, _some_bins(bins) + 1)
+    else:
+        edges = host(tensor(bins)._d).astype(np.float64)
+    weights = None if weight is None else host(tensor(weight)._d).reshape(-1)
+    hist, _ = np.histogram(wide.reshape(-1), edges, weights=weights, density=density)
+    return result("histogram", *[fixed_like(a.astype(x.dtype), tensor(input)) for a in (hist, edges)])
+
+
+def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+    """(hist, bin_edges): number, or total weight, of the points in each bin of D dimensions.
+
+    Args:
+        input: (..., D), one point a row.
+        bins: a number of equal bins, one number a dimension, or a tensor of increasing edges a dimension.
+        range: the bounds of each dimension, 2 D numbers; those of the points unless given.
+        weight: (...), of each point.
+        density: divide by the total and the volumes, so that the integral is 1.
+    """
+    x = _real_values("histogramdd", input)
+    if x.ndim < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    points = x.reshape(-1, x.shape[-1])
+    each = [bins] * x.shape[-1] if isinstance(bins, int) else list(bins)
+    if len(each) != x.shape[-1]:
+        raise RuntimeError(
+            "torch.histogramdd: if bins is a sequence, it must have one entry a dimension, but got "
+            f"{len(each)} for an innermost dimension of size {x.shape[-1]}"
+        )
+    edges = []
+    for d, own in enumerate(each):
+        if isinstance(own, int):
+            low, high = _bounds("histogramdd", points[:, d], *((0, 0) if range is None else range[2 * d : 2 * d + 2]))
+            edges.append(np.linspace(low, high, _some_bins(own) + 1))
+        else:
+            edges.append(host(tensor(own)._d).astype(np.float64))
+    index, inside = np.zeros(len(points), np.intp), np.ones(len(points), bool)
+    for column, e in zip(points.T, edges, strict=True):
+        inside &= (column >= e[0]) & (column <= e[-1])
+        index = index * (len(e) - 1) + np.minimum(np.searchsorted(e, column, "right") - 1, len(e) - 2)
+    weights = None if weight is None else host(tensor(weight)._d).reshape(-1)[inside]
+    sizes = [len(e) - 1 for e in edges]
+    hist = np.bincount(index[inside], weights, math.prod(sizes)).reshape(sizes)
+    if density:
+        hist = hist / hist.sum() / functools.reduce(np.multiply.outer, [np.diff(e) for e in edges])
+    hist, *edges = (fixed_like(a.astype(x.dtype), tensor(input)) for a in (hist, *edges))
+    return result("histogramdd", hist, tuple(edges))
+
+
+# ------------------------------------------------------------------------------------------------- sums along a grid
+
+
+def _neighbours(x: Any, dim: int) -> tuple[Any, Any]:
+    """All elements along dim but the last, and all but the first."""
+    return part_along(x, dim, None, -1), part_along(x, dim, 1, None)
+
+
+def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
+    """Twice the areas of the trapezoids between neighbouring samples, and the dimension they lie along."""
+    y = tensor(y)
+    d = dim_within(dim, y._d.ndim)
+    before, after = _neighbours(y, d)
+    if x is None:
+        return (before + after) * (1 if dx is None else dx), d
+    if dx is not None:
+        raise TypeError(f"{name}() takes x or dx, not both")
+    x = tensor(x)
+    rank = y._d.ndim
+    if x._d.ndim == 1:
+        if x._d.size != y._d.shape[d]:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+        x = TABLE["reshape"].call(x, [-1 if i == d else 1 for i in range(rank)])
+    elif x._d.ndim < rank:
+        x = TABLE["reshape"].call(x, (*[1] * (rank - x._d.ndim), *x._d.shape))
+    left, right = _neighbours(x, d)
+    return (before + after) * (right - left), d
+
+
+@numpy_names
+def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """Integral along `dim` by the trapezoid rule, of samples at the places x or at the distance dx (1)."""
+    panels, d = _panels("trapezoid", y, x, dx, dim)
+    return sum(panels, d) / 2
+
+
+@numpy_names
+def trapz(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """`trapezoid`."""
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+@numpy_names
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+    """Integrals along `dim` up to each sample but the first, by the trapezoid rule."""
+    panels, d = _panels("cumulative_trapezoid", y, x, dx, dim)
+    return cumsum(panels, d) / 2
+
+
+@with_out
+@numpy_names
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """n-th differences of neighbours along `dim`; prepend and append are put before and after the input first, if n > 0."""
+    x = tensor(input)
+    if not x._d.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    d = dim_of(dim, x._d.ndim)
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    if not n:
+        return TABLE["clone"].call(x)
+    others = [None if other is None else tensor(other) for other in (prepend, append)]
+    for other in others:
+        if other is not None and other._d.ndim != x._d.ndim:
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    parts = [part for part in (others[0], x, others[1]) if part is not None]
+    x = cat(parts, d) if len(parts) > 1 else x
+    for _ in range(n if n < x._d.shape[d] else x._d.shape[d]):
+        before, after = _neighbours(x, d)
+        x = TABLE["logical_xor"].call(after, before) if x._d.dtype.kind == "b" else after - before
+    return x
+
+
+def _spacings(x: Any, spacing: Any, dim: Any) -> tuple[list[int], list[Any]]:
+    """Dimensions to differentiate along, and for each the distance of the samples or their places."""
+    rank = x._d.ndim
+    if isinstance(dim, int):
+        dim = [dim]
+    each = isinstance(spacing, Sequence)
+    if dim is None:
+        dims = list(range(rank))
+    else:
+        dims = [dim_of(d, rank) for d in dim]
+        if len(set(dims)) < len(dims):
+            twice = next(d for d in dims if dims.count(d) > 1)
+            raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    steps = list(spacing) if each else [1 if spacing is None else spacing] * len(dims)
+    if len(steps) != len(dims):
+        got = "an unspecified dim argument" if dim is None else f"a dim argument of length {len(dims)}"
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+            f"length, but got a spacing argument of length {len(steps)} and {got}."
+        )
+    return dims, steps
+
+
+def gradient(input: Any, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
+    """Derivatives along each of the dimensions by differences of neighbours, of second order within.
+
+    Args:
+        spacing: distance of the samples (1); or one for each dimension; or for each the places of the samples, as a tensor.
+        dim: dimensions to differentiate along (all).
+        edge_order: order of the one-sided differences at both ends, 1 or 2.
+    """
+    x = tensor(input)
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    dims, steps = _spacings(x, spacing, dim)
+    if any(x._d.shape[d] <= edge_order for d in dims):
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    x = promoted([x], integers_to_float=True)[0]
+    return tuple([_slope(x, d, step, edge_order) for d, step in zip(dims, steps, strict=True)])
+
+
+def _slope(x: Any, d: int, step: Any, edge_order: int) -> Any:
+    n = x._d.shape[d]
+    places = isinstance(step, Box | np.ndarray) and (step._d if isinstance(step, Box) else step).ndim == 1
+    if places:
+        step = tensor(step)
+        if step._d.size != n:
+            raise RuntimeError(
+                f"torch.gradient expected each tensor to have the same size as the dimension it belongs to, but got "
+                f"{step._d.size} places for a size of {n}"
+            )
+        column = TABLE["reshape"].call(step, [-1 if i == d else 1 for i in range(x._d.ndim)])
+        before, after = _neighbours(column, d)
+        step = after - before  # (n - 1) distances
+
+    def at(start: int | None, stop: int | None) -> Any:
+        return part_along(x, d, start, stop)
+
+    def distance(place: int) -> Any:
+        return part_along(step, d, place, place + 1 or None) if places else step
+
+    before, after = (distance(0), distance(0)) if not places else _neighbours(step, d)
+    first, last = distance(0), distance(-1)
+    slopes = (at(1, None) - at(None, -1)) / step  # between neighbours
+    left, right = _neighbours(slopes, d)
+    within = (left * after + right * before) / (before + after)
+    begin, end = part_along(slopes, d, None, 1), part_along(slopes, d, -1, None)
+    if edge_order == 2:
+        # a parabola through three samples: the outer slope, less half of its change
+        second, one_before = distance(1), distance(-2)
+        begin = begin - first * (part_along(slopes, d, 1, 2) - begin) / (first + second)
+        end = end + last * (end - part_along(slopes, d, -2, -1)) / (last + one_before)
+    return cat([begin, within, end], d)
+
+
+# ------------------------------------------------------------------------------------------------------------ distances
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Any:
+    """p-norm of the difference of two tensors, which broadcast; the derivative where they are equal is 0."""
+    return norm(tensor(input) - tensor(other), float(p))
+
+
+@with_out
+@printed("RenormBackward0")
+def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
+    """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
+    x = tensor(input)
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if x._d.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x._d.ndim} dimensions")
+    d = dim_of(dim, x._d.ndim)
+    size = norm(x, float(p), [i for i in range(x._d.ndim) if i != d], True)
+    return x * TABLE["where"].call(size > maxnorm, maxnorm / (size + 1e-7), 1.0)

@@ -1,0 +1,335 @@
+"""Compiled functions: which program runs a call, and when there has to be another."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtypes, errors
+from ..core import alias, record
+from ..core.level import LEVEL
+from ..core.record import RAW, Box
+from ..core.state import ANOMALY, PACKING, RECORDING, TRACE
+from ..func import tree
+from ..functions import casting
+from ..nn.module import Module
+from . import STATISTICS, pending
+from .capture import Capture
+from .entry import Entry, Stale
+from .explain import explained
+from .keys import leaf_names, listed, named, nearest, signature_of, static, without_values
+from .lower import placed
+from .mesh import Layout
+
+record.mark_package(__name__.partition(".")[0])  # these modules are loaded later than the package
+MOST_ENTRIES = 8  # programs kept for one kind of call
+MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
+MOST_VALUES = 8  # kinds of calls that differ only in values of arguments that are no arrays
+MOST_KINDS = 64  # kinds of calls whose programs are kept
+MANY_TRACES = 16  # with so many there is a warning
+OWN = frozenset(("function", "__copy__", "__deepcopy__"))  # attributes that are never the function's
+PROGRAMS = frozenset(("kinds", "lock", "too_many", "traces", "varying"))  # what copies and files leave out
+
+
+class Kind:
+    """Programs for calls with equal shapes, dtypes, static arguments and modes.
+
+    Attributes:
+        why: in what it differs from the kinds before it.
+        entries: the programs, the last used first.
+        failures: traces in a row that could not be used.
+        changes: what the last of these changed; see `Capture`.
+        eager: why such calls run eagerly; None.
+        history: why there was each trace.
+    """
+
+    def __init__(self, why: str, eager: str | None = None) -> None:
+        self.why = why
+        self.entries: list[Entry] = []
+        self.failures = 0
+        self.changes: Any = None
+        self.eager = eager
+        self.history: list[str] = []
+
+
+class Compiled:
+    """A function that runs as compiled programs; see `compile`."""
+
+    def __init__(
+        self, function: Callable[..., Any], *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
+        debug_nans: bool = False, mesh: Any = None, shard: Any = None,
+    ) -> None:  # fmt: skip
+        self.function = function
+        self.static = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+        self.donate, self.fullgraph, self.debug_nans = donate, fullgraph, debug_nans
+        if shard and mesh is None:
+            raise errors.shard_without_mesh()
+        self.layout = None if mesh is None else Layout(signature_of(function), mesh, shard)
+        functools.update_wrapper(self, function, updated=())
+        self._begin()
+
+    def _begin(self) -> None:
+        """No programs yet."""
+        self.kinds: dict[Any, Kind] = {}
+        self.too_many: set[Any] = set()  # keys without values, of which there are too many
+        self.varying: set[tuple[int, Any]] = set()  # settings that have changed: see `Trace.varying`
+        self.traces = 0
+        self.lock = threading.RLock()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if runs_eagerly():
+            return self.function(*args, **kwargs)
+        tensors, key = self._key(args, kwargs)
+        if tensors is None:
+            return self.function(*args, **kwargs)
+        with self.lock:
+            kind = self.kinds.get(key) or self._kind(key, args, kwargs)
+            if kind.eager is None:
+                return self._run(kind, args, kwargs, tensors)
+        STATISTICS.eager_calls += 1
+        return self.function(*args, **kwargs)  # without the lock: it may call others that call this one
+
+    def _kind(self, key: Any, args: Any, kwargs: Any) -> Kind:
+        """A new kind of calls; it runs eagerly if too many differ from it only in values that are no arrays."""
+        bound = self._bound(args, kwargs)[0] if self.static else (args, kwargs)
+        names = leaf_names(self.function, *bound)
+        why = listed(nearest(list(self.kinds), key, names)) if self.kinds else "the first call"
+        like = without_values(key, len(names))
+        others = [k for k in self.kinds if k[0] == key[0] and without_values(k, len(names)) == like]
+        if like != key and len(others) >= MOST_VALUES and not self.fullgraph:
+            if like not in self.too_many:
+                self.too_many.add(like)
+                warn(errors.many_values(named(self.function), MOST_VALUES, why))
+            return Kind(why, f"{MOST_VALUES} programs differ only in values of arguments that are no arrays: {why}")
+        kind = self.kinds[key] = Kind(why)
+        if len(self.kinds) > MOST_KINDS:
+            del self.kinds[next(iter(self.kinds))]
+        return kind
+
+    def _run(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
+        reasons = []
+        for entry in kind.entries:
+            found = entry.misfit(tensors)
+            if found is None:
+                try:
+                    result = entry(tensors)
+                except Stale as e:
+                    found = str(e)
+                else:
+                    STATISTICS.calls += 1
+                    return result
+            reasons.append(found)
+        return self._trace(kind, args, kwargs, tensors, reasons[0] if reasons else kind.why)  # that of the last program
+
+    def explain(self, *args: Any, **kwargs: Any) -> None:
+        """Call the function and print what its program for such arguments is; without arguments print all there are.
+
+        First a summary, with XLA's estimate of operations and memory; then why it was traced, the program as a Wengert list,
+        and what it reads and writes besides arguments and results.
+        """
+        kinds = list(self.kinds.values())
+        if args or kwargs:
+            self(*args, **kwargs)
+            tensors, key = self._key(args, kwargs)
+            if tensors is None:
+                print("inside a transform the function itself runs")
+                return
+            kinds = [self.kinds.get(key) or self._kind(key, args, kwargs)]
+        print(explained(named(self.function), kinds))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OWN:
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+    def __repr__(self) -> str:
+        return f"<compiled {named(self.function)}>"
+
+    # -------------------------------------------------------------------------------------------------- copies and files
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A decorated function of a module by its name, as functions are; anything else without its programs."""
+        name = getattr(self, "__qualname__", "")
+        if name and found_at(self.__module__, name) is self:
+            return name
+        return super().__reduce_ex__(protocol)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in PROGRAMS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    # ------------------------------------------------------------------------------------------------------- arguments
+
+    def _key(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Arrays among the arguments, and what else a program depends on but values; (None, None) inside a transform."""
+        leaves: list[Any] = args
+        spec: Any = len(args)
+        if self.static or kwargs or not all([isinstance(a, Box) for a in args]):
+            leaves, spec = self._flat(args, kwargs)
+        tensors: list[Any] = []
+        modes = RECORDING.get() is None, casting.OPEN and casting.current(), dtypes.get_default_dtype(), dtypes.DEFAULT.get()
+        parts: list[Any] = [spec, modes]
+        for leaf in leaves:
+            if isinstance(leaf, Box):
+                if leaf._st is not None:
+                    if alias.lifted(leaf):
+                        return None, None
+                    alias.sync_only(leaf)
+                array = RAW(leaf)
+                foreign = pending.is_foreign(leaf)
+                parts.append((array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), foreign and array.sharding))
+                tensors.append(leaf)
+            elif isinstance(leaf, record.ndarray):
+                parts.append((leaf.shape, leaf.dtype))
+                tensors.append(leaf)
+            else:
+                parts.append(static(leaf))
+        if len(tensors) > 1 and (len({id(t) for t in tensors}) < len(tensors) or sharing(tensors)):
+            parts.append(tuple([[id(t) for t in tensors].index(id(t)) for t in tensors]))
+            parts.append(sharing(tensors))
+        return tensors, tuple(parts)
+
+    def _flat(self, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+        if not self.static:
+            return tree.flatten((args, kwargs))
+        (_, arguments), fixed = self._bound(args, kwargs)
+        for name, value in fixed.items():
+            try:
+                hash(value)
+            except TypeError:
+                raise errors.unhashable_static(name, type(value).__name__) from None
+        leaves, spec = tree.flatten(arguments)
+        return leaves, (spec, tuple([(name, static(v)) for name, v in fixed.items()]))
+
+    def _bound(self, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Arguments by name, as (args, kwargs), and apart from them those that are static."""
+        bound = signature_of(self.function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        for name in set(self.static) - bound.signature.parameters.keys():
+            raise errors.unknown_static(name, bound.signature)
+        fixed = {name: bound.arguments.pop(name) for name in self.static if name in bound.arguments}
+        return ((), dict(bound.arguments)), fixed
+
+    # --------------------------------------------------------------------------------------------------------- tracing
+
+    def _trace(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
+        arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
+        began = time.perf_counter()
+        capture = Capture(self.function, args, kwargs, tensors, self.fullgraph, self.varying)
+        STATISTICS.traces += 1
+        STATISTICS.trace_seconds += time.perf_counter() - began
+        kind.history.append(why)
+        self.traces += 1
+        if self.traces == MANY_TRACES:
+            warn(errors.many_traces(named(self.function), MANY_TRACES, why))
+        if self.debug_nans and capture.trace.stopped is None:
+            capture.check_nans()
+        if capture.trace.stopped is not None:
+            self._fall_back(kind, *capture.trace.stopped)
+        elif capture.reason is not None:
+            kind.failures += 1
+            again = capture.changes is not None and capture.changes == kind.changes  # it will always do so
+            kind.changes, kind.why = capture.changes, f"no program could be made of the call before: {capture.reason}"
+            if kind.failures >= MOST_FAILURES or (self.fullgraph and again):
+                self._refuse(kind, capture.reason)
+        else:
+            kind.failures = 0
+            layout = self.layout
+            placement = placed(capture.arrays) if layout is None else layout.of_program(arguments, capture)
+            entry = Entry(self, capture, placement)
+            STATISTICS.programs += 1
+            STATISTICS.lower_seconds += entry.executable.seconds[0]
+            STATISTICS.compile_seconds += entry.executable.seconds[1]
+            kind.entries.insert(0, entry)
+            del kind.entries[MOST_ENTRIES:]
+        return capture.result
+
+    def _fall_back(self, kind: Kind, what: str, place: tuple[str, int]) -> None:
+        error = errors.trace_stopped(what, place, linecache.getline(*place).strip())
+        if self.fullgraph:  # the function has caught it
+            raise error
+        kind.eager = what
+        warn(f"{error} {named(self.function)} runs eagerly for such arguments.")
+
+    def _refuse(self, kind: Kind, reason: str) -> None:
+        if self.fullgraph:
+            raise errors.not_traceable(reason)
+        kind.eager = reason
+        warn(f"{errors.not_traceable(reason)} {named(self.function)} runs eagerly for such arguments.")
+
+
+def runs_eagerly() -> bool:
+    """Whether the function itself is to run: inside a trace or a transform, and where each operation is watched."""
+    traced = record.traces and TRACE.get() is not None
+    return bool(traced) or LEVEL.get() is not None or PACKING.get() is not None or ANOMALY.get()[0]
+
+
+class OptimizedModule(Module):
+    """A module whose calls are compiled; all else is that of the module itself, `_orig_mod`."""
+
+    def __init__(self, module: Module, **options: Any) -> None:
+        super().__init__()
+        self._orig_mod = module
+        self.__dict__["_compiled"] = Compiled(module, **options)
+
+    @property
+    def training(self) -> bool:
+        """The module's own mode."""
+        return self._orig_mod.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self._orig_mod.training = mode
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled(*args, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> None:
+        """See `Compiled.explain`."""
+        self._compiled.explain(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name in OWN:
+                raise
+            return getattr(self.__dict__["_modules"]["_orig_mod"], name)
+
+
+def found_at(module: str, name: str) -> Any:
+    """What a module has under a dotted name; None."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def sharing(tensors: list[Any]) -> tuple[Any, ...]:
+    """Which arguments are views of one memory block, and how; nothing if no two are."""
+    aliases = [t._st for t in tensors if isinstance(t, Box) and type(t._st) is alias.Alias]
+    stores = [id(a.store) for a in aliases]
+    if len(set(stores)) == len(stores):
+        return ()
+    return tuple([(stores.index(id(a.store)), str([(op.name, params) for op, params in a.chain])) for a in aliases])
+
+
+def warn(message: str) -> None:
+    """A warning at the line of the nearest frame outside the package."""
+    level = 1
+    frame: Any = record.getframe(0)
+    while frame is not None and record.MARK in frame.f_globals:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)

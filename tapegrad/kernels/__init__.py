@@ -1,0 +1,1 @@
+"""Array functions that records call."""

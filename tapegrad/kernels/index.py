@@ -1,0 +1,162 @@
+"""Array functions that the records of `table.index` call."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from ..core.op import Places
+from ..dtypes import HALF
+from . import kernels
+from .numpy import finite
+
+Index = tuple[Any, ...]
+ALL = slice(None)
+MANY = 1 << 15  # elements from which on adding rows is worth a sparse product
+FEW = 512  # elements that np.add.at adds before any preparation for a faster way is done
+PRODUCT = 1 << 18  # multiplications up to which a product with a matrix of zeros and ones is the fastest way
+SPARSE = 8  # more elements than this for each that is touched: the others are left alone
+
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+
+def _index(x: Any, index: Any) -> Any:
+    if type(index) is Places:
+        return x.reshape(-1).take(index.at)
+    if np.ndarray not in map(type, index):
+        return x[index]
+    if not any([type(i) is np.ndarray and (i.ndim or i.dtype == bool) for i in index]):
+        return x[tuple([int(i) if type(i) is np.ndarray else i for i in index])]  # NumPy would copy
+    last = index[-1]
+    if type(last) is np.ndarray and last.dtype == np.int64 and all([type(i) is slice and i == ALL for i in index[:-1]]):
+        return x.take(last, len(index) - 1)
+    return np.asarray(x[index], order="C")  # an advanced index may leave other strides
+
+
+def _is_basic(index: Any) -> bool:
+    return type(index) is not Places and np.ndarray not in map(type, index)
+
+
+def _at(out: Any, index: Any) -> tuple[Any, Any]:
+    """A view of the array and the index into it that NumPy understands."""
+    if type(index) is not Places:
+        return out, index
+    if out.flags.c_contiguous:
+        return out.reshape(-1), index.at
+    return out, np.unravel_index(index.at, out.shape)
+
+
+def _put_into(out: Any, v: Any, index: Any) -> None:
+    view, places = _at(out, index)
+    view[places] = v
+
+
+def add_into(out: Any, v: Any, index: Any) -> None:
+    """out[index] += v, repeated indices adding up."""
+    if type(index) is not Places and _is_basic(index):
+        part = out[index if Ellipsis in index else (*index, Ellipsis)]  # the Ellipsis makes one element a view, too
+        part += v
+    elif type(index) is Places and out.flags.c_contiguous:
+        _add_flat(out.reshape(-1), index.at.reshape(-1), _spread(v, index.at.shape).reshape(-1))
+    elif type(index) is Places or (np.size(v) < FEW and out.dtype not in HALF):
+        np.add.at(out, _at(out, index)[1], v)
+    elif len(index) == 1 and out.ndim > 1:
+        _add_rows(out, index[0], v)
+    elif out.flags.c_contiguous and (places := _places(out.shape, index, np.size(v))) is not None:
+        _add_flat(out.reshape(-1), places.reshape(-1), np.broadcast_to(v, places.shape).reshape(-1))
+    else:
+        np.add.at(out, index, v)
+
+
+def _spread(v: Any, shape: tuple[int, ...]) -> Any:
+    return v if v.shape == shape else np.broadcast_to(v, shape)
+
+
+def _places(shape: tuple[int, ...], index: Index, count: int) -> Any:
+    """Places of the indexed elements in the flat array; None where finding them costs more than it saves."""
+    if SPARSE * count < math.prod(shape):
+        return None
+    return np.arange(math.prod(shape)).reshape(shape)[index]
+
+
+def _add_rows(out: Any, index: Any, v: Any) -> None:
+    """out[index] += v for an array of indices into the first dimension."""
+    i = index.reshape(-1)
+    if not i.size or not out.size:
+        return
+    if i.min() < 0:
+        i = np.where(i < 0, i + len(out), i)
+    width = out.size // len(out)
+    rows = _spread(v, (*index.shape, *out.shape[1:])).reshape(len(i), width).astype(out.dtype, copy=False)
+    if len(i) * out.size <= PRODUCT and out.dtype.kind == "f" and out.dtype not in HALF and finite(rows):
+        ones = np.zeros((len(out), len(i)), out.dtype)
+        ones[i, np.arange(len(i))] = 1
+        out += (ones @ rows).reshape(out.shape)
+    elif rows.size < MANY and out.flags.c_contiguous and out.dtype not in HALF:
+        np.add.at(out.reshape(-1), (i[:, None] * width + np.arange(width)).reshape(-1), rows.reshape(-1))
+    elif SPARSE * len(i) < len(out):  # the other rows are not touched
+        some, place = np.unique(i, return_inverse=True)
+        out[some] += kernels.add_at_rows(len(some), place, rows).reshape(-1, *out.shape[1:])
+    else:
+        out += kernels.add_at_rows(len(out), i, rows).reshape(out.shape)
+
+
+def _add_flat(line: Any, places: Any, v: Any) -> None:
+    if line.dtype in HALF:
+        line += kernels.add_at_flat(len(line), places, v.astype(line.dtype, copy=False))
+    else:
+        np.add.at(line, places, v.astype(line.dtype, copy=False))
+
+
+def _index_zeros(g: Any, shape: tuple[int, ...], index: Index) -> Any:
+    out = np.zeros(shape, g.dtype)
+    add_into(out, g, index)
+    return out
+
+
+def _zero_at(g: Any, index: Index) -> Any:
+    out = np.array(g)
+    _put_into(out, 0, index)
+    return out
+
+
+def _written(into: Any) -> Any:
+    def forward(x: Any, v: Any, index: Index) -> Any:
+        out = np.array(x, order="C")
+        into(out, v, index)
+        return out
+
+    return forward
+
+
+def _written_part(g: Any, index: Any) -> Any:
+    """g[index] with 0 for elements that a later one of the same place overwrites when x[index] is assigned."""
+    view, places = _at(g if type(index) is not Places else g.reshape(-1), index)
+    place = np.empty(view.shape, np.intp)
+    part = view[places]
+    number = np.arange(part.size).reshape(part.shape)
+    place[places] = number
+    kept = place[places] == number
+    return part if kept.all() else np.where(kept, part, np.zeros((), g.dtype))
+
+
+def _write_zeros(g: Any, shape: tuple[int, ...], index: Index) -> Any:
+    out = np.zeros(shape, g.dtype)
+    _put_into(out, g, index)
+    return out
+
+
+def _search(rows: Any, values: Any, side: Literal["left", "right"]) -> Any:
+    if rows.ndim == 1:
+        return np.asarray(np.searchsorted(rows, values, side), np.int64)
+    found = np.empty(values.shape, np.int64)
+    for place in np.ndindex(rows.shape[:-1]):
+        found[place] = np.searchsorted(rows[place], values[place], side)
+    return found
+
+
+def _isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
+    return np.asarray(np.isin(x, tests, assume_unique=assume_unique, invert=invert))

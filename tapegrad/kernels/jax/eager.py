@@ -1,0 +1,47 @@
+"""Eager calls on JAX arrays: each record is one program, where its parameters are of a kind that rarely changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...core.op import Op
+from . import call, needs_host
+
+MOST = 4096
+PROGRAMS: dict[Any, Callable[[list[Any]], Any]] = {}
+STEADY = {int, bool, str, type(None), type(Ellipsis), np.dtype}
+APART = {"bits", "function", "masked_select", "transfer", "true_places"}
+
+
+def key_of(params: Any) -> Any:
+    """Parameters with their types, to be looked up; TypeError if there are numbers that may change, or arrays."""
+    kind = type(params)
+    if kind is tuple:
+        return tuple([key_of(p) for p in params])
+    if kind is slice:
+        return slice, params.start, params.stop, params.step
+    if kind in STEADY or isinstance(params, np.dtype):
+        return kind, params
+    raise TypeError
+
+
+def run(op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
+    """`call` on JAX arrays and numbers: as one program if there are no numbers in it."""
+    if op.name in APART or op.name.startswith("custom.") or needs_host(op, (*operands, *params)):
+        return call(op, operands, params)
+    if not all([isinstance(a, jax.Array) for a in operands]):
+        return call(op, operands, params)
+    try:
+        key = op.name, key_of(params)
+    except TypeError:
+        return call(op, operands, params)
+    program = PROGRAMS.get(key)
+    if program is None:
+        if len(PROGRAMS) >= MOST:
+            PROGRAMS.clear()
+        program = PROGRAMS[key] = jax.jit(lambda arrays: call(op, arrays, params))
+    return program(list(operands))

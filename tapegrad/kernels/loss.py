@@ -1,0 +1,55 @@
+"""Array functions that the records of `table.loss` call."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from . import kernels
+from .normalize import BLOCK, blocks
+
+
+def _log_loss_forward(x: Any, y: Any) -> Any:
+    return (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
+
+
+# --------------------------------------------------------------------------------------------------------- of classes
+
+
+def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
+    """Where the elements at the labels lie in the flattened array."""
+    before, after = math.prod(sizes[:dim]), math.prod(sizes[dim + 1 :])
+    rows = np.arange(before)[:, None] * sizes[dim] + label.reshape(before, after)
+    return rows if after == 1 else rows * after + np.arange(after)
+
+
+def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
+    """-log(softmax(x)) at the labels, with dim kept, and softmax(x)."""
+    loss, p = x.reshape(-1).take(_places(label, x.shape, dim)).reshape(label.shape), np.empty(x.shape, x.dtype)
+    if dim == 0 or x.size <= BLOCK:
+        _to_probabilities(x, loss, p, dim)
+    else:
+        for i in blocks(x):
+            _to_probabilities(x[i], loss[i], p[i], dim)
+    return loss, p
+
+
+def _to_probabilities(x: Any, loss: Any, p: Any, dim: int) -> None:
+    """Fill p with softmax(x), and make a loss of the elements at the labels."""
+    top = kernels._max(x, dim)
+    np.subtract(x, top, out=p)
+    np.exp(p, out=p)
+    total = kernels._sum(p, dim)
+    np.subtract(top, loss, out=loss)
+    loss += np.log(total)
+    p *= 1.0 / total
+
+
+def _negative_log_probability_back(g: Any, p: Any, label: Any, dim: int) -> Any:
+    out = np.ascontiguousarray(p * g)
+    places = _places(label, p.shape, dim)
+    out.reshape(-1)[places] -= g.reshape(places.shape)
+    dead = (g == 0) & np.isnan(p.take([0], dim))  # nan is in the whole row
+    return np.where(dead, np.zeros((), out.dtype), out) if dead.any() else out

@@ -1,0 +1,220 @@
+"""NumPy as the embedded array backend: hands the machine the few array functions it needs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..core import record
+from ..core import vjp as rules
+from ..core.op import TABLE
+from ..core.tape import HEAVY
+from ..dtypes import HALF
+from .memory import keep_freed_memory
+
+Array = Any
+add_reduce: Any = np.add.reduce  # its stub has no overload for arrays of unknown dtype
+
+
+try:
+    from numpy._core.umath import _extobj_contextvar, _make_extobj
+except ImportError:  # the private fast path moved: the public way costs 0.5 us more a call
+
+    def silence() -> Any:
+        return np.seterr(all="ignore")
+
+    def unsilence(previous: Any) -> None:
+        np.seterr(**previous)
+else:
+    _SILENT = _make_extobj(all="ignore")
+
+    def silence() -> Any:
+        return _extobj_contextvar.set(_SILENT)
+
+    unsilence: Callable[[Any], None] = _extobj_contextvar.reset  # type: ignore[no-redef]
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def quiet(function: Function) -> Function:
+    """The function without floating-point warnings, as in PyTorch."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        previous = silence()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            unsilence(previous)
+
+    return run  # type: ignore[return-value]
+
+
+def ordered(x: Any) -> Any:
+    """The array with its elements in order in memory, as `view` needs them: most of PyTorch's functions leave them so."""
+    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
+
+
+def in_order(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel with its result `ordered`, where NumPy's function keeps the order of what it is given."""
+
+    def run(*args: Any) -> Any:
+        return ordered(kernel(*args))
+
+    return run
+
+
+def copied(x: Array, dtype: Any = None) -> Array:
+    """A copy in the same order in memory; of elements that repeat others in plain order, as in PyTorch."""
+    return x.astype(dtype or x.dtype, order="C" if 0 in x.strides else "K")
+
+
+def finite(x: Array) -> bool:
+    """Whether every element is finite: one BLAS product; element by element only if that overflows or is nan."""
+    if type(x) in record.foreign:
+        return bool(record.services.on_device(TABLE["isfinite"], [x], ()).all())
+    if type(x) is not np.ndarray:
+        return bool(np.isfinite(x))
+    kind = x.dtype.kind
+    if kind == "f":
+        flat = x if x.ndim == 1 else x.ravel(order="K")
+        return math.isfinite(flat.dot(flat)) or bool(np.isfinite(x).all())
+    return kind not in "cV" or bool(np.isfinite(x).all())
+
+
+def all_finite(xs: Iterable[Array]) -> bool:
+    """`finite` of several arrays, which nearly always holds: their products are added up before the one test."""
+    total = 0.0
+    for x in xs:
+        if type(x) is np.ndarray and x.dtype.kind == "f":
+            flat = x if x.ndim == 1 else x.reshape(-1)
+            total = total + flat.dot(flat)
+        elif not finite(x):
+            return False
+    return math.isfinite(total) or all([finite(x) for x in xs])
+
+
+def ones_like(x: Array) -> Array:
+    """Ones of x's shape; the 0-d one is shared, since nobody writes into a cotangent he did not allocate."""
+    if x.ndim:
+        return np.ones(x.shape, x.dtype)
+    one = _ONE.get(x.dtype)
+    if one is None:
+        one = _ONE[x.dtype] = np.ones((), x.dtype)
+    return one
+
+
+_ONE: dict[Any, Array] = {}
+
+
+MANY = 1 << 10  # elements from which a product is quicker than a reduction
+
+
+def unbroadcast(g: Array, shape: tuple[int, ...]) -> Array:
+    """Sum a broadcast result back to `shape`."""
+    lead = g.ndim - len(shape)
+    if g.shape[lead:] == shape:
+        if g.size > MANY and shape and g.dtype.char in "fd" and g.flags.c_contiguous:
+            rows = g.reshape(-1, math.prod(shape))
+            return (np.ones(len(rows), g.dtype) @ rows).reshape(shape)  # as exact as adding row by row, a third of the time
+        return wide_sum(g, 0 if lead == 1 else tuple(range(lead)), False)
+    axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1)
+    g = wide_sum(g, axes, True)
+    return g.reshape(shape)
+
+
+def wide_sum(x: Array, axes: tuple[int, ...] | int | None, keepdims: bool) -> Array:
+    """Sum in at least float32; integers in their own dtype."""
+    if x.dtype in HALF:
+        return add_reduce(x, axis=axes, dtype=np.float32, keepdims=keepdims).astype(x.dtype)
+    if x.dtype.kind in "iu":
+        return add_reduce(x, axis=axes, dtype=x.dtype, keepdims=keepdims)
+    return add_reduce(x, axis=axes, keepdims=keepdims)
+
+
+def without_dead(t: Array, g: Array) -> Array:
+    """A product g * d with 0 where it is not finite and g is exactly 0."""
+    mask = (g == 0) & ~np.isfinite(t)
+    return np.where(mask, np.zeros((), t.dtype), t) if mask.any() else t
+
+
+def owns(x: Array) -> bool:
+    """Whether the array owns writable memory of its own."""
+    return type(x) is np.ndarray and x.flags.owndata and x.flags.writeable
+
+
+def fits(d: Array, g: Array) -> bool:
+    """Whether g * d, large, may be written into d."""
+    return owns(d) and d.nbytes >= HEAVY and d.shape == g.shape and d.dtype is g.dtype
+
+
+def own(g: Array) -> Array:
+    """The array itself if it owns plain writable memory, else a copy."""
+    return g if owns(g) else np.array(g, order="K", subok=False)
+
+
+def over_memory(a: Array) -> tuple[Array, Array]:
+    """An array on the same memory, and the array that whatever is derived from it keeps alive.
+
+    NumPy collapses chains of bases, but not past a memoryview: so a weak reference to the second tells whether anything
+    can still see the memory by way of the first.
+    """
+    if a.dtype.kind in "biufc":
+        b = np.asarray(memoryview(a))
+        return b, b
+    b = np.asarray(memoryview(a.view(np.dtype(f"u{a.itemsize}"))))  # a buffer cannot name the type, for example bfloat16
+    return b.view(a.dtype), b
+
+
+def restrided(a: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """An array on the memory of `a`, from its first element on, with other sizes and steps in bytes."""
+    if a.flags.c_contiguous and a.size and a.dtype.kind in "biufc":
+        try:
+            return np.ndarray(shape, a.dtype, a, 0, strides)  # a fifth of as_strided's time
+        except ValueError:  # it reaches past the array, which may lie in a larger block
+            pass
+    return np.lib.stride_tricks.as_strided(a, shape, strides, writeable=a.flags.writeable)
+
+
+def overlaps(a: Array) -> bool:
+    """Whether two elements of a strided array lie in one place."""
+    reach = 0
+    for step, n in sorted((abs(step), n) for step, n in zip(a.strides, a.shape, strict=True) if n > 1):
+        if step <= reach:
+            break
+        reach += step * (n - 1)
+    else:
+        return False
+    places = sum(np.arange(n).reshape([-1 if k == d else 1 for k in range(a.ndim)]) * a.strides[d]
+                 for d, n in enumerate(a.shape))  # fmt: skip
+    return bool(np.unique(places).size < a.size)
+
+
+def can_store(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """PyTorch's rule for writing a result of one dtype into a tensor of another: never to a lower category."""
+    order = "b", "iu", "f", "c"
+    rank = {kind: i for i, kinds in enumerate(order) for kind in kinds}
+    return rank.get(source.kind, 2) <= rank.get(target.kind, 2)
+
+
+def install() -> None:
+    record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
+    record.services.quiet = quiet
+    a = rules.arrays
+    a.all_finite, a.finite, a.unbroadcast = all_finite, finite, unbroadcast
+    a.without_dead, a.owns, a.fits, a.multiply, a.type = without_dead, owns, fits, np.multiply, np.ndarray
+    a.float32, a.float64, a.as_array = np.dtype(np.float32), np.dtype(np.float64), np.asarray
+    a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence
+    services = record.services
+    services.over_memory, services.may_share, services.can_store = over_memory, np.may_share_memory, can_store
+    services.ufunc, services.overlaps = np.ufunc, overlaps
+
+
+# Overflow in an op is no warning in PyTorch; ops that can divide by zero run inside `quiet`, the others rely on this.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.(core|functions|kernels|levels|table)\b")
+keep_freed_memory()
+install()

@@ -1,0 +1,873 @@
+"""PyTorch's CPU random streams on NumPy arrays.
+
+A program seeded here draws the numbers that PyTorch draws on the CPU after ``torch.manual_seed``. Every
+formula below was found, or checked, by experiment against PyTorch 2.13.0 on an x86 CPU with AVX2.
+
+The stream
+    The source is the 32-bit Mersenne Twister MT19937, seeded by the low 32 bits of the seed as
+    ``numpy.random.RandomState`` is. ``r`` is one 32-bit draw, and ``r64 = (first << 32) | second`` is two.
+
+Agreement with PyTorch
+    * Bit for bit: raw draws, the generator state, ``uniform``, ``randint``, ``random_ints``, ``randperm``,
+      ``bernoulli``, ``bernoulli_array``, ``geometric``, and ``normal`` in float32, float16 and bfloat16.
+    * ``normal``, ``log_normal``, ``exponential`` and ``cauchy`` in float64 use NumPy's elementary functions
+      where PyTorch uses the C library's, so the last bits can differ (2 units in the last place at most for
+      ``normal`` with mean 0 and standard deviation 1). In narrower types, which are rounded from float64, the
+      results are equal but for rare roundings.
+    * ``poisson``, ``standard_gamma``, ``dirichlet`` and ``binomial`` use the C library's functions in float64, as PyTorch
+      does: bit for bit on the same C library, up to the rounding of a sum in ``dirichlet``.
+    * ``multinomial`` is equal, except for the order of exactly tied weights without replacement.
+
+Where PyTorch itself differs between machines
+    * ``bernoulli`` (hence dropout) and ``exponential`` follow the stream of CPUs that are not Intel's. On
+      Intel CPUs, PyTorch builds with MKL may draw these from MKL's own generator, which is not reproduced.
+    * ``normal`` in blocks, and the fused multiply-adds of ``uniform`` and ``normal``, follow PyTorch's AVX2
+      code, which is used wherever the CPU has AVX2. PyTorch on other CPUs rounds differently: float32 normal
+      values differ by about 2e-6 at most.
+
+Arrays are filled in C order. PyTorch fills a non-contiguous tensor in the order of its memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import operator
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..core.tracing import stops
+
+Array = npt.NDArray[Any]
+Shape = int | Sequence[int]
+
+_DEFAULT_SEED = 67280421310721  # The seed of a new torch.Generator.
+_STATE_WORDS = 624
+_WIDE_RANGE = 1 << 28  # randint takes 64-bit draws from this range on.
+_BLOCK = 16  # Normal values are made in blocks: 8 radii, 8 angles.
+_CHUNK = 512  # Blocks handled at once, so that temporaries stay in the CPU cache.
+
+_STATE = np.dtype(
+    [
+        ("seed", "<u8"),
+        ("left", "<i4"),
+        ("seeded", "<i4"),
+        ("next", "<u8"),
+        ("key", "<u8", _STATE_WORDS),
+        ("normal_x", "<f8"),
+        ("normal_y", "<f8"),
+        ("normal_rho", "<f8"),
+        ("normal_is_valid", "<i4"),
+        ("padding", "<i4"),
+        ("float_normal", "<f4"),
+        ("float_normal_is_valid", "<i4"),
+    ]
+)
+
+
+def _float32(*values: float) -> tuple[float, ...]:
+    return tuple(float(np.float32(v)) for v in values)
+
+
+# Minimax polynomials of logf, sinf and cosf in the Cephes library (S. Moshier), highest power first.
+_LOG = _float32(
+    7.0376836292e-2,
+    -1.1514610310e-1,
+    1.1676998740e-1,
+    -1.2420140846e-1,
+    1.4249322787e-1,
+    -1.6668057665e-1,
+    2.0000714765e-1,
+    -2.4999993993e-1,
+    3.3333331174e-1,
+)
+_SIN = _float32(-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COS = _float32(2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+_LN2_LOW, _LN2_HIGH = _float32(-2.12194440e-4, 0.693359375)
+_PI_4_PARTS = _float32(-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+_THIRD, _SQUEEZE = _float32(1.0 / 3.0, 0.0331)  # as PyTorch's gamma numbers have them, in float64 too
+_SQRT_HALF_BITS = np.float32(math.sqrt(0.5)).view(np.int32)
+
+
+def _round32(x: Array) -> Array:
+    """Round float64 values to float32 precision, kept in float64."""
+    return x.astype(np.float32).astype(np.float64)
+
+
+def _fma32(a: Array, b: Any, c: Any) -> Array:
+    """Fused multiply-add of float32 values kept in float64.
+
+    The product is exact, the sum is rounded to float64 and then to float32; this differs from one rounding
+    only for a sum within 2**-29 of the midpoint between two float32 values.
+    """
+    out = a * b
+    out += c
+    return _round32(out)
+
+
+def _horner32(coefficients: Sequence[float], x: Array) -> Array:
+    y = _fma32(x, coefficients[0], coefficients[1])
+    for c in coefficients[2:]:
+        y = _fma32(y, x, c)
+    return y
+
+
+def _log32(u: Array) -> Array:
+    """Natural logarithm of positive normal float32 values; the result is kept in float64."""
+    bits = u.view(np.int32)
+    exponent = (bits - _SQRT_HALF_BITS) >> 23
+    x = ((bits - (exponent << 23)).view(np.float32) - np.float32(1)).astype(np.float64)
+    e = exponent.astype(np.float64)
+    z = _round32(x * x)
+    y = _round32(_horner32(_LOG, x) * x)
+    y = _fma32(y, z, _round32(e * _LN2_LOW))
+    y = _fma32(z, -0.5, y)
+    return _fma32(e, _LN2_HIGH, _round32(x + y))
+
+
+def _cos_sin32(angle: Array) -> tuple[Array, Array]:
+    """Cosine and sine of float32 angles in [0, 2 pi]."""
+    octant = (angle * np.float32(4 / math.pi)).astype(np.int32)
+    octant = (octant + 1) & ~1
+    y = octant.astype(np.float64)
+    x = angle.astype(np.float64)
+    for part in _PI_4_PARTS:
+        x = _fma32(y, part, x)
+    z = _round32(x * x)
+    c = _fma32(_round32(_horner32(_COS, z) * z), z, -0.5 * z)
+    cos_part = (c + 1.0).astype(np.float32)
+    sin_part = (_round32(_horner32(_SIN, z) * z) * x + x).astype(np.float32)
+    swap = (octant & 2) != 0
+    cos, sin = np.where(swap, sin_part, cos_part), np.where(swap, cos_part, sin_part)
+    cos_bits, sin_bits = cos.view(np.int32), sin.view(np.int32)
+    cos_bits ^= ((octant + 2) & 4) << 29
+    sin_bits ^= (octant & 4) << 29
+    return cos, sin
+
+
+def _box_muller32(blocks: Array, mean: float, std: float) -> None:
+    (mean,), (std,) = _float32(mean), _float32(std)
+    log = _log32(np.float32(1) - blocks[:, 0]).astype(np.float32)
+    radius = np.sqrt(np.float32(-2) * log).astype(np.float64)
+    for half, part in enumerate(_cos_sin32(np.float32(2 * math.pi) * blocks[:, 1])):
+        blocks[:, half] = _round32(radius * part) * std + mean
+
+
+def _box_muller64(blocks: Array, mean: float, std: float) -> None:
+    radius = np.sqrt(-2.0 * np.log(1.0 - blocks[:, 0]))
+    angle = 2.0 * math.pi * blocks[:, 1]
+    blocks[:, 0] = _fma64(radius * np.cos(angle), std, mean)
+    blocks[:, 1] = _fma64(radius * np.sin(angle), std, mean)
+
+
+def _box_muller(u: Array, mean: float, std: float) -> None:
+    """Turn float32 or float64 uniforms, a multiple of 16, into normal values in place."""
+    transform = _box_muller64 if u.dtype == np.float64 else _box_muller32
+    blocks = u.reshape(-1, 2, _BLOCK // 2)
+    for start in range(0, len(blocks), _CHUNK):
+        transform(blocks[start : start + _CHUNK], mean, std)
+
+
+def _split(x: Any) -> tuple[Any, Any]:
+    """Split float64 values into two halves of 26 bits (Dekker)."""
+    t = 134217729.0 * x
+    high = t - (t - x)
+    return high, x - high
+
+
+def _fma64(a: Array, b: float, c: float) -> Array:
+    """Fused multiply-add ``a * b + c`` of float64 values, by error-free transformations."""
+    product: Array = a * b
+    if b in (0.0, 1.0) or c == 0.0 or max(abs(b), abs(c)) > 1e290:
+        return product + c
+    (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    total = product + c
+    rest = total - product
+    error += (product - (total - rest)) + (c - rest)
+    total += error
+    return total
+
+
+def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    return dtype.name == "bfloat16"
+
+
+def _float_dtype(dtype: npt.DTypeLike, name: str) -> np.dtype[Any]:
+    dt = np.dtype(dtype)
+    if (dt.kind == "f" and dt.itemsize <= 8) or _is_bfloat16(dt):
+        return dt
+    raise NotImplementedError(f"{name} is not implemented for dtype {dt}")
+
+
+def _cast(x: Any, dtype: np.dtype[Any]) -> Array:
+    """Convert numbers, to 16-bit types by way of float32 as PyTorch does."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if dtype.itemsize == 2:
+            x = np.asarray(x).astype(np.float32, copy=False)
+        return np.asarray(x).astype(dtype, copy=False)
+
+
+def _significand_bits(dtype: np.dtype[Any]) -> int:
+    return 8 if _is_bfloat16(dtype) else {2: 11, 4: 24, 8: 53}[dtype.itemsize]
+
+
+def _shape(shape: Shape) -> tuple[int, ...]:
+    sizes = shape if isinstance(shape, Sequence) else (shape,)
+    return tuple(operator.index(size) for size in sizes)
+
+
+def _check(condition: bool, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)
+
+
+def _check_bounds(low: int, high: int, dtype: np.dtype[Any]) -> None:
+    """Refuse integers in [low, high) that an integer, bool or float16 dtype cannot hold."""
+    if dtype.kind == "b":
+        smallest, largest = 0, 1
+    elif dtype.kind in "iu":
+        smallest, largest = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    elif dtype == np.float16:
+        smallest, largest = -65504, 65504
+    else:
+        return
+    _check(smallest <= low <= largest, f"from is out of bounds for {dtype}")
+    _check(smallest <= high - 1 <= largest, f"to - 1 is out of bounds for {dtype}")
+
+
+def _tiny(dtype: np.dtype[Any]) -> Any:
+    """The smallest normal number; of bfloat16 that of float32."""
+    return dtype.type(float(np.finfo(np.float32 if _is_bfloat16(dtype) else dtype).tiny))
+
+
+def _poisson(rate: float, uniform: Callable[[], float]) -> float:
+    if rate == 0 or rate == math.inf:
+        return rate
+    if rate < 10:
+        limit, count, product = math.exp(-rate), 0, uniform()
+        while product > limit:
+            count += 1
+            product *= uniform()
+        return count
+    root, log_rate = math.sqrt(rate), math.log(rate)
+    b = 0.931 + 2.53 * root
+    a = -0.059 + 0.02483 * b
+    inverse = 1.1239 + 1.1328 / (b - 3.4)
+    edge = 0.9277 - 3.6224 / (b - 2)
+    while True:
+        u, v = uniform() - 0.5, uniform()
+        distance = 0.5 - abs(u)
+        count = math.floor((2 * a / distance + b) * u + rate + 0.43)
+        if distance >= 0.07 and v <= edge:
+            return count
+        if count < 0 or (distance < 0.013 and v > distance):
+            continue
+        left = math.log(v) + math.log(inverse) - math.log(a / (distance * distance) + b)
+        if left <= -rate + count * log_rate - math.lgamma(count + 1):
+            return count
+
+
+def _gamma(
+    shape: float, uniform: Callable[[], float], normal: Callable[[], float], rounded: Callable[[float], float]
+) -> float:
+    if not shape > 0.0:
+        return math.nan if math.isnan(shape) else 0.0
+    scale = 1.0
+    if shape < 1.0:
+        scale = (1.0 - uniform()) ** rounded(1.0 / shape)
+        shape = rounded(shape + 1.0)
+    d = rounded(shape - _THIRD)
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal()
+        y = 1.0 + c * x
+        if y <= 0.0:
+            continue
+        v = y * y * y
+        u, square = 1.0 - uniform(), x * x
+        if u < 1.0 - _SQUEEZE * square * square or math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)):
+            return scale * d * v
+
+
+def _binomial(n: float, p: float, uniform: Callable[[], float]) -> float:
+    if n <= 0.0 or p <= 0.0:
+        return 0.0
+    if p >= 1.0:
+        return n
+    if math.isnan(p) or not n < math.inf:
+        return math.nan
+    if p > 0.5:
+        return n - _binomial_below(n, 1.0 - p, uniform)
+    return _binomial_below(n, p, uniform)
+
+
+def _binomial_below(n: float, p: float, uniform: Callable[[], float]) -> float:
+    """Successes of n trials of a probability up to 1/2."""
+    if n * p < 10.0:
+        log, total, count = math.log1p(-p), 0.0, 0.0
+        while True:
+            u = uniform()
+            total += math.ceil(math.log(u) / log) if u else math.inf
+            if total > n:
+                return count
+            count += 1.0
+    deviation, ratio, m = math.sqrt(n * p * (1.0 - p)), p / (1.0 - p), math.floor((n + 1.0) * p)
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    edge, alpha = 0.92 - 4.2 / b, (2.83 + 5.1 / b) * deviation
+    while True:
+        u, v = uniform() - 0.5, uniform()
+        distance = 0.5 - abs(u)
+        k = math.floor((2.0 * a / distance + b) * u + n * p + 0.5) if distance else -1
+        if distance >= 0.07 and v <= edge:
+            return float(k)
+        if not 0 <= k <= n:
+            continue
+        bound = (m + 0.5) * math.log((m + 1.0) / (ratio * (n - m + 1.0)))
+        bound += (n + 1.0) * math.log((n - m + 1.0) / (n - k + 1.0))
+        bound += (k + 0.5) * math.log(ratio * (n - k + 1.0) / (k + 1.0))
+        bound += _stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(k) - _stirling_tail(n - k)
+        v *= alpha / (a / (distance * distance) + b)
+        if not v or math.log(v) <= bound:
+            return float(k)
+
+
+def _stirling_tail(k: float) -> float:
+    """log(k!) less Stirling's formula for it at k + 1/2: (k + 1/2)*log(k + 1) - (k + 1) + log(2*pi)/2."""
+    if k < 10:
+        return math.lgamma(k + 1.0) - ((k + 0.5) * math.log(k + 1.0) - (k + 1.0) + 0.5 * math.log(2.0 * math.pi))
+    square = (k + 1.0) ** 2
+    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / (k + 1.0)
+
+
+GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
+
+
+def release(twister: Any) -> None:
+    """In a forked process: release the lock of a RandomState, since a thread that held it does not live on there."""
+    twister._bit_generator.lock._at_fork_reinit()
+
+
+def renew_locks() -> None:
+    for generator in tuple(GENERATORS):
+        generator._lock = threading.RLock()
+        if generator._twister is not None:
+            release(generator._twister)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=renew_locks)
+
+
+class Generator:
+    """A random stream equal to that of ``torch.Generator()`` on the CPU.
+
+    Drawing methods take the shape and the NumPy dtype of the array to make. float16 is supported throughout,
+    and so is bfloat16 given as the dtype of the ``ml_dtypes`` package. Several threads may draw from one
+    generator: each call gets its own stretch of the stream.
+
+    Args:
+        device: only ``"cpu"`` is accepted.
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        own = device is None or str(device).partition(":")[0] == "cpu"
+        _check(own, f"Generator supports only the device 'cpu', but got '{device}'")
+        self._lock = threading.RLock()
+        GENERATORS.add(self)
+        self._twister: np.random.RandomState | None = None
+        self.manual_seed(_DEFAULT_SEED)
+
+    @property
+    def _stream(self) -> np.random.RandomState:
+        """Made at the first draw: importing numpy.random costs a sixth of importing the package."""
+        if self._twister is None:
+            self._twister = np.random.RandomState(self._seed & 0xFFFFFFFF)
+        return self._twister
+
+    def __reduce__(self) -> Any:
+        return type(self), (), self.get_state()
+
+    def __setstate__(self, state: Array) -> None:
+        self.set_state(state)
+
+    # Seeds and states.
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Restart the stream from a seed and return the generator.
+
+        Seeds in [-2**63, 2**64) are accepted; a negative seed counts as ``2**64 + seed``. Only the low 32
+        bits choose the stream (experiment: seeds 5 and 2**32 + 5 give the same draws in PyTorch).
+        """
+        stops("seeding a generator")
+        if not hasattr(seed, "__index__"):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        value = operator.index(seed)
+        if not -(1 << 63) <= value < 1 << 64:
+            raise ValueError(f"Overflow when unpacking long long. A seed must be in [-2**63, 2**64), but got {value}.")
+        with self._lock:
+            self._seed = value % (1 << 64)
+            if self._twister is not None:
+                self._twister.seed(self._seed & 0xFFFFFFFF)
+            self._fresh = True
+            self._cached_normal: float | None = None
+        return self
+
+    def seed(self) -> int:
+        """Seed from the operating system's entropy and return the seed, an integer of 53 bits."""
+        value = int.from_bytes(os.urandom(7), "little") & ((1 << 53) - 1)
+        self.manual_seed(value)
+        return value
+
+    def initial_seed(self) -> int:
+        """The last seed given to the generator, in [0, 2**64)."""
+        return self._seed
+
+    def get_state(self) -> Array:
+        """The state as 5056 bytes (uint8), byte for byte that of ``torch.Generator.get_state``.
+
+        The layout, little-endian (established by comparing states): seed (u64), draws left before the next
+        twist plus one (i32), 1 (i32), position (u64), 624 words (u64 each), three float64 of which the second
+        is the cached normal value, a flag (i32) that says whether there is one, and padding.
+        """
+        with self._lock:
+            _, key, position, *_ = self._stream.get_state(legacy=True)
+            state = np.zeros((), _STATE)
+            state["seed"] = self._seed
+            state["left"] = _STATE_WORDS + 1 - int(position)
+            state["seeded"] = 1
+            state["next"] = 0 if self._fresh else position
+            state["key"] = key
+            if self._cached_normal is not None:
+                state["normal_y"] = self._cached_normal
+                state["normal_is_valid"] = 1
+        return np.frombuffer(state.tobytes(), np.uint8).copy()
+
+    def set_state(self, state: npt.ArrayLike) -> None:
+        """Continue from a state of :meth:`get_state`, or of a CPU generator of PyTorch."""
+        stops("restoring a generator's state")
+        data = np.ascontiguousarray(state)
+        if data.dtype != np.uint8:
+            raise TypeError(f"RNG state must be a torch.ByteTensor, of dtype uint8, but got {data.dtype}")
+        size = _STATE.itemsize
+        _check(
+            data.size == size,
+            f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {data.size}",
+        )
+        fields = data.reshape(-1).view(_STATE)[0]
+        left, position = int(fields["left"]), int(fields["next"])
+        valid = fields["seeded"] == 1 and 0 < left <= _STATE_WORDS and position <= _STATE_WORDS
+        _check(bool(valid), "Invalid mt19937 state")
+        with self._lock:
+            key = fields["key"].astype(np.uint32)
+            self._stream.set_state(("MT19937", key, _STATE_WORDS + 1 - left, 0, 0.0))
+            self._seed = int(fields["seed"])
+            self._fresh = left == 1 and position == 0
+            self._cached_normal = float(fields["normal_y"]) if fields["normal_is_valid"] else None
+
+    # Raw draws.
+
+    def _words(self, n: int) -> Array:
+        """The next ``n`` 32-bit draws."""
+        with self._lock:
+            self._fresh = self._fresh and n == 0
+            return self._stream.randint(0, 1 << 32, size=n, dtype=np.uint32)
+
+    def _words64(self, n: int) -> Array:
+        """The next ``n`` 64-bit draws, each made of two 32-bit draws, high half first."""
+        words = self._words(2 * n)
+        out = words[::2].astype(np.uint64)
+        out <<= np.uint64(32)
+        out |= words[1::2]
+        return out
+
+    def _uniform32(self, n: int) -> Array:
+        """float32 in [0, 1): ``(r & 0xffffff) * 2**-24``."""
+        words = self._words(n)
+        words &= np.uint32(0xFFFFFF)
+        out = words.astype(np.float32)
+        out *= np.float32(2.0**-24)
+        return out
+
+    def _integers53(self, n: int) -> Array:
+        """The low 53 bits of 64-bit draws."""
+        out = self._words64(n)
+        out &= np.uint64((1 << 53) - 1)
+        return out
+
+    def _uniform64(self, n: int) -> Array:
+        """float64 in [0, 1): ``(r64 & (2**53 - 1)) * 2**-53``."""
+        out = self._integers53(n).astype(np.float64)
+        out *= 2.0**-53
+        return out
+
+    def _paired_normals(self, n: int) -> Array:
+        """Standard normal float64 values made in pairs; the second of a pair may wait for the next call."""
+        with self._lock:
+            start = int(n > 0 and self._cached_normal is not None)
+            pairs = self._uniform64((n - start + 1) // 2 * 2).reshape(-1, 2)
+            radius = np.sqrt(-2.0 * np.log1p(-pairs[:, 1]))
+            angle = 2.0 * math.pi * pairs[:, 0]
+            values = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
+            if start:
+                values = np.concatenate([[self._cached_normal], values])
+                self._cached_normal = None
+            if len(values) > n:
+                self._cached_normal = float(values[-1])
+        return values[:n]
+
+    # Continuous distributions.
+
+    def uniform(self, shape: Shape, dtype: npt.DTypeLike = np.float32, low: float = 0.0, high: float = 1.0) -> Array:
+        """Uniform values in [low, high), as ``torch.rand`` and ``Tensor.uniform_``.
+
+        ``u * (high - low) + low`` with a fused multiply-add, where ``u`` is ``(r & 0xffffff) * 2**-24``
+        in float32 and narrower types, computed in float32, and ``(r64 & (2**53 - 1)) * 2**-53`` in float64. A
+        value that rounds to ``high`` becomes ``low`` (experiment against PyTorch 2.13 CPU).
+        """
+        dt, dims = _float_dtype(dtype, "uniform"), _shape(shape)
+        bottom, top = _cast(low, dt), _cast(high, dt)
+        _check(bool(np.isfinite(bottom) and np.isfinite(top)), f"uniform expects finite bounds within {dt}")
+        _check(low <= high, f"uniform expects a [from, to) range, but found from={low} > to={high}")
+        n = math.prod(dims)
+        if dt.itemsize == 8:
+            values = _fma64(self._uniform64(n), high - low, low)
+        else:
+            values = self._uniform32(n)
+            span = np.float32(high) - np.float32(low)
+            if low != 0.0:
+                values = (values * np.float64(span) + float(np.float32(low))).astype(np.float32)
+            elif span != 1.0:
+                values *= span
+        out = _cast(values, dt)
+        too_high = out >= top
+        if too_high.any():
+            out[too_high] = bottom
+        return out.reshape(dims)
+
+    def normal(
+        self,
+        shape: Shape,
+        dtype: npt.DTypeLike = np.float32,
+        mean: float = 0.0,
+        std: float = 1.0,
+        *,
+        contiguous: bool = True,
+    ) -> Array:
+        """Normal values, as ``torch.randn`` and ``Tensor.normal_``.
+
+        Fewer than 16 values are made in pairs in float64: from uniforms ``u1, u2`` in the order drawn, the
+        radius is ``sqrt(-2 log1p(-u2))`` and the angle ``2 pi u1``; the cosine part is used first, and the
+        sine part is kept for the next call that makes values in pairs. From 16 values on, each block of 16
+        uniforms of the dtype gives radii ``sqrt(-2 log(1 - u[0:8]))`` and angles ``2 pi u[8:16]``, first the
+        8 cosine parts, then the 8 sine parts; if the last block is incomplete, the last 16 values are drawn
+        once more. float16 and bfloat16 are float32 values rounded, and skip the draws that an incomplete
+        block discards (experiment against PyTorch 2.13 CPU).
+
+        Blocks in float32 take the logarithm, sine and cosine by the single-precision polynomials of the
+        Cephes library with fused multiply-adds, which reproduces PyTorch's AVX2 code bit for bit. The fused
+        multiply-add is emulated in float64: in one of about 2**29 operations its last bit may differ.
+
+        Args:
+            shape: the shape of the result.
+            dtype: a floating-point dtype.
+            mean: the mean.
+            std: the standard deviation, not negative.
+            contiguous: False gives the pairwise values that PyTorch gives to a non-contiguous tensor of any
+                size, in the order of that tensor's memory.
+        """
+        dt, dims = _float_dtype(dtype, "normal"), _shape(shape)
+        _check(std >= 0.0, f"normal expects std >= 0.0, but found std {std}")
+        n = math.prod(dims)
+        if n < _BLOCK or not contiguous:
+            return _cast(_fma64(self._paired_normals(n), std, mean), dt).reshape(dims)
+        return _cast(self._block_normals(n, dt, mean, std), dt).reshape(dims)
+
+    def _block_normals(self, n: int, dtype: np.dtype[Any], mean: float, std: float) -> Array:
+        uniform = self._uniform64 if dtype.itemsize == 8 else self._uniform32
+        whole = n - n % _BLOCK
+        if whole == n:
+            values = uniform(n)
+            _box_muller(values, mean, std)
+            return values
+        skipped = n if dtype.itemsize > 2 else whole
+        uniforms = uniform(skipped + _BLOCK)
+        values = np.concatenate([uniforms[:whole], uniforms[skipped:]])
+        _box_muller(values, mean, std)
+        return np.concatenate([values[: n - _BLOCK], values[whole:]])
+
+    def log_normal(self, shape: Shape, dtype: npt.DTypeLike = np.float32, mean: float = 1.0, std: float = 2.0) -> Array:
+        """Log-normal values, as ``Tensor.log_normal_``.
+
+        ``exp`` of normal values made in pairs in float64 whatever their number (experiment against PyTorch
+        2.13 CPU).
+        """
+        dt, dims = _float_dtype(dtype, "log_normal"), _shape(shape)
+        _check(std > 0.0, f"log_normal expects std > 0.0, but found std={std}")
+        normals = _fma64(self._paired_normals(math.prod(dims)), std, mean)
+        with np.errstate(over="ignore"):
+            return _cast(np.exp(normals), dt).reshape(dims)
+
+    def exponential(self, shape: Shape, dtype: npt.DTypeLike = np.float32, lambd: float = 1.0) -> Array:
+        """Exponential values, as ``Tensor.exponential_``.
+
+        ``-1 / lambd * log1p(-u)`` of a float64 uniform ``u`` (experiment against PyTorch 2.13 on a CPU that
+        is not Intel's).
+        """
+        dt, dims = _float_dtype(dtype, "exponential"), _shape(shape)
+        _check(lambd > 0.0, f"exponential expects lambda > 0.0, but found lambda={lambd}")
+        return _cast(-1.0 / lambd * np.log1p(-self._uniform64(math.prod(dims))), dt).reshape(dims)
+
+    def cauchy(self, shape: Shape, dtype: npt.DTypeLike = np.float32, median: float = 0.0, sigma: float = 1.0) -> Array:
+        """Cauchy values, as ``Tensor.cauchy_``.
+
+        ``median + sigma * tan(pi * (u - 0.5))`` of a float64 uniform ``u`` (experiment against PyTorch 2.13
+        CPU).
+        """
+        dt, dims = _float_dtype(dtype, "cauchy"), _shape(shape)
+        _check(sigma > 0.0, f"cauchy expects sigma > 0.0, but found sigma={sigma}")
+        tangent = np.tan(math.pi * (self._uniform64(math.prod(dims)) - 0.5))
+        return _cast(_fma64(tangent, sigma, median), dt).reshape(dims)
+
+    # Discrete distributions.
+
+    def geometric(self, shape: Shape, dtype: npt.DTypeLike, p: float) -> Array:
+        """Numbers of trials up to the first success, as ``Tensor.geometric_``.
+
+        ``ceil(log(u) / log(1 - p))`` of a float64 uniform ``u`` (experiment against PyTorch 2.13 CPU).
+        """
+        dt, dims = np.dtype(dtype), _shape(shape)
+        _check(0.0 < p < 1.0, f"geometric expects p to be in (0, 1), but got p={p}")
+        with np.errstate(divide="ignore"):
+            trials = np.ceil(np.log(self._uniform64(math.prod(dims))) / math.log(1.0 - p))
+        if dt.kind in "iu":
+            trials = trials.astype(np.int64)
+            return trials.astype(dt).reshape(dims)
+        return _cast(trials, _float_dtype(dt, "geometric")).reshape(dims)
+
+    def bernoulli(self, shape: Shape, dtype: npt.DTypeLike, p: float) -> Array:
+        """Ones with probability ``p``, as ``Tensor.bernoulli_(p)``.
+
+        Dropout with probability ``p`` keeps the elements where ``bernoulli(1 - p)`` is one.
+        ``u < p`` of a float64 uniform ``u`` (experiment against PyTorch 2.13 on a CPU that is not Intel's).
+        """
+        dims = _shape(shape)
+        _check(0.0 <= p <= 1.0, f"bernoulli expects p to be in [0, 1], but got p={p}")
+        # k * 2**-53 < p for an integer k, without the conversion of k.
+        ones = self._integers53(math.prod(dims)) < np.uint64(math.ceil(p * 2.0**53))
+        return ones.astype(dtype, copy=False).reshape(dims)
+
+    def bernoulli_array(self, p: Array, dtype: npt.DTypeLike | None = None) -> Array:
+        """Ones with the probabilities in ``p``, as ``torch.bernoulli(p)`` and ``Tensor.bernoulli_(p)``.
+
+        ``u < p`` of a float64 uniform if ``p`` is float64, of a float32 uniform otherwise (experiment against
+        PyTorch 2.13 CPU). The dtype of the result is that of ``p`` by default.
+        """
+        dt = _float_dtype(p.dtype, "bernoulli_array")
+        _check(bool(np.all((p >= 0) & (p <= 1))), "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+        if dt.itemsize == 8:
+            ones = self._uniform64(p.size).reshape(p.shape) < p
+        else:
+            ones = self._uniform32(p.size).reshape(p.shape) < p.astype(np.float32, copy=False)
+        return ones.astype(dt if dtype is None else dtype, copy=False)
+
+    # Draws of which the number is known only as they are made: one element after the other, in float64.
+
+    @contextlib.contextmanager
+    def _serial(self, ahead: int) -> Iterator[Callable[[], float]]:
+        """A function that draws one float64 uniform; afterwards the stream goes on behind the last one it gave.
+
+        Args:
+            ahead: how many to draw at once, at first.
+        """
+        with self._lock:
+            state, used = self._stream.get_state(legacy=True), 0
+
+            def uniforms() -> Iterator[float]:
+                nonlocal used
+                for size in itertools.chain([ahead], itertools.repeat(4096)):
+                    for u in self._uniform64(size).tolist():
+                        used += 1
+                        yield u
+
+            try:
+                yield uniforms().__next__
+            finally:
+                self._stream.set_state(state)
+                self._words(2 * used)
+
+    def _normal(self, uniform: Callable[[], float]) -> float:
+        """A standard normal number, made in pairs as by `_paired_normals`."""
+        value = self._cached_normal
+        if value is not None:
+            self._cached_normal = None
+            return value
+        angle, radius = 2.0 * math.pi * uniform(), math.sqrt(-2.0 * math.log1p(-uniform()))
+        self._cached_normal = radius * math.sin(angle)
+        return radius * math.cos(angle)
+
+    def poisson(self, rates: Array) -> Array:
+        """Poisson numbers, as ``torch.poisson(rates)``: in the order of the rates, one after the other.
+
+        Below a rate of 10 uniforms are multiplied until the product falls below exp(-rate) (Knuth); above, transformed
+        rejection with squeeze (Hormann 1993). Both take float64 uniforms (experiment against PyTorch 2.13 CPU).
+        """
+        flat = rates.astype(np.float64).ravel().tolist()
+        with self._serial(4 * len(flat)) as uniform:
+            counts = np.array([_poisson(rate, uniform) for rate in flat], np.float64)
+        return _cast(counts, _float_dtype(rates.dtype, "poisson")).reshape(rates.shape)
+
+    def standard_gamma(self, shapes: Array) -> Array:
+        """Gamma numbers of rate 1 of these shapes, as ``torch._standard_gamma``: one after the other, in float64.
+
+        The method of Marsaglia and Tsang (2000), on normal numbers made in pairs and float64 uniforms ``1 - u``; a shape
+        below 1 is raised by 1 and the number multiplied by ``(1 - u)**(1/shape)``, whose uniform is drawn first. What
+        comes of the shape alone is rounded to the dtype. The result is at least the smallest normal number of the dtype
+        (experiment against PyTorch 2.13 CPU).
+        """
+        dt = _float_dtype(shapes.dtype, "standard_gamma")
+        values = self._gammas(shapes, float if dt.itemsize == 8 else lambda x: float(np.float32(x)))
+        with np.errstate(under="ignore"):
+            return np.asarray(np.maximum(_cast(values, dt), _tiny(dt)))
+
+    def _gammas(self, shapes: Array, rounded: Callable[[float], float]) -> Array:
+        flat = shapes.astype(np.float64).ravel().tolist()
+        with self._serial(4 * len(flat)) as uniform:
+            values = [_gamma(shape, uniform, lambda: self._normal(uniform), rounded) for shape in flat]
+        return np.asarray(np.maximum(np.array(values, np.float64).reshape(shapes.shape), _tiny(np.dtype(np.float64))))
+
+    def dirichlet(self, shapes: Array) -> Array:
+        """Points of the simplex, as ``torch._sample_dirichlet``: gamma numbers over their sum along the last dimension.
+
+        All in float64, the quotient then kept between the smallest normal number of the dtype and the largest number
+        below 1 (experiment against PyTorch 2.13 CPU).
+        """
+        dt = _float_dtype(shapes.dtype, "dirichlet")
+        values = self._gammas(shapes, float)
+        with np.errstate(invalid="ignore", under="ignore"):
+            values = _cast(values / values.sum(-1, keepdims=True), dt)
+        below = dt.type(1.0 - 2.0 ** -_significand_bits(dt))
+        return np.asarray(np.minimum(np.maximum(values, _tiny(dt)), below))
+
+    def binomial(self, counts: Array, probabilities: Array) -> Array:
+        """Numbers of successes, as ``torch.binomial(counts, probabilities)``, one after the other, in float64.
+
+        Of n trials of probability p <= 1/2, where n*p < 10: the number of geometric numbers ``ceil(log(u)/log1p(-p))``
+        whose sum stays within n; else transformed rejection (Hormann 1993, BTRS). Above 1/2 the failures are counted
+        (experiment against PyTorch 2.13 CPU).
+        """
+        dt = _float_dtype(counts.dtype, "binomial")
+        pairs = zip(*(v.astype(np.float64).ravel().tolist() for v in (counts, probabilities)), strict=True)
+        with self._serial(4 * counts.size) as uniform:
+            values = np.array([_binomial(n, p, uniform) for n, p in pairs], np.float64)
+        return _cast(values, dt).reshape(counts.shape)
+
+    def randint(self, shape: Shape, dtype: npt.DTypeLike, low: int, high: int) -> Array:
+        """Integers in [low, high), as ``torch.randint`` and ``Tensor.random_(low, high)``.
+
+        ``low + r % (high - low)`` for ranges below 2**28, ``low + r64 % (high - low)`` from there on
+        (experiment against PyTorch 2.13 CPU).
+        """
+        dt, dims = np.dtype(dtype), _shape(shape)
+        low, high = operator.index(low), operator.index(high)
+        _check(low < high, f"randint expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        if low < -(1 << 63) or high > 1 << 63:
+            raise ValueError(f"randint expects bounds within int64, but got from={low}, to={high}")
+        _check_bounds(low, high, dt)
+        n, span = math.prod(dims), high - low
+        if span < _WIDE_RANGE:
+            words = self._words(n)
+            words %= np.uint32(span)
+        else:
+            words = self._words64(n)
+            if span < 1 << 64:
+                words %= np.uint64(span)
+        values = words.astype(np.int64)
+        if low:
+            values += low
+        return values.astype(dt, copy=False).reshape(dims)
+
+    def random_ints(self, shape: Shape, dtype: npt.DTypeLike = np.int64) -> Array:
+        """Integers over the whole range of the dtype from 0 up, as ``Tensor.random_()``.
+
+        ``r64 % 2**63`` for int64, ``r % (max + 1)`` for narrower integers, ``r & 1`` for bool, and modulo
+        ``2**d + 1`` for floating-point types with ``d`` significant bits, from ``r64`` for float64 and from
+        ``r`` otherwise (experiment against PyTorch 2.13 CPU, which has no uint16, uint32 and uint64).
+        """
+        dt, dims = np.dtype(dtype), _shape(shape)
+        if dt.kind == "b":
+            modulus = 2
+        elif dt.kind == "i" or dt == np.uint8:
+            modulus = int(np.iinfo(dt).max) + 1
+        else:
+            modulus = (1 << _significand_bits(_float_dtype(dt, "random_ints"))) + 1
+        n = math.prod(dims)
+        words = self._words64(n) if dt.itemsize == 8 else self._words(n)
+        words %= words.dtype.type(modulus)
+        return _cast(words, dt).reshape(dims)
+
+    def randperm(self, n: int, dtype: npt.DTypeLike = np.int64) -> Array:
+        """A permutation of 0 .. n-1, as ``torch.randperm``.
+
+        For i = 0 .. n-2, element i is swapped with element ``i + r % (n - i)`` (experiment against PyTorch
+        2.13 CPU, for n up to 10**6).
+        """
+        dt, n = np.dtype(dtype), operator.index(n)
+        _check(n >= 0, f"randperm expects n >= 0, but got {n}")
+        if dt.kind in "iu":
+            largest = int(np.iinfo(dt).max)
+        else:
+            largest = 1 << _significand_bits(_float_dtype(dt, "randperm"))
+        _check(n - 1 <= largest, f"n cannot be greater than {largest + 1} for dtype {dt}")
+        steps = np.arange(max(n - 1, 0), dtype=np.uint32)
+        partners = self._words(len(steps)) % (np.uint32(n) - steps) + steps
+        order = list(range(n))
+        for i, k in enumerate(partners.tolist()):
+            order[i], order[k] = order[k], order[i]
+        return _cast(np.array(order, dtype=np.int64), dt)
+
+    def multinomial(self, weights: Array, num_samples: int, replacement: bool = False) -> Array:
+        """Indices drawn with probabilities proportional to ``weights``, one row per row of weights.
+
+        As ``torch.multinomial`` (experiment against PyTorch 2.13 CPU). Without replacement, or for one
+        sample: the positions of the largest ``weights / q``, in decreasing order, where ``q`` are exponential
+        values of the dtype of the weights. With replacement: the first position at which the normalised
+        cumulative sum of the row, taken in that dtype (float32 for narrower types), reaches a float64
+        uniform. Exact ties without replacement, as between zero weights, go to the lower index; PyTorch gives
+        them no fixed order.
+        """
+        dt = _float_dtype(weights.dtype, "multinomial")
+        _check(weights.ndim in (1, 2), "multinomial expects weights of 1 or 2 dimensions")
+        _check(num_samples > 0, "cannot sample n_sample <= 0 samples")
+        _check(
+            replacement or num_samples <= weights.shape[-1],
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement",
+        )
+        wide = weights.astype(np.float32) if dt.itemsize == 2 else weights
+        _check(bool(np.all(np.isfinite(wide) & (wide >= 0))), "weights contain inf, nan or an element < 0")
+        _check(bool(np.all(wide.sum(axis=-1) > 0)), "invalid weights (a sum of probabilities is <= 0)")
+        if replacement and num_samples > 1:
+            rows = self._multinomial_replacing(np.atleast_2d(wide), num_samples)
+            return rows.reshape(*weights.shape[:-1], num_samples)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            scores = (weights / self.exponential(weights.shape, dt)).astype(np.float64)
+        order: Array
+        if num_samples == 1:
+            order = scores.argmax(axis=-1, keepdims=True)
+        else:
+            order = np.argsort(-scores, axis=-1, kind="stable")[..., :num_samples]
+        return order
+
+    def _multinomial_replacing(self, weights: Array, num_samples: int) -> Array:
+        cumulative = np.cumsum(weights, axis=1, dtype=weights.dtype)
+        cumulative = (cumulative / cumulative[:, -1:]).astype(np.float64)
+        uniforms = self._uniform64(len(weights) * num_samples).reshape(len(weights), num_samples)
+        return np.stack([np.searchsorted(c, u) for c, u in zip(cumulative, uniforms, strict=True)])

@@ -1,0 +1,7 @@
+"""Interpreters of the table besides reverse mode: batches, tangents, series, Laplacians, floats.
+
+Imported for what they hand to the machine: see `core.record.Services`.
+"""
+
+from . import batched_gradient as batched_gradient
+from . import scalar as scalar

@@ -1,0 +1,240 @@
+"""Forward Laplacian: values, gradients and Laplacians with respect to a point, carried through a function together.
+
+Of y(x_1..x_d) a tensor of the level carries y and the stack T = [J_1, .., J_d, L]: the derivatives of y along the d
+directions and its Laplacian (R. Li, H. Ye, D. Jiang et al., A computational framework for neural network-based variational
+Monte Carlo with Forward Laplacian, Nature Machine Intelligence 6 (2024) 209-219). With y' = f(y): J' = f'(y) J and
+L' = f'(y) L + f''(y) sum_i J_i J_i. A linear op acts on the whole stack at once.
+
+The last dimension of T may be all that is there: of a point's own coordinates the stack is the same for all points, and it
+stays small until the first nonlinear op.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.op import TABLE, Op
+from ..core.record import Box
+from ..core.state import is_recording
+from ..core.vjp import TENSOR_XP, arrays, fixed_like, zeros_like
+from .forward import Dual, replaced, tangents_of, total
+from .level import Level
+from .taylor import Taylor
+from .vmap import Batch, padded, rank, run_batched
+
+
+class Laplace(Level):
+    """Every tensor of the level carries its gradient and Laplacian; a payload is the stack T, or None for a constant.
+
+    Attributes:
+        directions: number of coordinates.
+        heeds: whether recording was on when it was opened, so that no_grad inside makes constants.
+    """
+
+    name = "laplacian"
+
+    def __init__(self, directions: int) -> None:
+        super().__init__()
+        self.directions = directions
+        self.heeds = is_recording()
+
+    def point(self, x: Any) -> Any:
+        """The points, of shape (.., d), as a tensor of the level."""
+        d = self.directions
+        stack = arrays.zeros((d + 1, d), x._d.dtype)
+        for i in range(d):
+            stack[i, i] = 1
+        return self.lift(x, TENSOR_XP.reshape(fixed_like(stack, x), (d + 1, *(1,) * (x._d.ndim - 1), d)))
+
+    def laplacian(self, y: Any) -> tuple[Any, Any]:
+        """(value, Laplacian) of a tensor; the second is None if it does not depend on the point."""
+        value, stack = self.lower(y)
+        if stack is None:
+            return value, None
+        last = stack.last() if type(stack) is Later else TENSOR_XP.index(stack, (self.directions, Ellipsis))
+        return value, whole(last, value._d.shape)
+
+    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        if self.heeds and not is_recording():
+            payloads = [None] * len(payloads)
+        if any([type(p) is Later for p in payloads]):
+            if op.name == "add" and None in payloads:  # a bias: the stack is as it was
+                at = 0 if payloads[1] is None else 1
+                if rank(lowers[1 - at], False) <= lowers[at]._d.ndim:
+                    return [(op.call(*lowers), payloads[at])]
+            payloads = [p.whole() if type(p) is Later else p for p in payloads]
+        closed = TABLE.get(f"laplace_{op.name}")
+        if closed is not None and payloads[0] is not None and is_real(lowers[0]):
+            return [closed.call(*lowers, *payloads)]
+        out = op.on(lowers, params)
+        outs = out if op.outputs > 1 else (out,)
+        rules = op.rules * len(lowers) if op.arity < 0 and not op.joint else op.rules
+        stacks = [None if rule is None else p for rule, p in zip(rules, payloads, strict=True)]
+        active = [i for i, p in enumerate(stacks) if p is not None]
+        if op.kind == "constant" or not active:
+            return [(o, None) for o in outs]
+        if op.kind == "elementwise":
+            found = self.elementwise(op, lowers, stacks, active, outs[0], params)
+        elif op.kind == "linear" or (op.kind == "bilinear" and len(active) == 1):
+            found = self.on_stack(op, lowers, stacks, active, params)
+        elif op.kind == "bilinear":
+            found = [self.product(op, lowers, stacks, params)]
+        elif all([is_linear(op, i, active) for i in active]):
+            found = self.affine(op, lowers, stacks, active, outs, params)
+        else:
+            found = self.by_directions(op, lowers, stacks, outs, params)
+        return list(zip(outs, found, strict=True))
+
+    def elementwise(
+        self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], out: Any, params: tuple[Any, ...]
+    ) -> list[Any]:
+        if all([is_linear(op, i, active) for i in active]):
+            slopes = [(i, slope(op, i, out, lowers, params)) for i in active]
+            return [total([scaled(padded(stacks[i], out._d.ndim, True), d) for i, d in slopes])]
+        if len(active) == 1 and is_real(lowers[active[0]]):  # of complex numbers some are not holomorphic, as abs
+            return [self.composed(op, lowers, active[0], out, stacks[active[0]], params)]
+        if op.name == "mul":
+            return [self.product(op, lowers, stacks, params)]
+        return self.by_directions(op, lowers, stacks, (out,), params)
+
+    def on_stack(
+        self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], params: tuple[Any, ...]
+    ) -> list[Any]:
+        """An op that is linear in its active operands."""
+        n = self.directions + 1
+        if by_rows(op, lowers, active):
+            return [Later(stacks[0], lambda t: run_batched(op, t._d.shape[0], [t, lowers[1]], [True, False], params))]
+        args: list[Any] = []
+        for i, (x, t) in enumerate(zip(lowers, stacks, strict=True)):
+            if t is not None:
+                args.append(whole(t, (n, *x._d.shape)))
+            elif op.kind == "linear" and op.rules[i if op.arity > 0 else 0] is not None and isinstance(x, Box):
+                args.append(zeros_like(x, (n, *x._d.shape)))
+            else:
+                args.append(x)
+        marked = [a is not x for a, x in zip(args, lowers, strict=True)]
+        out = run_batched(op, n, args, marked, params)
+        return list(out) if op.outputs > 1 else [out]
+
+    def affine(
+        self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], outs: Any, params: tuple[Any, ...]
+    ) -> list[Any]:
+        """A general op whose derivative does not depend on its active operands: its forward derivative, of the stack."""
+
+        def push(given: list[Any]) -> list[Any]:
+            with Batch(given[active[0]]._d.shape[0], "same") as batch:
+                moving = [None if t is None else batch.lift(t, True) for t in given]
+                found = tangents_of(op, lowers, moving, outs, params, batch)
+                return [None if t is None else batch.physical(t) for t in found]
+
+        if by_rows(op, lowers, active):
+            none = [None] * (len(stacks) - 1)
+            return [Later(stacks[0], lambda t: push([t, *none])[0])]
+        n = self.directions + 1
+        return push([None if t is None else whole(t, (n, *x._d.shape)) for x, t in zip(lowers, stacks, strict=True)])
+
+    def product(self, op: Op, lowers: list[Any], stacks: list[Any], params: tuple[Any, ...]) -> Any:
+        """L(u v) = v Lu + u Lv + 2 sum_i u_i v_i."""
+        n = self.directions + 1
+        (u, v), (s, t) = lowers, stacks
+        s, t = whole(s, (n, *u._d.shape)), whole(t, (n, *v._d.shape))
+        both = run_batched(op, n, [s, v], [True, False], params) + run_batched(op, n, [u, t], [False, True], params)
+        across = run_batched(op, n - 1, [gradient(s), gradient(t)], [True, True], params)
+        return TENSOR_XP.index_add(both, 2.0 * TENSOR_XP.sum(across, (0,), False), (n - 1, Ellipsis))
+
+    def composed(self, op: Op, args: list[Any], i: int, ans: Any, stack: Any, params: tuple[Any, ...]) -> Any:
+        """An elementwise op of which one operand is active, by its first and second derivative."""
+        rule: Any = op.rules[i]
+        d1 = rule(TENSOR_XP, ans, *args, *params)
+        if not isinstance(d1, Box):
+            return stack * d1
+        x = args[i]
+        with Dual() as level:
+            one = fixed_like(arrays.ones_like(x._d), x)
+            moving = rule(TENSOR_XP, level.lift(ans, d1), *replaced(args, i, level.lift(x, one)), *params)
+            d2 = level.lower(moving)[1] if isinstance(moving, Box) else None
+        stack = padded(stack, ans._d.ndim, True)
+        return stack * d1 if d2 is None else TABLE["laplace_chain"].call([d1, d2, stack])
+
+    def by_directions(self, op: Op, lowers: list[Any], stacks: list[Any], outs: Any, params: tuple[Any, ...]) -> list[Any]:
+        """Any op: twice the second Taylor coefficients along the directions, and the derivative along the Laplacians."""
+        n = self.directions
+        stacks = [None if t is None else whole(t, (n + 1, *x._d.shape)) for x, t in zip(lowers, stacks, strict=True)]
+        with Batch(n, "same") as batch, Taylor(2) as level:
+            curves = [
+                x if t is None else level.lifted([x, batch.lift(gradient(t), True), None])
+                for x, t in zip(lowers, stacks, strict=True)
+            ]
+            moved = op.on(curves, params)
+            orders = [
+                [None if c is None else batch.physical(c) for c in (level.coefficient(y, 1), level.coefficient(y, 2))]
+                for y in (moved if op.outputs > 1 else (moved,))
+            ]
+        ends = [None if t is None else TENSOR_XP.index(t, (n, Ellipsis)) for t in stacks]
+        slopes = tangents_of(op, lowers, ends, outs, params, self.outer)
+        found: list[Any] = []
+        for y, (first, second), slope in zip(outs, orders, slopes, strict=True):
+            if first is None and second is None and slope is None:
+                found.append(None)
+                continue
+            terms = [slope] if slope is not None else []
+            if second is not None:
+                terms.append(2.0 * TENSOR_XP.sum(second, (0,), False))
+            last = total(terms) if terms else zeros_like(y)
+            if first is None:
+                first = zeros_like(y, (n, *y._d.shape))
+            found.append(TENSOR_XP.cat([first, TENSOR_XP.reshape(last, (1, *last._d.shape))], 0))
+        return found
+
+
+class Later:
+    """The stack of a layer: made when it is asked for, since of the last layer's only the Laplacian is."""
+
+    __slots__ = ("made", "push", "stack")
+
+    def __init__(self, stack: Any, push: Any) -> None:
+        self.stack, self.push, self.made = stack, push, None
+
+    def whole(self) -> Any:
+        if self.made is None:
+            self.made = self.push(self.stack)
+        return self.made
+
+    def last(self) -> Any:
+        n = self.stack._d.shape[0]
+        return TENSOR_XP.index(self.push(TENSOR_XP.index(self.stack, (slice(n - 1, n), Ellipsis))), (0, Ellipsis))
+
+
+def by_rows(op: Op, lowers: list[Any], active: list[int]) -> bool:
+    """Whether it is a layer: rows times a matrix that does not depend on the point."""
+    return op.name in ("matmul", "linear") and active == [0] and lowers[1]._d.ndim == 2
+
+
+def scaled(t: Any, d: Any) -> Any:
+    return t if isinstance(d, int | float) and d == 1 else t * d
+
+
+def whole(t: Any, shape: tuple[int, ...]) -> Any:
+    """The tensor in its full shape."""
+    return t if t._d.shape == shape else TENSOR_XP.expand(t, shape)
+
+
+def is_real(t: Any) -> bool:
+    return t._d.dtype.kind != "c"  # type: ignore[no-any-return]
+
+
+def gradient(stack: Any) -> Any:
+    return TENSOR_XP.index(stack, (slice(0, stack._d.shape[0] - 1), Ellipsis))
+
+
+def is_linear(op: Op, i: int, active: list[int]) -> bool:
+    """Whether the derivative by an operand is constant while only the active ones change."""
+    if op.arity < 0 or op.joint:
+        return False
+    reads, ans = op.save_for[i]
+    return not callable(op.rules[i]) or not (ans or reads.intersection(active))
+
+
+def slope(op: Op, i: int, ans: Any, args: list[Any], params: tuple[Any, ...]) -> Any:
+    rule = op.rules[i]
+    return rule(TENSOR_XP, ans, *args, *params) if callable(rule) else rule

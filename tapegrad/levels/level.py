@@ -1,0 +1,435 @@
+"""Numbered levels: how operations run inside vmap, forward, Taylor and Laplacian transforms.
+
+A tensor at a level carries a `Lift`: the level, the tensor below it, and what the level knows besides (whether it is
+batched, a tangent, a series). Its `_d` is the array at the bottom, so shapes, dtypes and primal values can be read; of a
+batched tensor it is a `Shadow`, which has the shape of one sample and refuses to show values. Operations find lifted
+tensors in `record.slow`, take the highest level among their operands, and let it run the op by calls of the table on the
+tensors below: levels nest by themselves.
+
+Each level owns a reverse layer above it: the slot of a lifted tensor belongs to that layer. Entries there save tensors;
+their rules run on tensors and are recorded in the layers below. Order: base layer < level 1 < its layer < level 2 < ...
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import errors
+from ..core import alias, record
+from ..core.level import LEVEL, layer_of, level_of, remember_value
+from ..core.op import TABLE, Op
+from ..core.record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_place
+from ..core.state import TRACE, TRANSFORMING, is_recording
+from ..core.tape import HEAVY, next_slot
+from ..core.vjp import arrays
+from ..core.vjp import bottom as bottom
+from ..dtypes import is_inexact
+
+_ids = itertools.count(1)
+
+
+class Lift(Extra):
+    """How a tensor stands at a level. `base`: of a view, the tensor it looks at, the op with its parameters (or
+    what has `call` and `write` instead), and the lift of that tensor which it was taken from."""
+
+    __slots__ = ("base", "level", "lower", "payload")
+
+    def __init__(self, level: Level, lower: Any, payload: Any, cells: Any = None) -> None:
+        self.level, self.lower, self.payload, self.cells = level, lower, payload, cells
+        self.base: tuple[Any, Any, tuple[Any, ...], Any] | None = None
+
+
+class Level:
+    """A running transform. Subclasses say how an op runs on values and payloads.
+
+    Attributes:
+        name: of the transform, for messages.
+        outer: the level inside which it was opened.
+        written: tensors of lower levels that were raised to this one, with what they were before.
+        blocks: memory blocks that were written, whose tensors are raised when they are next used.
+        undo: how to take back what was done inside, by what it was done to.
+    """
+
+    name = "transform"
+    heeds = False  # whether what is made under no_grad inside is constant; set only if recording was on when it was opened
+    soft = False  # whether it records in the layer around it, and its tensors are plain ones once it is closed
+
+    def __init__(self) -> None:
+        self.id = next(_ids)
+        self.outer = LEVEL.get()
+        self.closed = False
+        self.undo: dict[Any, Callable[[], None]] = {}
+        self.written: list[tuple[weakref.ref[Any], tuple[Any, int, Any], bool]] = []
+        self.blocks: list[weakref.ref[Any]] = []
+
+    def __enter__(self) -> Any:
+        self._previous = LEVEL.get(), TRANSFORMING.get()
+        LEVEL.set(self)
+        TRANSFORMING.set(None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        LEVEL.set(self._previous[0])
+        TRANSFORMING.set(self._previous[1])
+        self.close()
+
+    def roll_back(self) -> None:
+        """Take back writes, accumulated gradients and random draws made inside."""
+        for undo in self.undo.values():
+            undo()
+        self.undo.clear()
+
+    def close(self) -> None:
+        """End the level; tensors that were raised to it are again what they were."""
+        self.closed = True
+        for block in self.blocks:
+            if (store := block()) is not None:
+                store.raised = None
+        for ref, (array, slot, state), _ in self.written:
+            t = ref()
+            if t is not None:
+                t._d, t._s, t._st = array, slot, state
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of what the level knew of tensors: entries of its layer hold it, and what it holds holds entries."""
+        self.blocks.clear()
+        self.written.clear()
+        self.undo.clear()
+
+    def check_written(self) -> None:
+        """RuntimeError if a tensor that outlives the transform was written by it. To be called before `close`."""
+        self.written = [w for w in self.written if w[0]() is not None]
+        if any(write for _, _, write in self.written) or any(block() is not None for block in self.blocks):
+            raise errors.captured_write(self.name)
+
+    def lift(self, lower: Any, payload: Any, slot: int = 0, cells: Any = None) -> Any:
+        """A tensor at this level."""
+        return boxed(self.array(lower, payload), slot, Lift(self, lower, payload, cells))
+
+    def array(self, lower: Any, payload: Any) -> Any:
+        """What stands for the array of a tensor of this level."""
+        return lower._d
+
+    def lower(self, t: Any) -> tuple[Any, Any]:
+        """(tensor below, payload) of an operand; payload None: a constant at this level."""
+        st = t._st if isinstance(t, Box) else None
+        if type(st) is alias.Alias and st.store.raised is not None:
+            raise_alias(t)
+            st = t._st
+        if type(st) is Lift and st.base is not None:
+            refresh(t)
+            st = t._st
+        return (st.lower, st.payload) if type(st) is Lift and st.level is self else (t, None)
+
+    def constant(self, payload: Any) -> Any:
+        """The payload of a detached tensor."""
+        return None
+
+    def rewritten(self, lower: Any, payload: Any, below: Any, before: Any, constant: bool) -> tuple[Any, Any, Any]:
+        """(tensor below, payload, tensor below that it replaces) of a value, `constant` or not, written without history."""
+        return lower, before if constant or (self.heeds and not is_recording()) else payload, below
+
+    def beneath(self, t: Any, function: str) -> Any:
+        """What the layer below has recorded of a tensor that this level's layer has not, for a reverse pass."""
+        if function == "grad":
+            raise errors.captured_input(self.name)
+        return self.lower(t)[0]
+
+    def fallen(self, t: Any) -> Any:
+        """A gradient of this level as it is added to a leaf outside."""
+        return self.lower(t)[0]
+
+    def refuse_shared(self) -> None:
+        """A value of this level was written into a tensor that shares memory with others outside."""
+        raise errors.captured_write(self.name)
+
+    def adopt(self, t: Any) -> None:
+        """A tensor of a soft level was made."""
+        raise NotImplementedError
+
+    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        """Run an op: (tensor below, payload) of each of its outputs."""
+        raise NotImplementedError
+
+
+def boxed(array: Any, slot: int, state: Any) -> Any:
+    out = new(record.Tensor)
+    out._d, out._s, out._st = array, slot, state
+    if state.level.soft:
+        state.level.adopt(out)
+    return out
+
+
+def relabelled(t: Any, slot: int) -> Any:
+    """A tensor of the same value under another slot, with the hooks that t keeps alive."""
+    st = t._st
+    if type(st) is Lift:
+        return boxed(t._d, slot, Lift(st.level, st.lower, st.payload, st.cells))
+    out = box(alias.save(t), slot)
+    if st is not None and st.cells is not None:
+        out._st = Extra(st.cells)
+    return out
+
+
+def raised(t: Any, level: Level | None, slot: int) -> Any:
+    """A tensor of the same value in the layer of a level (None: the base layer), under a slot of that layer."""
+    if level is None or level_of(t) is level:
+        return relabelled(t, slot)
+    return level.lift(relabelled(t, t._s), None, slot)
+
+
+def raise_in_place(t: Any, level: Level, write: bool) -> None:
+    """Make a tensor of a lower level one of this level, until it closes."""
+    alias.sync(t)
+    if write and type(t._st) is alias.Alias:
+        raise_block(t, level)
+        return
+    level.written.append((weakref.ref(t), (t._d, t._s, t._st), write))
+    up = level.lift(relabelled(t, t._s), None)
+    t._d, t._s, t._st = up._d, 0, up._st
+
+
+def raise_block(t: Any, level: Level) -> None:
+    """Raise the memory block of a tensor, and the tensor; the others on the block follow when they are next used."""
+    a = t._st
+    store = a.store
+    if len(a.chain) != len(a.hchain) or store.exported():
+        level.refuse_shared()
+    store.raised = level.lift(box(store.root, a.hist.slot), None), a.hist
+    level.blocks.append(weakref.ref(store))
+    raise_alias(t)
+
+
+def raise_alias(t: Any) -> None:
+    """Make a tensor on a block that was raised a view of what stands for the block."""
+    a = t._st
+    root, hist = a.store.raised
+    level = root._st.level
+    if a.hist is not hist:
+        level.refuse_shared()
+    out = root
+    for op, params in a.chain or ((TABLE["alias"], ()),):
+        out = view(out, op, params)
+    level.written.append((weakref.ref(t), (t._d, t._s, a), True))
+    t._d, t._s, t._st = out._d, out._s, out._st
+
+
+def depth_of(op: Op, tensors: Sequence[Any]) -> Level:
+    """The highest level among operands, which runs the op."""
+    top: Any = None
+    for t in tensors:
+        st = t._st if isinstance(t, Box) else None
+        if type(st) is Lift and (top is None or st.level.id > top.id):
+            top = st.level
+    return top  # type: ignore[no-any-return]
+
+
+def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
+    """Run and record an op of which some operand is at a level."""
+    if record.traces and (trace := TRACE.get()) is not None and (plain := trace.opaque(tensors)) is not None:
+        return op.on(plain, params)
+    top = depth_of(op, tensors)
+    if top.closed:
+        if not top.soft:
+            raise errors.escaped(top.name)
+        opened = [top.lower(t)[0] for t in tensors]
+        return op.on(opened, params)
+    pairs = [top.lower(t) for t in tensors]
+    cut = top.heeds and not is_recording()
+    warnings = arrays.silence()
+    try:
+        results = top.apply(op, [p[0] for p in pairs], [None if cut else p[1] for p in pairs], params)
+    finally:
+        arrays.unsilence(warnings)
+    outs = tuple([top.lift(lower, payload) for lower, payload in results])
+    layer = layer_of(top)
+    slots = tuple([t._s if isinstance(t, Box) and layer_of(level_of(t)) is layer else 0 for t in tensors])
+    if any(slots) and op.kind != "constant":
+        tape = recording()
+        if tape is not None:
+            record_lifted(op, tape, tensors, slots, outs, params)
+    return outs if op.outputs > 1 else outs[0]
+
+
+def run_directly(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
+    """What recording functions turn to with a lifted tensor: `slow`, or less where nothing is to be promoted."""
+    if op.refuses is not None and op.kind != "elementwise":
+        return slow(op, operands, params)
+    dtype = None
+    for t in operands:
+        if not isinstance(t, Box):
+            if type(t) is not float:
+                return slow(op, operands, params)
+            continue
+        st = t._st
+        if st is not None and (type(st) is not Lift or st.base is not None):
+            return slow(op, operands, params)
+        dt = t._d.dtype
+        if (dtype is not None and dt is not dtype) or (dt is not record.F32 and dt is not record.F64):
+            return slow(op, operands, params)
+        dtype = dt
+    return run_lifted(op, operands, params)
+
+
+Lift.run = staticmethod(run_directly)
+
+
+def record_lifted(
+    op: Op, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], outs: tuple[Any, ...], params: tuple[Any, ...]
+) -> None:
+    """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""
+    saved, keep_ans = record.saved(op, list(tensors), [kept(t) for t in tensors], slots)
+    code, at = user_place(getframe(2), tape)
+    half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
+    number, dtype = (op.general, outs[0]._d.dtype) if half is None else (op.half, half)
+    shapes = tuple([t._d.shape if isinstance(t, Box) else () for t in tensors])
+    cells = None
+    for t in tensors:
+        if isinstance(t, Box) and t._st is not None:
+            cells = alias.union(cells, t._st.cells)
+    s = next_slot()
+    answers: Any = None
+    if op.outputs > 1:
+        if keep_ans:
+            answers = tuple([relabelled(o, 0) if i in op.keeps else None for i, o in enumerate(outs)])
+        meta: Any = tuple([(o._d.shape, o._d.dtype) for o in outs])
+        tape[s] = (number, slots, code, at, saved, answers, dtype, shapes, params, meta)
+        for i, o in enumerate(outs[: op.differentiable]):
+            if is_inexact(o._d.dtype):
+                o._s = j = next_slot()
+                tape[j] = (-1, s, 0, code, at, i)
+                o._st.cells = cells
+    else:
+        answers = relabelled(outs[0], 0) if keep_ans else None
+        tape[s] = (number, slots, code, at, saved, answers, dtype, shapes, params, outs[0]._d.shape)
+        outs[0]._s = s
+        outs[0]._st.cells = cells
+    nbytes = sum([bottom(o).nbytes for o in outs])
+    if nbytes >= HEAVY:
+        tape.heavy(nbytes)
+    if s > tape.limit:
+        tape.due(s)
+
+
+def kept(t: Any) -> Any:
+    """An operand as an entry may hold it."""
+    return relabelled(t, t._s) if isinstance(t, Box) else t
+
+
+# ---------------------------------------------------------------------------------------------------- views and writes
+
+
+def view(t: Any, op: Any, params: tuple[Any, ...]) -> Any:
+    """The result of a view op: a write into it goes to t as well, and a later write into t shows in it."""
+    out = op.call(t, *params)
+    if type(out._st) is Lift:
+        out._st.base = t, op, params, t._st
+    return out
+
+
+def refresh(t: Any) -> None:
+    """Bring a view up to date with the tensor it looks at."""
+    views = []
+    while type(t._st) is Lift and t._st.base is not None:
+        views.append(t)
+        t = t._st.base[0]
+    if views:
+        alias.sync_only(t)
+    for t in reversed(views):
+        base, op, params, stamp = t._st.base
+        if type(base._st) is Lift and base._st is stamp:  # a plain tensor does not tell of a write
+            continue
+        out = op.call(base, *params)
+        cells = t._st.cells
+        t._d, t._s, t._st = out._d, out._s, out._st
+        if type(t._st) is Lift:
+            t._st.base = base, op, params, base._st
+            t._st.cells = alias.union(t._st.cells, cells)
+
+
+def assign(t: Any, result: Any, constant: bool = False) -> Any:
+    """Give t the value and history of a result of its shape and dtype, where one of them is at a level; returns t.
+
+    Where nothing is recorded t keeps its history; with `constant` its derivatives at all levels, too.
+    """
+    written = [(t, put(t, result, constant))]
+    while (base := written[-1][1]) is not None:
+        looked_at, op, params, _ = base
+        value = relabelled(written[-1][0], written[-1][0]._s)
+        if isinstance(op, Op):
+            whole = TABLE["overwrite"].call(looked_at, value, ((op.name, params),))
+        else:
+            whole = op.write(looked_at, value, *params)
+            constant = constant or op is DETACH
+        written.append((looked_at, put(looked_at, whole, constant)))
+    for view, base in reversed(written):
+        if base is not None:
+            view._st.base = (*base[:3], base[0]._st)
+        if getattr(view, "_retains", 0):
+            services.retain(view)
+    return t
+
+
+def put(t: Any, result: Any, constant: bool) -> Any:
+    """Give t the value and history of a result, as `assign`, and nothing to what it looks at; returns what that is."""
+    target, source = level_of(t), level_of(result)
+    if source is not None and (target is None or source.id > target.id):
+        raise_in_place(t, source, True)
+        target = source
+    base = t._st.base
+    up = raised(result, target, result._s if layer_of(source) is layer_of(target) else 0)
+    if constant or not is_recording():
+        up = with_history(up, t, constant)
+    t._d, t._s, t._st = up._d, up._s, up._st
+    return base
+
+
+def with_history(new: Any, old: Any, constant: bool) -> Any:
+    """A value under the slots that another tensor of its shape has in the layers, at the higher of their levels."""
+    top = depth_of(TABLE["alias"], (new, old))
+    if top is None:
+        return relabelled(new, old._s)
+    (lower, payload), (below, before) = top.lower(new), top.lower(old)
+    lower, payload, below = top.rewritten(lower, payload, below, before, constant)
+    slot, cells = (old._s, old._st.cells) if level_of(old) is top else (0, None)
+    return top.lift(with_history(lower, below, constant), payload, slot, cells)
+
+
+def detached(t: Any) -> Any:
+    """The value without history and without derivative at any level."""
+    if type(t._st) is not Lift:
+        return alias.detached(t)
+    st = t._st
+    return st.level.lift(detached(st.lower), st.level.constant(st.payload))
+
+
+class Detach:
+    """Stands for the op of a detached tensor: what is written into it goes to the tensor it looks at, as a value."""
+
+    @staticmethod
+    def call(t: Any) -> Any:
+        return detached(t)
+
+    @staticmethod
+    def write(_: Any, value: Any) -> Any:
+        return value
+
+
+DETACH = Detach()
+
+
+def detached_view(t: Any) -> Any:
+    """The memory of a tensor without history and without derivative at any level."""
+    refresh(t)
+    base = t._st.base
+    return view(t if base is None or base[1] is not DETACH else base[0], DETACH, ())
+
+
+services.lifted, services.lifted_view, services.lifted_assign = run_lifted, view, assign
+arrays.relabelled = relabelled
+services.lifted_detached, services.refresh, services.remember_value = detached_view, refresh, remember_value
+services.raise_alias = raise_alias

@@ -1,0 +1,216 @@
+"""Batch levels: an op runs once for all samples. A payload is True for a tensor with a batch dimension, else None."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import errors
+from ..core import record
+from ..core.modes import enable_grad
+from ..core.op import Op
+from ..core.record import Box, user_line
+from ..core.vjp import TENSOR_XP, arrays
+from .level import Level, Lift
+
+
+class NeedLoop(BaseException):
+    """Raised where a value of a single sample is asked for; the vmap that owns the level runs the samples one by one.
+
+    No Exception, so that a function's own `except Exception` does not catch it.
+    """
+
+    def __init__(self, level: Batch) -> None:
+        super().__init__(level.name)
+        self.level = level
+
+
+class Shadow:
+    """What stands for the array of a batched tensor: shape and dtype of one sample. Asked for a value it raises NeedLoop."""
+
+    __slots__ = ("dtype", "level", "nbytes", "ndim", "shape", "size")
+
+    def __init__(self, level: Batch, physical: Any) -> None:
+        self.level = level
+        self.dtype, self.shape, self.ndim = physical.dtype, physical.shape[1:], physical.ndim - 1
+        self.size = math.prod(self.shape)
+        self.nbytes = self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize  # type: ignore[no-any-return]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Those of a sample in row-major order."""
+        steps, step = [], self.itemsize
+        for n in reversed(self.shape):
+            steps.append(step)
+            step *= n
+        return tuple(reversed(steps))
+
+    @property
+    def flags(self) -> Any:
+        return FLAGS
+
+    def __len__(self) -> int:
+        return self.shape[0]  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        raise self.level.need_loop()
+
+
+class Flags:
+    """Of a sample: an array in row-major order with memory of its own."""
+
+    c_contiguous = contiguous = owndata = writeable = aligned = True
+    f_contiguous = False
+
+
+FLAGS = Flags()
+
+
+def _refuse(self: Any, *_: Any, **__: Any) -> Any:
+    raise self.level.need_loop()
+
+
+for _name in (
+    "array", "array_ufunc", "array_function", "array_priority", "bool", "int", "float", "complex", "index", "iter",
+    "getitem", "setitem", "contains", "eq", "ne", "lt", "le", "gt", "ge", "neg", "abs", "invert", "add", "radd", "sub",
+    "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "pow", "rpow", "matmul", "rmatmul", "and", "or",
+    "xor", "copy", "deepcopy", "format", "str",
+):  # fmt: skip
+    setattr(Shadow, f"__{_name}__", _refuse)
+
+
+class Batch(Level):
+    """Every tensor of the level may carry a leading dimension of length `size` that the function does not know of.
+
+    Attributes:
+        randomness: "error", "different" or "same": what drawing random numbers does.
+        place: file and line where a value of a single sample was asked for; None if none was.
+    """
+
+    name = "vmap"
+
+    def __init__(self, size: int, randomness: str = "error") -> None:
+        super().__init__()
+        self.size, self.randomness = size, randomness
+        self.place: tuple[str, int] | None = None
+
+    def forget(self) -> None:
+        undo, self.undo = self.undo, {}
+        super().forget()
+        if self.place is not None:  # what was done is taken back next
+            self.undo = undo
+
+    def need_loop(self) -> BaseException:
+        """What to raise where a value of a single sample is asked for."""
+        if self.closed:
+            return errors.escaped(self.name)
+        if self.place is None:
+            self.place = user_line()
+        return NeedLoop(self)
+
+    def array(self, lower: Any, payload: Any) -> Any:
+        return Shadow(self, lower._d) if payload else lower._d
+
+    def constant(self, payload: Any) -> Any:
+        return payload
+
+    def physical(self, t: Any) -> Any:
+        """A tensor with the batch dimension in front, repeated if it has none."""
+        lower, batched = self.lower(t)
+        return lower if batched else TENSOR_XP.expand(lower, (self.size, *lower._d.shape))
+
+    def rewritten(self, lower: Any, payload: Any, below: Any, before: Any, constant: bool) -> tuple[Any, Any, Any]:
+        if payload and not before:
+            with enable_grad():
+                below = TENSOR_XP.expand(below, (self.size, *below._d.shape))
+        elif before and not payload:
+            lower = TENSOR_XP.expand(lower, (self.size, *lower._d.shape))
+        return lower, payload or before, below
+
+    def beneath(self, t: Any, function: str) -> Any:
+        if function == "grad":
+            raise self.need_loop()
+        return self.physical(t)
+
+    def fallen(self, t: Any) -> Any:
+        return TENSOR_XP.sum(self.physical(t), (0,), False)
+
+    def refuse_shared(self) -> None:
+        raise self.need_loop()
+
+    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        batched = [bool(p) for p in payloads]
+        try:
+            out = run_batched(op, self.size, lowers, batched, params)
+        except Ragged:
+            raise self.need_loop() from None
+        payload = any(batched) or None
+        return [(o, payload) for o in (out if op.outputs > 1 else (out,))]
+
+
+class Ragged(Exception):
+    """The results of the samples differ in shape, or there is no sample to tell it."""
+
+
+def run_batched(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    """The op over a leading dimension of length n, which the marked operands have."""
+    if not any(batched):
+        return op.on(args, params)
+    if op.batch is not None:
+        return op.batch(op, n, args, batched, params)
+    if op.kind == "elementwise":
+        return pointwise(op, n, args, batched, params)
+    return one_by_one(op, n, args, batched, params)
+
+
+def one_by_one(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    """An op without a batch rule: once for each sample."""
+    if not n:
+        raise Ragged
+    rows = []
+    for i in range(n):
+        given = [TENSOR_XP.index(t, (i, Ellipsis)) if b else t for t, b in zip(args, batched, strict=True)]
+        out = op.on(given, params)
+        rows.append(out if op.outputs > 1 else (out,))
+    outs = []
+    for column in zip(*rows, strict=True):
+        if any(t._d.shape != column[0]._d.shape for t in column):
+            raise Ragged
+        outs.append(arrays.stack(list(column)))
+    return tuple(outs) if op.outputs > 1 else outs[0]
+
+
+def rank(x: Any, batched: bool) -> int:
+    """Number of dimensions of one sample."""
+    return x._d.ndim - batched if isinstance(x, Box) else 0
+
+
+def padded(x: Any, to: int, batched: bool) -> Any:
+    """A batched operand whose samples have `to` dimensions, by ones before theirs, as broadcasting does."""
+    missing = to - rank(x, batched)
+    if not batched or missing <= 0:
+        return x
+    shape = x._d.shape
+    return TENSOR_XP.reshape(x, (shape[0], *(1,) * missing, *shape[1:]))
+
+
+def pointwise(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    """An op whose operands broadcast with one another and that treats elements alike."""
+    most = max([rank(x, b) for x, b in zip(args, batched, strict=True)])
+    aligned = [padded(x, most, b) for x, b in zip(args, batched, strict=True)]
+    return op.on(aligned, params)
+
+
+def representative(t: Any) -> Any:
+    """An array of the shape and dtype that a tensor has for the function, holding its values: of a batch, the first's."""
+    if not isinstance(t, Box):
+        return record.asarray(t)
+    st = t._st
+    if type(st) is not Lift:
+        return t._d
+    lower = representative(st.lower)
+    return record.asarray(lower[0]) if type(st.level) is Batch and st.payload else lower

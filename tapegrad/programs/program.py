@@ -1,0 +1,139 @@
+"""Programs: the Wengert list of a whole function, as a trace notes it.
+
+A program is to a function what a tape is to a result: one instruction for each call of an operation, gradients, updates and
+all, in order. It refers to values by number; its inputs are the function's arguments and whatever else it read (`Source`).
+It holds no tensor and no array but constants, so it can be run again, on raw arrays of any device, on tensors (then it is
+recorded like any other operations), or inside another compiler's trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..core.op import Op, Places
+
+Meta = tuple[tuple[int, ...], Any]  # shape and dtype
+
+
+class Ref(NamedTuple):
+    """A value of the program among the operands or parameters of an instruction; other operands are Python numbers."""
+
+    number: int
+
+
+class Instruction(NamedTuple):
+    """results = op(operands, params); `place`: code and instruction of the user's call.
+
+    `cuts`: positions of operands that had no history, whatever they were computed of: no derivative passes there.
+    """
+
+    op: Op
+    operands: tuple[Any, ...]
+    params: tuple[Any, ...]
+    results: tuple[int, ...]
+    place: tuple[Any, int]
+    cuts: tuple[int, ...] = ()
+
+
+class Source:
+    """A value that a function reads without being given it: state, a setting, a random draw.
+
+    Attributes:
+        number: of the value.
+        read: gives the array (or number) that it is now.
+        what: for people.
+        meta: shape and dtype that the program was made for.
+    """
+
+    __slots__ = ("meta", "number", "read", "what")
+
+    def __init__(self, number: int, read: Callable[[], Any], what: str, meta: Meta) -> None:
+        self.number, self.read, self.what, self.meta = number, read, what, meta
+
+
+class Program:
+    """Instructions over numbered values.
+
+    Attributes:
+        arguments: numbers of the values that it is given, in order.
+        sources: what else it reads.
+        constants: arrays by number.
+        code: the instructions.
+        results: operands (`Ref` or numbers) that it returns.
+        metas: shape and dtype by number.
+    """
+
+    def __init__(self) -> None:
+        self.arguments: list[int] = []
+        self.sources: list[Source] = []
+        self.constants: dict[int, Any] = {}
+        self.code: list[Instruction] = []
+        self.results: list[Any] = []
+        self.metas: list[Meta] = []
+
+    def value(self, shape: tuple[int, ...], dtype: Any) -> int:
+        """The number of a new value."""
+        self.metas.append((shape, dtype))
+        return len(self.metas) - 1
+
+    def needed(self, results: Iterable[Any]) -> tuple[list[Instruction], set[int]]:
+        """The instructions that the results depend on, in order, and the numbers of all values that these read."""
+        need = {v.number for v in results if type(v) is Ref}
+        code = []
+        for instruction in reversed(self.code):
+            if not need.isdisjoint(instruction.results):
+                code.append(instruction)
+                need.update(references(instruction.operands), references(instruction.params))
+        code.reverse()
+        return code, need
+
+    def pruned(self, results: Sequence[Any]) -> Program:
+        """The program of some results alone: without what they do not depend on."""
+        new = Program()
+        new.metas, new.results, new.arguments = self.metas, list(results), self.arguments
+        new.code, need = self.needed(results)
+        new.sources = [s for s in self.sources if s.number in need]
+        new.constants = {n: a for n, a in self.constants.items() if n in need}
+        return new
+
+    def run(self, environment: dict[int, Any], call: Callable[[Instruction, list[Any], tuple[Any, ...]], Any]) -> list[Any]:
+        """The results, from the values of arguments, sources and constants.
+
+        Args:
+            environment: those values by number; it is filled with all others.
+            call: runs one instruction on operands and parameters that are values; gives its result, or a tuple of them.
+        """
+        for instruction in self.code:
+            operands = [environment[v.number] if type(v) is Ref else v for v in instruction.operands]
+            params = filled(instruction.params, environment)
+            got = call(instruction, operands, params)
+            if instruction.op.outputs > 1:
+                environment.update(zip(instruction.results, got, strict=True))
+            else:
+                environment[instruction.results[0]] = got
+        return [environment[v.number] if type(v) is Ref else v for v in self.results]
+
+
+def references(value: Any) -> Iterator[int]:
+    """Numbers of the values among nested operands or parameters."""
+    if type(value) is Ref:
+        yield value.number
+    elif type(value) in (tuple, list):
+        for v in value:
+            yield from references(v)
+    elif type(value) is Places:
+        yield from references(value.at)
+
+
+def filled(params: Any, environment: dict[int, Any]) -> Any:
+    """Parameters with values in the place of references."""
+    if type(params) is Ref:
+        return environment[params.number]
+    if type(params) is tuple:
+        return tuple([filled(p, environment) for p in params])
+    if type(params) is list:
+        return [filled(p, environment) for p in params]
+    if type(params) is Places:
+        return Places(filled(params.at, environment))
+    return params

@@ -1,0 +1,408 @@
+"""Parts of programs: bodies of loops and branches, each noted once as a program of its own.
+
+A part is noted on values of its own arguments (`Body`). Tensors from outside that it uses become further arguments, `frees`:
+operands of the record that runs the part, so that gradients reach them. While it is noted everything with a derivative is
+tracked, whatever the mode, and where the code drops a derivative (`detach`, `no_grad`) the program says so by the op `cut`.
+So a program holds all there is to know of a part: its derivatives and its batched form are found by running it on tensors
+while that is noted in turn (`Part.derived`).
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import errors
+from ..core import alias, record
+from ..core.level import LEVEL
+from ..core.op import BY_ID, TABLE, Op, Places
+from ..core.record import Box, Extra, fixed, new
+from ..core.reverse import reach
+from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_packing, set_recording
+from ..core.tape import OUTPUT, inputs_of, next_slot
+from ..dtypes import HALF, is_inexact
+from ..levels.level import Level, Lift
+from ..levels.vmap import Batch, representative
+from .program import Instruction, Program, Ref
+from .trace import Trace
+
+DRAWS = "random numbers drawn in the body of a control-flow function (draw them outside, and give them to tg.scan as xs)"
+
+
+class Free:
+    """A tensor from outside that a part uses, and the state in which it was met."""
+
+    __slots__ = ("array", "slot", "st", "tensor")
+
+    def __init__(self, tensor: Any, array: Any) -> None:
+        self.tensor, self.array, self.slot, self.st = tensor, array, tensor._s, tensor._st
+
+    def written(self) -> bool:
+        t = self.tensor
+        return t._d is not self.array or (type(self.st) is Lift and t._st is not self.st)
+
+
+class Body(Trace):
+    """The trace of a part.
+
+    Attributes:
+        tensors: those from outside, in the order of the arguments that stand for them.
+        places: position among these of a value, by number.
+        stand_ins: what stands for tensors at levels around the part, by id.
+        alone: whether it is noted on values that stand for others, so that nothing of the run is used but the program.
+        connected: numbers of values that depend on arguments by ways that have a derivative.
+        cuts: numbers of the same values without one.
+        cells: hooks of what comes from outside.
+        level: the innermost level around the part.
+        floor: slots of tensors from outside are below it.
+    """
+
+    def __init__(self, outer: Trace | None = None, alone: bool = False) -> None:
+        super().__init__(outer)
+        self.tensors: list[Free] = []
+        self.alone = alone
+        self.connected: set[int] = set()
+        self.places: dict[int, int] = {}
+        self.cuts: dict[int, int] = {}
+        self.stand_ins: dict[int, Any] = {}
+        self.cells: frozenset[Any] = frozenset()
+        self.level: Level | None = None
+        self.floor = next_slot()
+
+    def __enter__(self) -> Body:
+        super().__enter__()
+        self.level = LEVEL.get()
+        self._transforming, self._packing = TRANSFORMING.get(), set_packing(None)
+        self._recording = set_recording(True)
+        if self.alone:
+            LEVEL.set(None)
+            TRANSFORMING.set(None)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        LEVEL.set(self.level)
+        TRANSFORMING.set(self._transforming)
+        restore_recording(self._recording)
+        set_packing(self._packing)
+        super().__exit__(*exception)
+
+    # ------------------------------------------------------------------------------------------------ what goes in
+
+    def given(self, array: Any, slot: int = 0, cells: Any = None) -> Any:
+        """The next argument: a tensor of the array's values that depends on the slot, with hooks that it keeps alive."""
+        array = array.view() if type(array) is record.ndarray else array.copy()
+        self.argument(array)
+        if is_inexact(array.dtype):
+            self.connected.add(self.numbers[id(array)])
+            slot = alias.link(TABLE["alias"], slot, array, array, ())
+        t = private(array, slot)
+        if cells is not None:
+            t._st = Extra(cells)
+            self.cells |= cells
+        self.made.append(weakref.ref(t))
+        return t
+
+    def free(self, t: Any, array: Any) -> int:
+        """The number of an array from outside, which becomes an argument."""
+        t = private(array, 0) if t is None else t
+        self.argument(array)
+        number = self.numbers[id(array)]
+        self.places[number] = len(self.tensors)
+        self.tensors.append(Free(t, array))
+        self.cells |= cells_of(t)
+        if t._s and is_inexact(array.dtype):
+            self.connected.add(number)
+        return number
+
+    def opaque(self, tensors: Sequence[Any]) -> list[Any] | None:
+        """Operands with plain tensors in the place of those at levels around the part; None if there are none."""
+        if not any([self._is_around(t) for t in tensors]):
+            return None if self.outer is None else self.outer.opaque(tensors)
+        return [self._stand_in(t) if self._is_around(t) else t for t in tensors]
+
+    def _is_around(self, t: Any) -> bool:
+        st = t._st if isinstance(t, Box) else None
+        return type(st) is Lift and self.level is not None and st.level.id <= self.level.id
+
+    def _stand_in(self, t: Any) -> Any:
+        found = self.stand_ins.get(id(t))
+        if found is None:
+            found = self.stand_ins[id(t)] = self.given(representative(t))
+            self.places[self.numbers[id(found._d)]] = len(self.tensors)
+            self.tensors.append(Free(t, t._d))
+        return found
+
+    # --------------------------------------------------------------------------------------------- what values are
+
+    def number_of(self, t: Any, array: Any) -> int:
+        number = self.numbers.get(id(array))
+        if number is None:
+            if id(array) in self.met_arrays and not self._is_reachable(array):
+                self.stop("an array that NumPy made inside the function")
+                return -1
+            number = self.free(t, array)
+        if t is None or not is_inexact(array.dtype):
+            return number
+        if not t._s:
+            return self.cut(number, array) if number in self.connected else number
+        if not self._is_ordinary(t._s, number):
+            self.stop("a derivative of a kind that no program holds")
+            return -1
+        return number
+
+    def _is_reachable(self, array: Any) -> bool:
+        """Whether a NumPy array is one that a traced function around the part can reach."""
+        trace = self.outer
+        while trace is not None:
+            if id(array) in trace.arrays_outside:
+                return True
+            trace = trace.outer
+        return False
+
+    def _is_ordinary(self, slot: int, number: int) -> bool:
+        """Whether the derivative of a tracked value is what its program says."""
+        if abs(slot) < self.floor:  # the slot of a tensor from outside
+            place = self.places.get(number)
+            return place is None or self.tensors[place].slot == slot
+        entry = current_tape().get(slot)
+        if entry is not None and entry[0] == OUTPUT:
+            entry = current_tape().get(entry[1])
+        return entry is None or entry[0] < 0 or BY_ID[entry[0]].name != "function"
+
+    def cut(self, number: int, array: Any) -> int:
+        """The number of the same value without a derivative."""
+        made = self.cuts.get(number)
+        if made is None:
+            made = self.cuts[number] = self.program.value(array.shape, array.dtype)
+            self.program.code.append(Instruction(TABLE["cut"], (Ref(number),), (), (made,), (None, 0)))
+        return made
+
+    def note(self, op: Op, tensors: Sequence[Any], arrays: Sequence[Any], params: tuple[Any, ...], results: Any) -> None:
+        super().note(op, tensors, arrays, params, results)
+        if self.stopped is not None or op.kind == "constant":
+            return
+        done = self.program.code[-1]
+        if any([type(v) is Ref and v.number in self.connected for v in done.operands]):
+            self.connected.update([n for n, r in zip(done.results, results, strict=True) if is_inexact(r.dtype)])
+
+    def drawn(self, array: Any, draw: Callable[[], Any]) -> None:
+        self.stop(DRAWS)
+
+    def block(self, store: Any) -> None:
+        if not self.knows(store.root):
+            self.free(None, store.root)
+
+    # ----------------------------------------------------------------------------------------------- what comes out
+
+    def surfaced(self, t: Any) -> Any:
+        """A result as it is outside: without a slot unless it depends on something that is tracked there."""
+        if not t._s or (is_recording() and self._depends_outside(t._s)):
+            return t
+        return alias.detached(t) if type(t._st) is alias.Alias else private(t._d, 0)
+
+    def _depends_outside(self, slot: int) -> bool:
+        try:
+            entries = reach([slot], current_tape(), self.floor)[0].values()
+        except RuntimeError:  # a pass inside has released some
+            return True
+        return any([0 < abs(s) < self.floor for e in entries for s in inputs_of(e)])
+
+    def finished(self, results: Sequence[Any]) -> Part | None:
+        """The part with these results; None if it cannot be a program."""
+        if self.stopped is None:
+            refs = [self.number_of(t, t._d) for t in results]
+            if self.stopped is None and self.program.sources:
+                self.stop(f"{self.program.sources[0].what} in the body of a control-flow function")
+            if self.stopped is None:
+                return Part(self.program.pruned([Ref(n) for n in refs]))
+        return None
+
+    @property
+    def wrote(self) -> bool:
+        """Whether a tensor from outside was written."""
+        return any([f.written() for f in self.tensors])
+
+    def check_effects(self, results: Sequence[Any]) -> None:
+        """Stop where the part did more than compute its results."""
+        if self.stopped is not None:
+            return
+        if self.wrote:
+            self.stop("a write into a tensor from outside the body")
+        elif any([cells_of(t) - self.cells for t in results]):
+            self.stop("a hook that the body registers")
+        elif self.gradients:
+            self.stop("a .grad that the body touches")
+        elif escaped(self.made, [*results, *self.stand_ins.values()]):
+            self.stop("a tensor that the body stores outside")
+
+
+def escaped(made: list[Any], expected: Sequence[Any]) -> bool:
+    """Whether tensors that were made inside are alive besides those expected."""
+    known = {id(t) for t in expected}
+
+    def alive() -> bool:
+        return any([(t := ref()) is not None and id(t) not in known for ref in made])
+
+    if alive():
+        gc.collect()  # they may be garbage in circles
+    return alive()
+
+
+def cells_of(t: Any) -> frozenset[Any]:
+    """The hooks that a tensor keeps alive."""
+    return frozenset() if t._st is None or t._st.cells is None else t._st.cells
+
+
+def private(array: Any, slot: int) -> Any:
+    """A tensor around an array that no trace hears of."""
+    t = new(record.Tensor)
+    t._d, t._s = array, slot
+    t._st = None if type(array) is record.ndarray else Extra(None)
+    return t
+
+
+class Part:
+    """A program inside of another.
+
+    Attributes:
+        program: its arguments are those of the part, then its frees.
+        metas: shape and dtype of the results.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.metas = [program.metas[v.number] for v in program.results]
+        self._derived: dict[Any, Part] = {}
+        self._trimmed: tuple[Part, list[bool]] | None = None
+        self._step: Callable[..., tuple[Any, ...]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<part of {len(self.program.code)} operations>"
+
+    def derived(self, key: Any, values: Sequence[Any], function: Callable[..., Sequence[Any]]) -> Part:
+        """The part that function(*tensors) is, where it replays this one on some of them; made once for each key.
+
+        Args:
+            values: arrays on which it may run: the values of this part's first run, or such that are as good.
+        """
+        key = (key, tuple([(v.shape, v.dtype) for v in values]))
+        made = self._derived.get(key)
+        if made is None:
+            made = self._derived[key] = noted_alone(values, function)
+        return made
+
+    def replay(self, tensors: Sequence[Any]) -> list[Any]:
+        """The results, by recorded calls of the table."""
+        program = self.program
+        environment = dict(zip(program.arguments, tensors, strict=True))
+        environment.update({n: fixed(a) for n, a in program.constants.items()})
+        return program.run(environment, on_tensors)
+
+    def trimmed(self, held: int, operands: Sequence[Any]) -> tuple[Part, list[Any], list[bool]]:
+        """The part without the arguments after the first `held` on which nothing depends, its operands, and which remain."""
+        if self._trimmed is None:
+            _, need = self.program.needed(self.program.results)
+            remain = [i < held or n in need for i, n in enumerate(self.program.arguments)]
+            program = self.program.pruned(self.program.results)
+            program.arguments = [n for n, kept in zip(self.program.arguments, remain, strict=True) if kept]
+            self._trimmed = Part(program), remain
+        part, remain = self._trimmed
+        return part, [v for v, kept in zip(operands, remain, strict=True) if kept], remain
+
+    def returning(self, places: Sequence[int]) -> Part:
+        """The part that gives, after its results, some of its arguments, too."""
+        key = ("returning", *places)
+        if key not in self._derived:
+            program = self.program
+            self._derived[key] = Part(program.pruned([*program.results, *[Ref(program.arguments[i]) for i in places]]))
+        return self._derived[key]
+
+    def taking(self, place: int, tensors: Sequence[Any]) -> Part:
+        """The part with arguments for some tensors put in at a place, of which it makes no use."""
+        program = self.program.pruned(self.program.results)
+        program.arguments = list(program.arguments)
+        program.arguments[place:place] = [program.value(t._d.shape, t._d.dtype) for t in tensors]
+        return Part(program)
+
+    @property
+    def step(self) -> Callable[..., tuple[Any, ...]]:
+        """The part on raw NumPy arrays: its forwards one after the other, as a Python function."""
+        if self._step is None:
+            self._step = compiled(self.program)
+        return self._step
+
+
+def noted_alone(values: Sequence[Any], function: Callable[..., Sequence[Any]]) -> Part:
+    """What a function of tensors does, run on these values only to see it."""
+    start = next_slot()
+    with Body(alone=True) as body:
+        results = function(*[body.given(record.asarray(v)) for v in values])
+        part = body.finished(results)
+    del results
+    current_tape().drop(start)
+    if part is None:
+        assert body.stopped is not None
+        what, (file, line) = body.stopped
+        raise errors.underivable_body(what, file, line)
+    return part
+
+
+def on_tensors(i: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
+    return i.op.on(operands, bare(params))
+
+
+def bare(params: Any) -> Any:
+    """Parameters with arrays in the place of tensors."""
+    if isinstance(params, Box):
+        st = params._st
+        if type(st) is Lift and type(st.level) is Batch and st.payload:
+            raise st.level.need_loop()
+        return params._d
+    if type(params) is tuple:
+        return tuple([bare(p) for p in params])
+    if type(params) is list:
+        return [bare(p) for p in params]
+    return Places(bare(params.at)) if type(params) is Places else params
+
+
+# ------------------------------------------------------------------------------------------------------ on raw arrays
+
+
+def compiled(program: Program) -> Callable[..., tuple[Any, ...]]:
+    """A Python function of the program's arguments, which are NumPy arrays."""
+    space: dict[str, Any] = {f"v{n}": a for n, a in program.constants.items()}
+    space.update(asarray=record.asarray, Places=Places, forward_of=record.forward_of, half_of=record.half_of)
+    lines = []
+    for k, i in enumerate(program.code):
+        operands = [text(v, f"a{k}_{j}", space) for j, v in enumerate(i.operands)]
+        params = [text(p, f"p{k}_{j}", space) for j, p in enumerate(i.params)]
+        half = i.op.wide and any([type(v) is Ref and program.metas[v.number][1] in HALF for v in i.operands])
+        listed = "[" + ", ".join(operands) + "]"
+        space[f"f{k}"] = i.op if half else i.op.forward
+        if half:
+            call = f"forward_of(f{k}, {listed}, ({''.join([p + ', ' for p in params])}), half_of({listed}))"
+        else:
+            call = f"f{k}({', '.join([listed] if i.op.arity < 0 else operands)}{''.join([', ' + p for p in params])})"
+        if i.op.outputs == 1 and not program.metas[i.results[0]][0]:
+            call = f"asarray({call})"
+        lines.append(f"    {''.join([f'v{n}, ' for n in i.results]) if i.op.outputs > 1 else f'v{i.results[0]}'} = {call}\n")
+    arguments = ", ".join([f"v{n}" for n in program.arguments])
+    results = "".join([text(v, "", space) + ", " for v in program.results])
+    source = f"def step({arguments}):\n{''.join(lines)}    return ({results})\n"
+    exec(source, space)
+    return space["step"]  # type: ignore[no-any-return]
+
+
+def text(value: Any, name: str, space: dict[str, Any]) -> str:
+    """Source text of an operand or parameter; what is no value of the program becomes a global of that name."""
+    if type(value) is Ref:
+        return f"v{value.number}"
+    if type(value) in (tuple, list):
+        items = "".join([text(v, f"{name}_{j}", space) + ", " for j, v in enumerate(value)])
+        return f"({items})" if type(value) is tuple else f"[{items}]"
+    if type(value) is Places:
+        return f"Places({text(value.at, name, space)})"
+    space[name] = value
+    return name

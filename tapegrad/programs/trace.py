@@ -1,0 +1,390 @@
+"""Tracing: a function runs as it always does, and each operation is noted in a program.
+
+The call that traces is an ordinary call on ordinary arrays. A value is known by the array that holds it: the trace keeps the
+arrays alive, so that an array's id names one value, and while a trace runs nothing is written in place (see `alias`). So
+there is nothing to take back: when the function does what no program can do, as looking at a value to decide what to do
+next, the trace ends (`stop`) and the call goes on.
+
+Where an array comes from decides what it is to the program. An array that
+
+- an operation made is the result of an instruction;
+- `record.fixed` made is a constant: it follows from shapes and parameters;
+- a generator drew is drawn again before each run;
+- was there before the trace is state: it is read again at each run;
+- came about in any other way inside may depend on values by ways that no trace can see: the trace stops when it is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import weakref
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+from .. import errors
+from ..core import alias, record
+from ..core.op import Op, Places
+from ..core.record import RAW, Box, getframe, user_place
+from ..core.state import TRACE, current_tape
+from ..core.tape import line_at
+from .program import Instruction, Program, Ref, Source, references
+
+
+class Captured:
+    """State that the function reads: a tensor's array, or the memory block that tensors share.
+
+    Attributes:
+        owner: weak reference to the tensor or the `Store`.
+        array: what it held when the trace met it.
+        copy: its values then; written behind the trace's back it differs from them.
+        source: its entry in the program.
+        tracked: whether the tensor required grad.
+        of: the tensor (a reference, or a position among the arguments) whose `.grad` it is; None.
+        at: (container, key) of a place that holds another tensor at each call; None.
+    """
+
+    __slots__ = ("array", "at", "copy", "of", "owner", "source", "tracked")
+
+    def __init__(self, owner: Any, array: Any, source: Source, tracked: bool) -> None:
+        self.owner, self.array, self.source, self.tracked = weakref.ref(owner), array, source, tracked
+        self.copy = array.copy() if type(array) is record.ndarray else None
+        self.of: Any = None
+        self.at: Any = None
+
+    def now(self) -> Any:
+        """The array that the state is now; None if it is gone."""
+        owner = self.owner()
+        if owner is None:
+            return None
+        if type(owner) is alias.Store:
+            return owner.root
+        if owner._st is not None:  # written through a view, perhaps
+            alias.sync_only(owner)
+        return owner._d
+
+
+class Trace:
+    """A running trace; a context manager.
+
+    Attributes:
+        program: what has been noted.
+        stopped: why it ended early, with file and line; None.
+        numbers: number of each known array, by id.
+        fixed: numbers of the constants and of what follows from these alone.
+        met_arrays: arrays of unknown origin that came about inside, by id.
+        captured: state that was read, by id of its owner.
+        gradients: tensors whose `.grad` was touched: (reference, `.grad` before, whether it was read first), by id.
+        settings: (dict, key, value, varies) of settings that were read: the program holds while they are the same; those
+            that vary, while they are zero where they were.
+        varying: (id of the dict, key) of numbers among the settings that are inputs of the program, besides learning rates.
+        looked_at: tensors of outside of which more than values was read: (reference, shape, dtype, tracked), by id.
+        views: tensors of outside that share memory, with the block and the view operations that lead to them.
+        flags: tensors whose requires_grad was switched, and whether they required grad before, by id.
+        made: weak references to the tensors made inside.
+        draws: random numbers in the order in which they were used.
+        again: where a part of the function runs again, those that it used before.
+        outer: the trace around that of a part; see `subprogram`.
+        strict: raise instead of stopping.
+    """
+
+    def __init__(self, outer: Trace | None = None, strict: bool = False) -> None:
+        self.program = Program()
+        self.stopped: tuple[str, tuple[str, int]] | None = None
+        self.numbers: dict[int, int] = {}
+        self.fixed: set[int] = set()
+        self.kept: list[Any] = []
+        self.met_arrays: dict[int, Any] = {}
+        self.captured: dict[int, Captured] = {}
+        self.gradients: dict[int, tuple[Any, Any, bool]] = {}
+        self.settings: list[tuple[Any, Any, Any, bool]] = []
+        self.varying: Collection[tuple[int, Any]] = ()
+        self.looked_at: dict[int, tuple[weakref.ref[Any], tuple[int, ...], Any, bool]] = {}
+        self.views: list[tuple[weakref.ref[Any], weakref.ref[Any], Any]] = []
+        self._settings: dict[tuple[int, Any], Any] = {}
+        self.flags: dict[int, tuple[weakref.ref[Any], bool]] = {}
+        self.made: list[weakref.ref[Any]] = []
+        self.draws: list[Any] = []
+        self.again: Iterator[Any] | None = None
+        self.outer, self.strict = outer, strict
+        self.numbers_outside: set[int] = set()  # ids of NumPy's numbers that the function can reach
+        self.arrays_outside: dict[int, Callable[[], Any]] = {}  # NumPy arrays that the function can reach, by id
+
+    def __enter__(self) -> Trace:
+        self._previous = TRACE.get()
+        self._owner = True
+        TRACE.set(self)
+        record.watch(1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._owner:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._owner = False
+        record.watch(-1)
+        TRACE.set(self._previous)
+
+    # ------------------------------------------------------------------------------------------------ what values are
+
+    def know(self, array: Any, number: int) -> int:
+        """From now on the array stands for that value."""
+        self.numbers[id(array)] = number
+        self.kept.append(array)
+        return number
+
+    def new(self, array: Any) -> int:
+        return self.know(array, self.program.value(array.shape, array.dtype))
+
+    def met(self, t: Any, array: Any) -> None:
+        """A tensor was made around an array."""
+        self.made.append(weakref.ref(t))
+        if id(array) not in self.numbers and not (self.outer is not None and self.outer.knows(array)):
+            self.met_arrays[id(array)] = array
+
+    def knows(self, array: Any) -> bool:
+        return id(array) in self.numbers or (self.outer is not None and self.outer.knows(array))
+
+    def argument(self, array: Any) -> None:
+        """The next argument of the program is this array."""
+        self.program.arguments.append(self.new(array))
+
+    def constant(self, array: Any) -> int:
+        number = self.new(array)
+        self.program.constants[number] = array
+        self.fixed.add(number)
+        return number
+
+    def source(self, array: Any, read: Callable[[], Any], what: str) -> Source:
+        """An array that is read anew, by `read`, before each run."""
+        found = Source(self.new(array), read, what, (array.shape, array.dtype))
+        self.program.sources.append(found)
+        return found
+
+    def drawn(self, array: Any, draw: Callable[[], Any]) -> None:
+        """A generator drew an array."""
+        self.source(array, draw, DRAWN)
+
+    def draw(self, make: Callable[[], Any]) -> Any:
+        """Random numbers: drawn now, or those of the run before."""
+        if self.again is not None:
+            array = next(self.again)
+        else:
+            array = make()
+            self.drawn(array, make)
+        self.draws.append(array)
+        return array
+
+    def known(self, t: Any) -> int:
+        """The number of a tensor's value; -1 if the trace had to stop."""
+        if type(t._st) is alias.Alias:
+            alias.sync_only(t)
+        return self.number_of(t, t._d)
+
+    def number_of(self, t: Any, array: Any) -> int:
+        """The number of an operand's array, whose tensor is t (None: a bare array); -1 if the trace had to stop."""
+        number = self.numbers.get(id(array))
+        if number is not None:
+            return number
+        read = self.arrays_outside.get(id(array))
+        if read is not None:
+            return self.source(array, read, ARRAY).number
+        if id(array) in self.met_arrays or t is None:
+            self.stop("an array that NumPy made inside the function")
+            return -1
+        return self.capture(t, array)
+
+    def capture(self, t: Any, array: Any) -> int:
+        """The number of a tensor's state, met for the first time."""
+        alias.sync(t)  # private again, where nothing shares its memory any more
+        st = t._st
+        if type(st) is not alias.Alias:
+            ref = weakref.ref(t)
+            source = self.source(array, lambda: _held(ref), "a tensor")
+            self.captured[id(t)] = Captured(t, array, source, self.was_tracked(t))
+            return source.number
+        self.block(st.store)
+        self.views.append((weakref.ref(t), weakref.ref(st.store), st.chain))
+        x = st.store.root
+        for op, params in st.chain:
+            x = record.on_arrays(op, [x], params)
+        return self.know(array, self.numbers[id(x)])
+
+    def block(self, store: Any) -> None:
+        """A memory block that tensors share is about to be used."""
+        if not self.knows(store.root):
+            self.kept.append(store)  # so that its tensors stay its tensors while the trace runs
+            ref = weakref.ref(store)
+            source = self.source(store.root, lambda: _root(ref), "memory that tensors share")
+            self.captured[id(store)] = Captured(store, store.root, source, False)
+
+    # ------------------------------------------------------------------------------------------------------- the notes
+
+    def note(self, op: Op, tensors: Sequence[Any], arrays: Sequence[Any], params: tuple[Any, ...], results: Any) -> None:
+        """An operation has run."""
+        operands: list[Any] = []
+        for t, a in zip(tensors, arrays, strict=True):
+            if type(a) is record.ndarray or type(a) in record.foreign:
+                n = self.number_of(t, a)
+                if n < 0:
+                    return
+                operands.append(Ref(n))
+            else:
+                operands.append(a)
+        kept = self._params(params)
+        if self.stopped is not None:
+            return
+        numbers = tuple([self.new(r) for r in results])
+        if self.fixed.issuperset(references([*operands, kept])):
+            self.fixed.update(numbers)
+        place = user_place(getframe(2), current_tape())
+        cuts = tuple([i for i, t in enumerate(tensors) if isinstance(t, Box) and not t._s and type(operands[i]) is Ref])
+        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place, cuts))
+
+    def _params(self, params: Any) -> Any:
+        """Parameters with references for arrays."""
+        kind = type(params)
+        if kind is tuple:
+            return tuple([self._params(p) for p in params])
+        if kind is list:
+            return [self._params(p) for p in params]
+        if kind is Places:
+            return Places(self._params(params.at))
+        if kind is record.ndarray or kind in record.foreign:
+            return Ref(self.number_of(None, params))
+        if hasattr(params, "nbytes"):  # a number of NumPy's
+            self.number(params)
+        elif kind is not slice and kind.__hash__ is None:
+            self.stop(f"a parameter of type {kind.__name__}, which may hold values")
+        return params
+
+    def opaque(self, tensors: Sequence[Any]) -> list[Any] | None:
+        """What stands for operands at levels that the trace is not to look into; None if there are none."""
+        return None
+
+    def outside(self, found: Any, kept: Any, convert: Callable[[Any], Any]) -> None:
+        """A tensor's array was made of an array of NumPy by `convert`, which changes no value."""
+        if self.knows(found):
+            self.same(kept, found)
+        elif (read := self.arrays_outside.get(id(found))) is not None:
+            self.source(kept, lambda: convert(read()), ARRAY)
+
+    def number(self, value: Any) -> None:
+        """A NumPy number is used. One that was made inside may have been computed of arrays that change."""
+        if self.arrays_outside and id(value) not in self.numbers_outside:
+            self.stop("a number that NumPy made inside the function (make it one of Python, or compute it with tensors)")
+
+    def same(self, array: Any, other: Any) -> None:
+        """An array holds the value of another one."""
+        number = self.numbers.get(id(other))
+        if number is not None:
+            self.know(array, number)
+
+    # ----------------------------------------------------------------------------------------------- what ends a trace
+
+    def reads(self, t: Any, what: str) -> None:
+        """Python or NumPy code looks at values."""
+        if not self.is_constant(t):
+            self.stop(what)
+
+    def is_constant(self, t: Any) -> bool:
+        """Whether a tensor's values are the same at each run."""
+        return self.numbers.get(id(RAW(t))) in self.fixed
+
+    def looks(self, t: Any) -> None:
+        """Shape, dtype or requires_grad of a tensor is read."""
+        array = RAW(t)
+        if not self.knows(array) and id(array) not in self.met_arrays and (t._st is None or type(t._st) is alias.Alias):
+            self.looked_at.setdefault(id(t), (weakref.ref(t), array.shape, array.dtype, self.was_tracked(t)))
+
+    def stop(self, what: str) -> None:
+        """End the trace: no program can do this."""
+        if self.stopped is not None:
+            return
+        file, line = place_of_user()
+        self.stopped = what, (file, line)
+        trace: Trace | None = self
+        while trace is not None:
+            trace.stopped = self.stopped
+            strict = trace.strict
+            if trace._owner:
+                trace._leave()
+            trace = trace.outer
+        if strict:
+            raise errors.trace_stopped(what, (file, line), linecache.getline(file, line).strip())
+
+    def switches(self, t: Any) -> None:
+        """requires_grad of a tensor is about to be switched."""
+        if id(t) not in self.flags or self.flags[id(t)][0]() is not t:
+            self.flags[id(t)] = weakref.ref(t), t._s != 0
+
+    def was_tracked(self, t: Any) -> bool:
+        """Whether a tensor required grad when the function was called."""
+        ref, tracked = self.flags.get(id(t), (None, False))
+        return tracked if ref is not None and ref() is t else t._s != 0
+
+    def touches(self, t: Any, read: bool) -> None:
+        """A tensor's `.grad` is read or set."""
+        found = self.gradients.get(id(t))
+        if found is None or found[0]() is not t:
+            self.gradients[id(t)] = weakref.ref(t), getattr(t, "_g", None), read
+
+    def setting(self, group: dict[Any, Any], key: Any, value: Any) -> Any:
+        """What a formula gets for a setting: the value, or what may change without a new trace as 0-dim float64 tensors."""
+        at = id(group), key
+        if at not in self._settings:
+            given = group[key]
+            varies = zeros(given) is not None and (key == "lr" or at in self.varying)
+            if key != "lr" or not varies:
+                self.settings.append((group, key, given, varies))
+            self._settings[at] = self._varying(lambda: group[key], given, f"the setting {key!r}") if varies else None
+        arrays = self._settings[at]
+        if type(arrays) is tuple:
+            return tuple([record.wrap(a) for a in arrays])
+        return value if arrays is None else record.wrap(arrays)
+
+    def _varying(self, read: Callable[[], Any], value: Any, what: str) -> Any:
+        """Inputs for a number, or for each in a tuple."""
+        if isinstance(value, tuple | list):
+            return tuple([self._varying(functools.partial(_at, read, i), v, what) for i, v in enumerate(value)])
+        array = record.asarray(float(value))
+        self.source(array, lambda: float(read()), what)
+        return array
+
+
+DRAWN, ARRAY = "random numbers", "a NumPy array"
+
+
+def _at(read: Callable[[], Any], i: int) -> Any:
+    return read()[i]
+
+
+def zeros(value: Any) -> Any:
+    """Whether a setting that is a number is zero, for each number in a tuple; None for other settings."""
+    if isinstance(value, tuple | list):
+        found = [zeros(v) for v in value]
+        return None if None in found else found
+    return value == 0 if isinstance(value, float | int) and type(value) is not bool else None
+
+
+def _held(ref: weakref.ref[Any]) -> Any:
+    t = ref()
+    return None if t is None else RAW(t)
+
+
+def _root(ref: weakref.ref[Any]) -> Any:
+    store = ref()
+    return None if store is None else store.root
+
+
+def place_of_user() -> tuple[str, int]:
+    """The line of the nearest frame that is neither the package's nor NumPy's."""
+    frame: Any = getframe(2)
+    while frame.f_back is not None and (record.MARK in frame.f_globals or is_numpy(frame)):
+        frame = frame.f_back
+    return line_at(*user_place(frame, current_tape()))
+
+
+def is_numpy(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "numpy"

@@ -1,0 +1,62 @@
+"""Activation functions under the names and signatures of torch.nn.functional."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..kernels import activations
+from ..kernels.activation import _exponential_linear
+from .define import define, unary
+from .samples.common import ANALYTIC, REAL, domain
+
+# ------------------------------------------------------------------------------------------------------------- records
+
+_hardtanh = define(
+    "hardtanh",
+    "elementwise",
+    np.clip,
+    # 0 at both limits
+    (lambda xp, ans, x, lo, hi: xp.logical_not(xp.logical_or(xp.le(x, lo), xp.ge(x, hi))),),
+    params=("min_val", "max_val"),
+    samples=domain(-2.0, 2.0, -0.5, 0.8, params=((-0.5, 0.8),)),
+)
+
+
+# elu of a scaled argument, scaled: celu and selu
+_scaled_elu = define(
+    "scaled_elu",
+    "elementwise",
+    _exponential_linear,
+    (
+        lambda xp, ans, x, alpha, scale, rate: xp.where(
+            xp.gt(x, 0.0), scale, (alpha * scale * rate) * xp.exp(-rate * xp.relu(-x))
+        ),
+    ),
+    params=("alpha", "scale", "input_scale"),
+    samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.5, 1.0, 0.5), (1.2, 2.0, 1.0))),
+)
+_softsign = unary(
+    "softsign",
+    lambda x: x / (np.abs(x) + 1.0),
+    lambda xp, ans, x: xp.square(xp.reciprocal(xp.abs(x) + 1.0)),
+    "",
+    display="Div",
+    samples=REAL,
+)
+tanhshrink = unary(
+    "tanhshrink",
+    lambda x: x - np.tanh(x),
+    lambda xp, ans, x: xp.square(xp.tanh(x)),
+    "Elementwise input - tanh(input); its derivative is exact near 0.",
+    display="Sub",
+    samples=ANALYTIC,
+)
+
+
+_hardswish = unary(
+    "hardswish", activations.hardswish, lambda xp, ans, x: xp.hardswish_slope(x), "", samples=domain(-4.0, 4.0, -3.0, 3.0)
+)
+unary(
+    "hardswish_slope", activations.hardswish_slope,
+    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "", samples=domain(-4.0, 4.0, -3.0, 3.0),
+)  # fmt: skip

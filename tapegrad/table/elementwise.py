@@ -1,0 +1,785 @@
+"""Elementwise operations: one derivative expression per argument."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.record import Box, running_trace
+from ..dtypes import is_inexact
+from ..kernels import activations, devices, kernels
+from ..kernels.elementwise import (
+    SAFE_SQUARES,
+    _at_decimals,
+    _cast,
+    _conj,
+    _keeping_integers,
+    _pow_scalar,
+    _power,
+    _safe_div,
+    _strong,
+    _truncated,
+    _whole,
+)
+from ..kernels.numpy import copied
+from ..kernels.operands import SCALARS
+from ..kernels.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
+from . import batching
+from .define import binary, define, numbers_first, unary
+from .operands import Refusal, each, no_kernel, promoted, refused_any, refused_as, tensor
+from .samples.common import (
+    ANALYTIC,
+    COMPARED,
+    INTEGRAL,
+    LOGICAL,
+    POSITIVE,
+    PREDICATE,
+    REAL,
+    STEPS,
+    UNIT,
+    Sample,
+    cases,
+    domain,
+    joined,
+    of_values,
+    pairs,
+)
+from .samples.elementwise import COMPLEX, SOFTPLUS, SUMMED_REAL, TIED, _at_zero, _casts, _moves, _selections
+
+TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
+
+# ----------------------------------------------------------------------------------------------------- comparisons
+# Constant: no gradient flows. Rules use them as masks (bool times a cotangent keeps the cotangent's dtype).
+
+
+def _comparison(name: str, forward: Any, text: str) -> Any:
+    refuses = None if name in ("eq", "ne") else no_kernel("c")
+    call = define(name, "constant", forward, arity=2, refuses=refuses, batch=batching.pointwise, samples=COMPARED)
+
+    def compare(input: Any, other: Any, *, out: Any = None) -> Any:
+        result = call(input, other)
+        return result if out is None else out.resize_as_result_(result)
+
+    compare.__name__ = compare.__qualname__ = name
+    compare.__doc__ = f"Elementwise `input {text} other`, as a bool tensor of the broadcast shape."
+    compare.__module__ = "tapegrad"
+    return compare
+
+
+eq = _comparison("eq", np.equal, "==")
+ne = _comparison("ne", np.not_equal, "!=")
+lt = _comparison("lt", np.less, "<")
+le = _comparison("le", np.less_equal, "<=")
+gt = _comparison("gt", np.greater, ">")
+ge = _comparison("ge", np.greater_equal, ">=")
+
+
+def _constant(name: str, forward: Any, doc: str, **fields: Any) -> Any:
+    fields.setdefault("samples", INTEGRAL)
+    call = define(name, "constant", forward, batch=batching.pointwise, **fields)
+
+    def function(input: Any, *, out: Any = None) -> Any:
+        result = call(tensor(input))
+        return result if out is None else out.resize_as_result_(result)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__module__ = "tapegrad"
+    return function
+
+
+def _on_bits(name: str, forward: Any) -> Any:
+    """A bitwise forward; it refuses floating-point operands, which come by every path."""
+
+    def run(*operands: Any) -> Any:
+        try:
+            return forward(*operands)
+        except TypeError:
+            dtype = np.result_type(*operands)
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{errors.dtype_name(dtype)}'") from None
+
+    return run
+
+
+def _real_only(name: str) -> Refusal:
+    complex_input = refused_as("c", f"{name} is not supported for complex inputs", NotImplementedError)
+    return each(complex_input, no_kernel("b", f"{name}_vml_cpu"))
+
+
+NO_SIGN = refused_as(
+    "c",
+    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+    NotImplementedError,
+)
+NO_MINUS = each(
+    refused_as(
+        "b",
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+        "instead.",
+    ),
+    refused_any(
+        "b",
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+        "`~` or `logical_not()` operator instead.",
+    ),
+)
+NO_NEGATION = refused_as(
+    "b",
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+    "`logical_not()` operator instead.",
+)
+NO_CLAMP = refused_as("c", "clamp is not supported for complex types", NotImplementedError)
+
+# Steps: the derivative is 0, at the jumps too, as in PyTorch.
+
+sign = unary(
+    "sign", lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(), 0.0,
+    "Elementwise sign; its derivative is 0, at 0 too.", integers="keep", refuses=NO_SIGN, samples=STEPS,
+)  # fmt: skip
+floor = unary(
+    "floor", _keeping_integers(np.floor), 0.0, "Elementwise largest integer not above input; its derivative is 0.",
+    integers="keep", refuses=_real_only("floor"), samples=STEPS,
+)  # fmt: skip
+ceil = unary(
+    "ceil", _keeping_integers(np.ceil), 0.0, "Elementwise smallest integer not below input; its derivative is 0.",
+    integers="keep", refuses=_real_only("ceil"), samples=STEPS,
+)  # fmt: skip
+trunc = unary(
+    "trunc", _keeping_integers(np.trunc), 0.0, "Elementwise integer part; its derivative is 0.", integers="keep",
+    refuses=_real_only("trunc"), samples=STEPS,
+)  # fmt: skip
+_round = define(
+    "round", "elementwise", _keeping_integers(np.rint), (0.0,), refuses=no_kernel("cb", "round_vml_cpu"), samples=STEPS
+)
+
+
+_round_decimals = define(
+    "round_decimals", "elementwise", _at_decimals, (0.0,), params=("decimals",), display="Round",
+    refuses=no_kernel("cbiu", "round_cpu"),
+    samples=joined(
+        of_values([[-1.62, 0.125], [0.5, 271.7]], params=(1,), smooth=True), of_values([-55.0, 45.0, 271.7], params=(-1,)),
+    ),
+)  # fmt: skip
+
+
+isnan = _constant("isnan", np.isnan, "Whether each element is nan.", samples=PREDICATE)
+isinf = _constant("isinf", np.isinf, "Whether each element is infinite.", samples=PREDICATE)
+isfinite = _constant("isfinite", np.isfinite, "Whether each element is finite.", samples=PREDICATE)
+logical_not = _constant("logical_not", np.logical_not, "Elementwise logical negation.")
+bitwise_not = _constant(
+    "bitwise_not",
+    _on_bits("bitwise_not", np.invert),
+    "Elementwise bitwise (for bool: logical) negation.",
+    samples=of_values([[True, False]]),
+)
+
+
+def _logical(name: str, forward: Any) -> Any:
+    call = define(name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL)
+
+    def function(input: Any, other: Any, *, out: Any = None) -> Any:
+        result = call(input, other)
+        return result if out is None else out.resize_as_result_(result)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Elementwise {name.replace('_', ' ')}."
+    function.__module__ = "tapegrad"
+    return function
+
+
+logical_and = _logical("logical_and", np.logical_and)
+logical_or = _logical("logical_or", np.logical_or)
+logical_xor = _logical("logical_xor", np.logical_xor)
+bitwise_and = _logical("bitwise_and", _on_bits("bitwise_and", np.bitwise_and))
+bitwise_or = _logical("bitwise_or", _on_bits("bitwise_or", np.bitwise_or))
+bitwise_xor = _logical("bitwise_xor", _on_bits("bitwise_xor", np.bitwise_xor))
+
+# -------------------------------------------------------------------------------------------------------- strong zero
+# Products of cotangents g and local derivatives d in traced passes, which cannot look at values: 0 where g is exactly 0.
+
+
+def _felt(xp: Any, d: Any, g: Any) -> Any:
+    return xp.logical_or(xp.ne(g, 0.0), xp.isfinite(d))
+
+
+binary(
+    "strong_mul", _strong, (lambda xp, ans, g, d: xp.felt_or_zero(d, g), lambda xp, ans, g, d: g),
+    "g * d, and 0 where g is exactly 0.", display="Mul", samples=_at_zero, singular=True,
+)  # fmt: skip
+binary(
+    "felt_or_zero", lambda d, g: np.where(np.logical_or(np.not_equal(g, 0), np.isfinite(d)), d, 0),
+    (lambda xp, ans, d, g: _felt(xp, d, g), None),
+    "d, and 0 where it is not finite and g is exactly 0.", display="Where",
+    samples=lambda: (Sample((s.arrays[1] + np.zeros((2, 3)), s.arrays[0]), smooth=s.smooth) for s in _at_zero()),
+)  # fmt: skip
+
+
+_recorded_cast = define(
+    "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
+    display="ToCopy", batch=batching.last, samples=_casts,
+)  # fmt: skip
+
+
+define(
+    "transfer", "linear", lambda x, device, source: devices.put(x, device),
+    (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),), params=("device", "source"),
+    display="ToCopy", batch=batching.last, samples=_moves,
+)  # fmt: skip
+
+
+_to_integers = define(
+    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last,
+    samples=of_values([[-1.6, 0.0], [2.7, 3.0]], params=(np.dtype(np.int64),)),
+)  # fmt: skip
+clone = define("clone", "linear", copied, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
+define(
+    "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone",
+    batch=batching.last, samples=ANALYTIC,
+)  # fmt: skip
+alias = define("alias", "linear", lambda x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
+
+
+_conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), batch=batching.last, samples=ANALYTIC)
+_real_part = define(
+    "real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last, samples=COMPLEX
+)
+define(
+    "imag", "linear", lambda x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last, samples=COMPLEX
+)
+define(
+    "to_complex", "linear", lambda x: x.astype(np.result_type(x, np.complex64)), (lambda xp, g, ans, x: xp.real(g),),
+    wide=True, display="ToCopy", batch=batching.last, samples=REAL,
+)  # fmt: skip
+
+# -------------------------------------------------------------------------------------------------------- arithmetic
+
+_add, radd = binary("add", np.add, (1.0, 1.0), "", samples=pairs(complex_too=True))
+_sub, _rsub = binary(
+    "sub", np.subtract, (1.0, -1.0), "", refuses=NO_MINUS, samples=pairs(complex_too=True),
+    display=lambda e: "RsubBackward1" if e.number == 0 else "SubBackward0",
+)  # fmt: skip
+mul, rmul = binary(
+    "mul",
+    np.multiply,
+    (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x),
+    "Elementwise product with broadcasting.",
+    samples=pairs(complex_too=True),
+)
+
+
+def _inverse(y: Any) -> Any:
+    """1 / y; for a number, which Python does not divide by 0, as NumPy does."""
+    if (type(y) is float or type(y) is int) and y == 0:
+        return math.copysign(math.inf, y)
+    return 1.0 / y
+
+
+div_true, rdiv = binary(
+    "div",
+    np.true_divide,
+    (lambda xp, ans, x, y: _inverse(y), lambda xp, ans, x, y: -ans / y),
+    "Elementwise true quotient with broadcasting.",
+    display=lambda e: "MulBackward0" if e.number == 0 else "DivBackward0",  # of a number: by the reciprocal
+    singular=True,
+    integers="float",
+    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), complex_too=True),
+)
+neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep", refuses=NO_NEGATION)
+
+
+# x / y with 0 where y == 0: the convention of norm, hypot and atan2 at the origin.
+safe_div, _ = binary(
+    "safe_div",
+    _safe_div,
+    (lambda xp, ans, x, y: xp.safe_reciprocal(y), lambda xp, ans, x, y: -ans * xp.safe_reciprocal(y)),
+    "Elementwise quotient, 0 where the divisor is 0.",
+    integers="float",
+    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), numbers=False, complex_too=True),
+)
+safe_reciprocal = unary(
+    "safe_reciprocal",
+    lambda x: _safe_div(x.dtype.type(1), x),
+    lambda xp, ans, x: -ans * ans,
+    "Elementwise 1 / input, 0 where input is 0.",
+    samples=POSITIVE,
+)
+
+
+def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
+    """input and alpha * other in their common dtype."""
+    x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
+    dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
+    if type(alpha) is float and not is_inexact(dtype):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
+
+
+@numbers_first("alpha")
+def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
+    """Elementwise `input + alpha * other` with broadcasting."""
+    if alpha != 1:
+        input, other = _scaled(input, other, alpha)
+    return _add(input, other, out=out)
+
+
+_floor_divide = define(
+    "floor_divide", "constant", _whole(np.floor_divide), arity=2, refuses=no_kernel("cb", "div_floor_cpu"),
+    batch=batching.pointwise, samples=COMPARED,
+)  # fmt: skip
+_trunc_divide = define(
+    "trunc_divide", "constant", _whole(_truncated), arity=2, refuses=no_kernel("cb", "div_trunc_cpu"),
+    batch=batching.pointwise, samples=COMPARED,
+)  # fmt: skip
+
+
+remainder, rremainder = binary(
+    "remainder",
+    _whole(np.remainder),
+    (1.0, lambda xp, ans, x, y: -xp.floor_divide(x, y)),
+    "Elementwise remainder with the divisor's sign (Python's %).",
+    display=lambda e: "RemainderBackward1" if e.number is None else "RemainderBackward0",
+    refuses=no_kernel("cb"),
+    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
+)
+fmod, _ = binary(
+    "fmod",
+    _whole(np.fmod),
+    (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)),
+    "Elementwise remainder with the dividend's sign.",
+    refuses=no_kernel("cb"),
+    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
+)
+
+
+def _d_pow_scalar(xp: Any, ans: Any, x: Any, k: Any) -> Any:
+    if k == 0:
+        return 0.0
+    if k == 1:
+        return 1.0
+    if k == 2:
+        return 2.0 * x
+    return k * xp.pow_scalar(x, k - 1)
+
+
+pow_scalar = define(
+    "pow_scalar", "elementwise", _pow_scalar, (_d_pow_scalar,), params=("exponent",), display="Pow", singular=True,
+    samples=domain(0.3, 2.0, 0.0, 1.0, -1.0, complex_too=True, params=((0,), (1,), (2,), (3,), (4,), (0.5,), (2.5,), (-2,))),
+)  # fmt: skip
+
+
+pow_tensor, _ = binary(
+    "pow",
+    _power,
+    (
+        # 0 at exponent 0 whatever the base; d/dy is 0 at base 0 for exponents >= 0, as in PyTorch
+        lambda xp, ans, x, y: xp.where(xp.eq(y, 0.0), 0.0, y * xp.pow(x, y - 1.0)),
+        lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.ge(y.real, 0.0)), 0.0, ans * xp.log(x)),
+    ),
+    "",
+    display=lambda e: "PowBackward1" if e.shapes[0] else "PowBackward2",
+    singular=True,
+    refuses=no_kernel("b", "pow"),
+    samples=pairs(
+        (0.3, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (-2.0, 2.0), (2.0, 0.0), numbers=False, complex_too=True
+    ),
+)
+
+
+square = unary(
+    "square",
+    lambda x: np.square(x) if x.dtype.kind != "b" else x.astype(np.int64),
+    lambda xp, ans, x: 2.0 * x,
+    "Elementwise square.",
+    integers="keep",
+    display="Pow",
+)
+sqrt = unary(
+    "sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.", singular=True,
+    samples=POSITIVE,
+)  # fmt: skip
+_cbrt = unary(  # NumPy's; PyTorch has no such function
+    "cbrt", np.cbrt, lambda xp, ans, x: (1.0 / 3.0) / (ans * ans), "Elementwise cube root; its derivative at 0 is inf.",
+    singular=True, samples=domain(-2.0, 2.0, 0.0, 1.0, -1.0),
+)  # fmt: skip
+rsqrt = unary(
+    "rsqrt",
+    lambda x: 1.0 / np.sqrt(x),
+    lambda xp, ans, x: -0.5 * ans * ans * ans,
+    "Elementwise 1 / sqrt(input).",
+    singular=True,
+    samples=POSITIVE,
+)
+reciprocal = unary(
+    "reciprocal", lambda x: 1.0 / x, lambda xp, ans, x: -ans * ans, "Elementwise 1 / input.", singular=True, samples=POSITIVE
+)
+
+# ------------------------------------------------------------------------------------- exponentials and trigonometry
+
+exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", singular=True)
+exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", singular=True)
+expm1 = unary("expm1", np.expm1, lambda xp, ans, x: xp.exp(x), "Elementwise exp(input) - 1, exact near 0.", singular=True)
+log = unary("log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", singular=True, samples=POSITIVE)
+log2 = unary(
+    "log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.", singular=True,
+    samples=POSITIVE,
+)  # fmt: skip
+log10 = unary(
+    "log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.", singular=True,
+    samples=POSITIVE,
+)  # fmt: skip
+log1p = unary(
+    "log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.", singular=True,
+    display="Log1P", samples=POSITIVE,
+)  # fmt: skip
+sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.")
+cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.")
+tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", singular=True)
+# exact near 1, and with one factor in its derivative: no inf - inf at 1 in the second order of asin
+unary("one_minus_square", lambda x: (1.0 - x) * (1.0 + x), lambda xp, ans, x: -2.0 * x, "Elementwise 1 - input**2.")
+asin = unary(
+    "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc sine.", singular=True,
+    samples=UNIT,
+)  # fmt: skip
+acos = unary(
+    "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc cosine.", singular=True,
+    samples=UNIT,
+)  # fmt: skip
+atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.")
+sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", singular=True)
+cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", singular=True)
+tanh = unary("tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, "Elementwise hyperbolic tangent.")
+asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.rsqrt(x * x + 1.0), "Elementwise inverse hyperbolic sine.")
+acosh = unary(
+    "acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x - 1.0) * xp.rsqrt(x + 1.0),
+    "Elementwise inverse hyperbolic cosine.", singular=True, samples=domain(1.1, 3.0, 1.0, 0.0, complex_too=True),
+)  # fmt: skip
+atanh = unary(
+    "atanh", np.arctanh, lambda xp, ans, x: 1.0 / xp.one_minus_square(x), "Elementwise inverse hyperbolic tangent.",
+    singular=True, samples=UNIT,
+)  # fmt: skip
+atan2, _ = binary(
+    "atan2",
+    np.arctan2,
+    # 0 at the origin, as in PyTorch
+    (lambda xp, ans, x, y: xp.safe_div(y, x * x + y * y), lambda xp, ans, x, y: -xp.safe_div(x, x * x + y * y)),
+    "Elementwise angle of the point (other, input).",
+    integers="float",
+    refuses=no_kernel("c"),
+    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
+)
+
+
+def _hypot(x: Any, y: Any) -> Any:
+    square = np.asarray(x * x + y * y)
+    low, high = SAFE_SQUARES.get(square.dtype.char, (0.0, 0.0))
+    if square.size and np.minimum.reduce(square, axis=None) > low and np.maximum.reduce(square, axis=None) < high:
+        return np.sqrt(square, out=square)
+    return np.hypot(x, y)  # three times slower
+
+
+hypot, _ = binary(
+    "hypot",
+    _hypot,
+    # 0 at the origin, as norm
+    (lambda xp, ans, x, y: xp.safe_div(x, ans), lambda xp, ans, x, y: xp.safe_div(y, ans)),
+    "Elementwise sqrt(input**2 + other**2).",
+    integers="float",
+    refuses=no_kernel("c"),
+    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
+)
+
+# exp(x) / (exp(x) + exp(y)): 1/2 where they are equal, infinite ones too
+binary(
+    "share",
+    share,
+    (lambda xp, ans, x, y: ans * xp.share(y, x), lambda xp, ans, x, y: -ans * xp.share(y, x)),
+    "",
+    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (800.0, -800.0), (math.inf, math.inf), (0.0, -math.inf), complex_too=True),
+)
+logaddexp, _ = binary(
+    "logaddexp",
+    log_sum_exp,
+    (lambda xp, ans, x, y: xp.share(x, y), lambda xp, ans, x, y: xp.share(y, x)),
+    "Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2.",
+    refuses=no_kernel("biu"),
+    samples=pairs(*SUMMED_REAL, numbers=False, complex_too=True),
+)
+LOG_2 = math.log(2.0)
+logaddexp2, _ = binary(
+    "logaddexp2",
+    log_sum_exp2,
+    (lambda xp, ans, x, y: xp.share(x * LOG_2, y * LOG_2), lambda xp, ans, x, y: xp.share(y * LOG_2, x * LOG_2)),
+    "Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2.",
+    refuses=no_kernel("biuc"),
+    samples=pairs(*SUMMED_REAL, numbers=False),
+)
+erf = unary(
+    "erf",
+    kernels.erf,
+    lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
+    "Elementwise error function.",
+    refuses=no_kernel("c", "erf_vml_cpu"),
+    samples=REAL,
+)
+erfc = unary(
+    "erfc", kernels.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
+    "Elementwise 1 - erf(input), exact in the tail.", refuses=no_kernel("c", "erfc_vml_cpu"), samples=REAL,
+)  # fmt: skip
+ndtr = unary(
+    "ndtr", kernels.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)),
+    "Elementwise normal distribution function.", display="MulBackward1", samples=REAL,
+)  # fmt: skip
+sigmoid = unary(
+    "sigmoid",
+    sigmoid_any,
+    lambda xp, ans, x: xp.sigmoid_slope(x),
+    "Elementwise logistic function, exact in both tails.",
+    samples=REAL,
+)
+unary(
+    "sigmoid_slope",
+    lambda x: activations.sigmoid_slope(x) if x.dtype.kind != "c" else sigmoid_any(x) * sigmoid_any(-x),
+    lambda xp, ans, x: ans * (1.0 - 2.0 * xp.sigmoid(x)),
+    "",
+)
+_softplus = define(
+    "softplus",
+    "elementwise",
+    activations.softplus,
+    (lambda xp, ans, x, beta, threshold: xp.softplus_slope(x, beta, threshold),),
+    params=("beta", "threshold"),
+    integers="float",
+    samples=SOFTPLUS,
+)
+# 1 beyond the threshold, where softplus is the identity
+define(
+    "softplus_slope",
+    "elementwise",
+    activations.softplus_slope,
+    (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 0.0, beta * ans * xp.sigmoid(x * (-beta))),),
+    params=("beta", "threshold"),
+    samples=SOFTPLUS,
+)
+
+
+logsigmoid = unary(
+    "logsigmoid",
+    kernels.log_sigmoid,
+    lambda xp, ans, x: xp.sigmoid(-x),
+    "Elementwise log(sigmoid(input)).",
+    display="LogSigmoid",
+    samples=REAL,
+)
+relu = unary(
+    "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.logical_not(xp.le(ans, 0.0)),  # a nan passes its gradient on
+    "Elementwise max(input, 0); its derivative at 0 is 0.", integers="keep", samples=REAL,
+    refuses=each(NO_CLAMP, refused_as("b", "Boolean inputs not supported for relu")),
+)  # fmt: skip
+# a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
+by_sign = define(
+    "by_sign", "constant", activations.by_sign,
+    params=("a", "b"), batch=batching.pointwise, samples=of_values([-1.0, 0.0, 2.0], params=(1.0, 0.5)),
+)  # fmt: skip
+_leaky_relu = define(
+    "leaky_relu",
+    "elementwise",
+    lambda x, slope: np.maximum(x, x * slope) if 0 < slope <= 1 else np.where(x > 0, x, x * slope),
+    (lambda xp, ans, x, slope: xp.by_sign(x, 1.0, slope),),
+    params=("negative_slope",),
+    samples=domain(-2.0, 2.0, 0.0, params=((0.01,), (2.0,))),
+)
+
+
+_elu = define(
+    "elu",
+    "elementwise",
+    activations.elu,
+    (lambda xp, ans, x, alpha: xp.elu_slope(x, alpha),),
+    params=("alpha",),
+    refuses=no_kernel("biuc", "elu_cpu"),
+    samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.0,), (0.5,))),
+)
+define(
+    "elu_slope", "elementwise", activations.elu_slope, (lambda xp, ans, x, alpha: xp.where(xp.ge(x, 0.0), 0.0, ans),),
+    params=("alpha",), samples=domain(-2.0, 2.0, -40.0, params=((1.0,), (0.5,))),
+)  # fmt: skip
+
+
+silu = unary(
+    "silu",
+    kernels.silu,
+    lambda xp, ans, x: xp.silu_slope(x),
+    "Elementwise input * sigmoid(input).",
+    samples=REAL,
+)
+
+
+def _d_silu_slope(xp: Any, ans: Any, x: Any) -> Any:
+    s, rest = xp.sigmoid(x), xp.sigmoid(-x)
+    return s * rest * (2.0 + x * (rest - s))
+
+
+unary("silu_slope", activations.silu_slope, _d_silu_slope, "", samples=REAL)
+_gelu = unary(
+    "gelu",
+    kernels.gelu_erf,
+    lambda xp, ans, x: xp.gelu_slope(x),
+    "",
+    samples=REAL,
+)
+unary(
+    "gelu_slope",
+    activations.gelu_erf_slope,
+    lambda xp, ans, x: xp.exp(-0.5 * (x * x)) * (2.0 - x * x) * ONE_OVER_SQRT_TWO_PI,
+    "",
+    samples=REAL,
+)
+_gelu_tanh = unary(
+    "gelu_tanh", kernels.gelu_tanh, lambda xp, ans, x: xp.gelu_tanh_slope(x), "", display="Gelu", samples=REAL
+)
+
+
+def _d_gelu_tanh_slope(xp: Any, ans: Any, x: Any) -> Any:
+    square = x * x * activations.GELU_CUBE
+    v = x * (square + 1.0) * (2.0 * activations.GELU_RATE)
+    w = (square * 3.0 + 1.0) * (2.0 * activations.GELU_RATE)
+    s, rest = xp.sigmoid(v), xp.sigmoid(-v)
+    return s * rest * (2.0 * w + x * ((rest - s) * (w * w) + x * (12.0 * activations.GELU_RATE * activations.GELU_CUBE)))
+
+
+unary("gelu_tanh_slope", activations.gelu_tanh_slope, _d_gelu_tanh_slope, "", samples=REAL)
+
+
+# conj: the engine conjugates local derivatives, and the gradient of |z| is z / |z|
+abs = unary(
+    "abs", np.absolute, lambda xp, ans, x: xp.conj(xp.sgn(x)), "Elementwise absolute value; its derivative at 0 is 0.",
+    integers="keep", refuses=no_kernel("b"),
+)  # fmt: skip
+_sign_of = define("sgn", "elementwise", np.sign, (0.0,), samples=STEPS)
+
+
+def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
+    return xp.safe_div(t - ans * xp.real(t * xp.conj(ans)), xp.abs(x))
+
+
+_direction = define(
+    "sgn_complex", "general", np.sign,
+    # what of g is across z, over |z|; 0 at the origin
+    (lambda xp, g, ans, x: _across(xp, g, ans, x),), jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
+    display="Sgn", batch=batching.pointwise, samples=joined(COMPLEX, of_values([0.0j, 1.0j])),
+)  # fmt: skip
+
+# -------------------------------------------------------------------------------------------------- selection by value
+
+
+def _winner(x: Any, y: Any) -> Any:
+    """1 where x > y, 1/2 where equal: a mask unless there are ties, so that nothing infinite reaches the loser.
+
+    1 for both where one is nan, as in PyTorch: the nan stays visible.
+    """
+    larger = np.logical_not(np.less_equal(x, y))
+    tied = np.equal(x, y)
+    plain = not tied.any() and running_trace() is None  # a program is for values with ties, too
+    return larger if plain else (larger + 0.5 * tied).astype(np.result_type(x, y))
+
+
+define("winner", "constant", _winner, arity=2, batch=batching.pointwise, samples=COMPARED)
+maximum, _ = binary(
+    "maximum",
+    np.maximum,
+    (lambda xp, ans, x, y: xp.winner(x, y), lambda xp, ans, x, y: xp.winner(y, x)),
+    "Elementwise larger value; at a tie each side has derivative 1/2.",
+    refuses=refused_as("c", "maximum not implemented for complex tensors."),
+    samples=TIED,
+)
+minimum, _ = binary(
+    "minimum",
+    np.minimum,
+    (lambda xp, ans, x, y: xp.winner(y, x), lambda xp, ans, x, y: xp.winner(x, y)),
+    "Elementwise smaller value; at a tie each side has derivative 1/2.",
+    refuses=refused_as("c", "minimum not implemented for complex tensors."),
+    samples=TIED,
+)
+# A clamp has derivative 1 at its bounds.
+_clamp_min = define(
+    "clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),), params=("min",),
+    display="ClampBackward1", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+)  # fmt: skip
+_clamp_max = define(
+    "clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),), params=("max",),
+    display="ClampBackward1", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+)  # fmt: skip
+_clamp = define(
+    "clamp",
+    "elementwise",
+    lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
+    (lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),),
+    params=("min", "max"),
+    display="ClampBackward1",
+    refuses=NO_CLAMP,
+    samples=domain(-2.0, 2.0, -0.5, 0.5, params=((-0.5, 0.5), (1.0, -1.0))),
+)
+_clamp_tensor = define(
+    "clamp_tensor",
+    "elementwise",
+    lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
+    (
+        lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),
+        lambda xp, ans, x, lo, hi: xp.logical_and(xp.lt(x, lo), xp.lt(lo, hi)),
+        lambda xp, ans, x, lo, hi: xp.logical_or(xp.gt(x, hi), xp.gt(lo, hi)),
+    ),
+    arity=3,
+    display="Clamp",
+    refuses=NO_CLAMP,
+    samples=joined(
+        cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ())),
+        of_values([-1.0, 0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0, 3.0], [1.0, 1.0, 1.0, 1.0, 2.0]),
+    ),
+)
+
+
+_where = define(
+    "where",
+    "linear",
+    activations.select,
+    (None, lambda xp, g, ans, c, x, y: xp.where(c, g, 0.0), lambda xp, g, ans, c, x, y: xp.where(c, 0.0, g)),
+    arity=3,
+    wide=True,
+    batch=batching.pointwise,
+    samples=_selections,
+)
+
+
+_lerp = define(
+    "lerp",
+    "elementwise",
+    lambda x, y, w: x + w * (y - x),
+    (lambda xp, ans, x, y, w: 1.0 - w, lambda xp, ans, x, y, w: w, lambda xp, ans, x, y, w: y - x),
+    arity=3,
+    display=lambda e: "LerpBackward1" if e.number is None else "LerpBackward0",
+    samples=cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ()), ((2, 1), (1, 3), (3,), ()), complex_too=True),
+)
+
+
+_nan_to_num = define(
+    "nan_to_num",
+    "elementwise",
+    lambda x, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
+    (lambda xp, ans, x, nan, posinf, neginf: xp.isfinite(x),),
+    params=("nan", "posinf", "neginf"),
+    samples=joined(
+        domain(-2.0, 2.0, params=((0.0, None, None),)),
+        of_values([math.nan, math.inf, -math.inf, 1.0], params=(0.0, 3.0, None)),
+    ),
+)
+
+
+_isclose = define(
+    "isclose", "constant", lambda x, y, rtol, atol, equal_nan: np.isclose(x, y, rtol, atol, equal_nan), arity=2,
+    params=("rtol", "atol", "equal_nan"), batch=batching.pointwise,
+    samples=of_values([[1.0, 2.0], [math.nan, math.inf]], [1.0 + 1e-6, 2.1], params=(1e-5, 1e-8, True)),
+)  # fmt: skip

@@ -1,0 +1,153 @@
+"""Indexing, read and write: NumPy's rules, repeated indices accumulate gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core import vjp as rules
+from ..core.op import TABLE
+from ..dialect import Recorded
+from ..kernels.index import (
+    ALL,
+    Index,
+    _index,
+    _index_zeros,
+    _is_basic,
+    _isin,
+    _put_into,
+    _search,
+    _write_zeros,
+    _written,
+    _written_part,
+    _zero_at,
+    add_into,
+)
+from . import batching
+from .define import define
+from .samples.common import Sample, of_values, uniform
+from .samples.index import _reads, _scattered, _searched
+
+
+def _writes() -> Iterator[Sample]:
+    for (x,), (index,), _ in _reads():
+        part = _index(x, index).shape
+        yield Sample((x, uniform(part, seed=9).astype(x.dtype)), (index,))
+        if len(part) > 1:
+            yield Sample((x, uniform(part[1:], seed=9).astype(x.dtype)), (index,))
+
+
+def _shown_by(e: Recorded) -> str:
+    """The name of an index's node: the last of the views that PyTorch makes of a basic one."""
+    if not _is_basic(e.params[0]):
+        return "IndexBackward0"
+    items = [i for i in e.params[0] if i is not Ellipsis]
+    steps = [i for i in items if type(i) is not slice or i != ALL or len(items) == 1]
+    if not steps:
+        return "AliasBackward0"
+    last = steps[-1]
+    return {slice: "SliceBackward0", type(None): "UnsqueezeBackward0"}.get(type(last), "SelectBackward0")
+
+
+def _written_by(e: Recorded) -> str:
+    return "torch::autograd::CopySlices" if _is_basic(e.params[0]) else "IndexPutBackward0"
+
+
+def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    """Backward of x[index] = v on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
+    sx, sv = e[1], e[2]
+    (index,) = e[11]
+    if sv and (need is None or sv in need):
+        part = np.array(g[index]) if _is_basic(index) else _written_part(g, index)
+        rules.add(cot, sv, part if part.shape == e[10] else rules.arrays.unbroadcast(part, e[10]), owned)
+    if sx and (need is None or sx in need):
+        buffer = g if s in owned and g.flags.writeable else np.array(g)
+        owned.discard(s)
+        _put_into(buffer, 0, index)
+        if sx in cot:
+            rules.add(cot, sx, buffer, owned)
+        else:
+            cot[sx] = buffer
+            owned.add(sx)
+
+
+for _name, _display in (
+    ("index", _shown_by), ("gather", "Gather"), ("index_select", "IndexSelect"), ("take_along_dim", "Gather"),
+    ("masked_select", "MaskedSelect"), ("take", "Take"),
+):  # fmt: skip
+    define(
+        _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), params=("index",),
+        into=add_into, display=_display, batch=batching.Lifted(batching.indexed), samples=_reads,
+    )  # fmt: skip
+define(
+    "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
+    params=("shape", "index"), display="IndexPut", batch=batching.placed, samples=_scattered,
+)  # fmt: skip
+define(
+    "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),), params=("index",),
+    batch=batching.changed, samples=_reads,
+)  # fmt: skip
+define(
+    "written_part", "linear", _written_part, (lambda xp, g, ans, x, index: xp.write_zeros(g, x.shape, index),),
+    params=("index",), batch=batching.Lifted(batching.indexed), samples=_reads, display="Index",
+)  # fmt: skip
+define(
+    "write_zeros", "linear", _write_zeros, (lambda xp, g, ans, x, shape, index: xp.written_part(g, index),),
+    params=("shape", "index"), batch=batching.placed, samples=_scattered, display="IndexPut",
+)  # fmt: skip
+
+
+def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
+    # of several values written to one place the last stays, and only its cotangent is not 0
+    return xp.index(g, index) if _is_basic(index) else xp.written_part(g, index)
+
+
+for _name, _display in (
+    ("index_put", _written_by), ("scatter", "Scatter"), ("index_copy", "IndexCopy"), ("index_fill", "IndexFill"),
+    ("put", "Put"), ("masked_scatter", "MaskedScatter"),
+):  # fmt: skip
+    define(
+        _name, "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
+        arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, batch=batching.changed,
+        display=_display, samples=_writes,
+    )  # fmt: skip
+for _name, _display in (("index_add", "IndexAdd"), ("scatter_add", "ScatterAdd")):
+    define(
+        _name, "linear", _written(add_into),
+        (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
+        arity=2, params=("index",), into=add_into, wide=True, batch=batching.changed,
+        display=_display, samples=_writes,
+    )  # fmt: skip
+
+
+def _search_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    if not batched[0] and args[0]._d.ndim == 1:
+        return op.call(*args, *params)
+    rows, values = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    if rows._d.ndim > 2:
+        return op.call(rows, values, *params)
+    shape = values._d.shape
+    found = op.call(rows, TABLE["reshape"].call(values, (n, math.prod(shape[1:]))), *params)
+    return TABLE["reshape"].call(found, shape)
+
+
+_places_of = define("searchsorted", "constant", _search, arity=2, params=("side",), batch=_search_batch, samples=_searched)
+
+
+def _isin_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    if not batched[1]:
+        return op.call(*args, *params)
+    x, tests = [batching.spread(x, n, b) for x, b in zip(args, batched, strict=True)]
+    shape, count = x._d.shape, math.prod(tests._d.shape[1:])
+    tests = TABLE["reshape"].call(tests, (n, *(1,) * (len(shape) - 1), count))
+    found = TABLE["any"].call(TABLE["eq"].call(TABLE["reshape"].call(x, (*shape, 1)), tests), (len(shape),), False)
+    return TABLE["logical_not"].call(found) if params[1] else found
+
+
+_is_among = define(
+    "isin", "constant", _isin, arity=2, params=("assume_unique", "invert"), batch=_isin_batch,
+    samples=of_values([[1.0, 2.0], [3.0, 4.0]], [2.0, 5.0, 4.0], params=(False, True)),
+)  # fmt: skip

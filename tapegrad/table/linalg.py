@@ -1,0 +1,111 @@
+"""Products of vectors and matrices, and distances."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import errors
+from ..kernels.linalg import _cdist, _linear_forward, _matmul_forward
+from . import batching
+from .define import define
+from .samples.common import cases, joined, of_values
+
+_matmul = define(
+    "matmul",
+    "bilinear",
+    _matmul_forward,
+    (
+        lambda xp, g, ans, x, y: xp.matmul(g, xp.conj(xp.mT(y))),
+        lambda xp, g, ans, x, y: xp.matmul(xp.conj(xp.mT(x)), g),
+    ),
+    arity=2,
+    display=lambda e: "MmBackward0" if list(map(len, e.shapes)) == [2, 2] else "UnsafeViewBackward0",
+    batch=batching.product,
+    samples=cases(
+        ((2, 3), (3, 4), ()),
+        ((5, 2, 3), (3, 2), ()),
+        ((2, 3), (4, 3, 1), ()),
+        ((2, 1, 2, 2), (3, 2, 1), ()),
+        ((0, 3), (3, 2), ()),
+        ((2, 0), (0, 2), ()),
+        complex_too=True,
+    ),
+)
+
+
+def _flat(xp: Any, x: Any) -> Any:
+    return x if len(x.shape) == 2 else xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def _one_dtype(name: str, common: Any, given: list[Any]) -> None:
+    if len(set(given)) > 1:
+        raise errors.affine_dtypes(*given)
+
+
+def _j_linear(xp: Any, ts: Any, ans: Any, x: Any, w: Any, b: Any) -> Any:
+    tx, tw, tb = ts
+    r = None if tx is None else xp.matmul(tx, xp.mT(w))
+    if tw is not None:
+        part = xp.matmul(x, xp.mT(tw))
+        r = part if r is None else r + part
+    if tb is None:
+        return r
+    return xp.expand(tb, ans.shape) if r is None else r + tb
+
+
+# x @ w.T + b as one entry: the bias is added in place
+_linear = define(
+    "linear",
+    "general",
+    _linear_forward,
+    (
+        lambda xp, g, ans, x, w, b: xp.matmul(g, xp.conj(w)),
+        lambda xp, g, ans, x, w, b: xp.matmul(xp.mT(_flat(xp, g)), xp.conj(_flat(xp, x))),
+        lambda xp, g, ans, x, w, b: g,
+    ),
+    arity=3,
+    display=lambda e: "AddmmBackward0" if len(e.shapes[0]) == 2 else "ViewBackward0",
+    batch=batching.affine,
+    jvp=_j_linear,
+    refuses=_one_dtype,
+    samples=cases(
+        ((2, 3), (4, 3), (4,), ()),
+        ((5, 2, 3), (1, 3), (1,), ()),
+        ((0, 3), (2, 3), (2,), ()),
+        complex_too=True,
+    ),
+)
+
+
+def _pulled(xp: Any, w: Any, x: Any, y: Any) -> Any:
+    """Sum over j of w_ij (x_i - y_j): by a product, about the mean of y so that nothing cancels."""
+    r = len(x.shape)
+    c = xp.mean(y, (r - 2,), True)
+    return xp.sum(w, (r - 1,), True) * (x - c) - xp.matmul(w, y - c)
+
+
+def _j_cdist(xp: Any, ts: Any, ans: Any, x: Any, y: Any, by_product: bool) -> Any:
+    r = len(x.shape)
+    c = xp.mean(y, (r - 2,), True)
+    x, y = x - c, y - c
+    total = 0.0
+    if ts[0] is not None:
+        total = xp.sum(x * ts[0], (r - 1,), True) - xp.matmul(ts[0], xp.mT(y))
+    if ts[1] is not None:
+        total = total + (xp.mT(xp.sum(y * ts[1], (r - 1,), True)) - xp.matmul(x, xp.mT(ts[1])))
+    return xp.safe_div(total, ans)
+
+
+_cdist_op = define(
+    "cdist", "general", _cdist,
+    # 0 at coincident points
+    (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
+     lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)),
+    arity=2, params=("by_product",), batch=batching.last, jvp=_j_cdist,
+    samples=joined(
+        cases(((3, 2), (4, 2), (False,)), ((2, 3, 2), (2, 1, 2), (True,)), ((1, 3), (2, 3), (False,))),
+        of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(False,)),
+        of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(True,)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,72 @@
+"""Indices whose values differ from sample to sample: reading and writing with them inside vmap, without a loop.
+
+The dimensions that are indexed come to the front and become rows of a table. What is read is then an `embedding`, what is
+added `add_rows`, what is written `put_rows`: records that take the index for an operand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.op import TABLE, Op
+from ..core.record import Box
+from ..core.vjp import fixed_like
+from ..kernels import devices
+from ..kernels.devices import values_of
+from ..kernels.lookup import _put_rows, _stays, _true_places, _zero_rows
+from . import batching
+from .define import define
+from .samples.common import Sample
+from .samples.lookup import INDEX, _emptied, written
+
+
+def _d_put(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
+    return xp.where(xp.stays(index, x.shape[0]), xp.embedding(g, index, None), 0.0)
+
+
+# Tables of a batch stand one after the other.
+
+
+def numbered(index: Any, n: int, batched: bool, rows: int) -> Any:
+    """Row numbers in the tables of a batch."""
+    starts = np.arange(n) * rows
+    return TABLE["add"].call(index, fixed_like(starts.reshape(n, *(1,) * (index._d.ndim - batched)), index))
+
+
+def several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    x, *values = [batching.spread(a, n, b) for a, b in zip(args[:-1], batched[:-1], strict=True)]
+    _, rows, width = x._d.shape
+    index = numbered(args[-1], n, batched[-1], rows)
+    return TABLE["reshape"].call(op.call(TABLE["reshape"].call(x, (n * rows, width)), *values, index), (n, rows, width))
+
+
+def _stays_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
+    return op.call(numbered(args[0], n, True, params[0]), n * params[0])
+
+
+define(
+    "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None), arity=3,
+    wide=True, batch=several, samples=written, display="IndexPut",
+)  # fmt: skip
+define(
+    "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None), arity=2,
+    batch=several, samples=_emptied, display="IndexFill",
+)  # fmt: skip
+define(
+    "stays", "constant", _stays, params=("rows",), batch=_stays_several,
+    samples=lambda: iter([Sample((INDEX,), (4,))]),
+)  # fmt: skip
+
+
+define(
+    "true_places", "constant", _true_places, params=("lead", "count"),
+    batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]),
+    samples=lambda: iter([Sample((INDEX == 2,), (1, 1)), Sample((INDEX > 0,), (0, 3))]),
+)  # fmt: skip
+
+
+def values(index: Any) -> Any:
+    """The array of an index, of a batched one with the values of all samples."""
+    return values_of(index) if isinstance(index, Box) else devices.host(index)

@@ -1,0 +1,86 @@
+"""Losses under the names and signatures of torch.nn.functional."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..kernels.loss import _log_loss_forward, _negative_log_probability, _negative_log_probability_back
+from ..kernels.numpy import quiet
+from . import batching
+from .define import binary, define
+from .samples.common import pairs
+from .samples.loss import _labelled, _labelled_back
+
+
+def _off_zero(xp: Any, x: Any) -> Any:
+    return xp.where(xp.eq(x, 0.0), 1e-12, x)
+
+
+_log_loss, _ = binary(
+    "log_loss",
+    quiet(_log_loss_forward),
+    (
+        # at exactly 0 and 1 as at 1e-12 from there, PyTorch's bound; its own formula has that bound on x * (1 - x), and so
+        # loses the slope of saturated predictions
+        lambda xp, ans, x, y: (1.0 - y) / _off_zero(xp, 1.0 - x) - y / _off_zero(xp, x),
+        lambda xp, ans, x, y: xp.clamp_min(xp.log1p(-x), -100.0) - xp.clamp_min(xp.log(x), -100.0),
+    ),
+    "",
+    display="BinaryCrossEntropy",
+    samples=pairs((0.1, 0.9), (0.05, 0.8), (0.0, 0.0), (1.0, 0.0), (0.0, 0.5), (1.0, 1.0), numbers=False),
+)
+
+
+def _d_negative_log_probability(xp: Any, gs: Any, ans: Any, x: Any, label: Any, dim: int) -> Any:
+    (g, g_p), p = gs, ans[1]
+    total = None if g is None else xp.cross_entropy_back(g, p, label, dim)
+    if g_p is None:
+        return total
+    part = p * (g_p - xp.dot_along(g_p, p, dim))
+    return part if total is None else total + part
+
+
+def _j_negative_log_probability(xp: Any, ts: Any, ans: Any, x: Any, label: Any, dim: int) -> list[Any]:
+    t, p = ts[0], ans[1]
+    mean = xp.dot_along(t, p, dim)
+    return [mean - xp.take_along(t, label, dim), p * (t - mean)]
+
+
+def _j_cross_entropy_back(xp: Any, ts: Any, ans: Any, c: Any, p: Any, label: Any, dim: int) -> Any:
+    tc, tp, _ = ts
+    r = None if tc is None else xp.cross_entropy_back(tc, p, label, dim)
+    return r if tp is None else tp * c if r is None else r + tp * c
+
+
+_cross_entropy = define(
+    "cross_entropy",
+    "general",
+    _negative_log_probability,
+    (_d_negative_log_probability, None),
+    arity=2,
+    outputs=2,
+    differentiable=2,
+    absent=True,
+    keeps=(1,),
+    params=("dim",),
+    display="NllLoss",
+    jvp=_j_negative_log_probability,
+    batch=batching.along,
+    samples=_labelled,
+)
+define(
+    "cross_entropy_back",
+    "general",
+    _negative_log_probability_back,
+    (
+        lambda xp, g, ans, c, p, label, dim: xp.dot_along(g, p, dim) - xp.take_along(g, label, dim),
+        lambda xp, g, ans, c, p, label, dim: g * c,
+        None,
+    ),
+    arity=3,
+    params=("dim",),
+    display="NllLossBackward",
+    jvp=_j_cross_entropy_back,
+    batch=batching.along,
+    samples=_labelled_back,
+)

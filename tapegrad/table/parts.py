@@ -1,0 +1,188 @@
+"""Parts of numbers: real and imaginary part, sign and size, mantissa and exponent; whole numbers as bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..kernels.parts import _angle_real, _join, _of_pairs, _step, _to_pairs
+from . import batching
+from .define import binary, define, named, unary
+from .operands import no_kernel, refused_as, tensor
+from .samples.common import PREDICATE, cases, of_values, pairs
+from .samples.parts import EXTREMES, _complex_samples
+from .shape import with_out
+
+define(
+    "view_as_real", "linear", _to_pairs, (lambda xp, g, ans, x: xp.view_as_complex(g),), wide=True,
+    batch=batching.last, samples=_complex_samples,
+)  # fmt: skip
+define(
+    "view_as_complex", "linear", _of_pairs, (lambda xp, g, ans, x: xp.view_as_real(g),), wide=True,
+    batch=batching.last, samples=cases(((3, 2), ()), ((2,), ()), ((2, 3, 2), ())),
+)  # fmt: skip
+
+
+_complex = define(
+    "complex", "linear", _join, (lambda xp, g, ans, x, y: xp.real(g), lambda xp, g, ans, x, y: xp.imag(g)), arity=2,
+    wide=True, batch=batching.pointwise,
+    samples=cases(((2, 3), (2, 3), ()), ((2, 1), (3,), ()), ((), (2,), ()), ((0,), (1,), ())),
+)  # fmt: skip
+
+
+_angle_of_real = define("angle", "constant", _angle_real, batch=batching.pointwise, samples=PREDICATE)
+
+
+copysign, _ = binary(
+    "copysign",
+    np.copysign,
+    # 0 where input is 0, as abs; other has derivative 0
+    (lambda xp, ans, x, y: xp.sign(x) * xp.sign(ans), 0.0),
+    "Elementwise size of input with the sign of other.",
+    integers="float",
+    refuses=no_kernel("c"),
+    samples=pairs((-2.0, 2.0), (0.3, 2.0), (0.0, -1.0), (1.0, -0.0), (-1.0, 0.0)),
+)
+
+
+def _predicate(name: str, forward: Callable[..., Any], doc: str, **fields: Any) -> Callable[..., Any]:
+    call = define(name, "constant", forward, batch=batching.pointwise, samples=PREDICATE, **fields)
+
+    def function(input: Any) -> Any:
+        return call(tensor(input))
+
+    return with_out(named(function, name, doc))
+
+
+def _signbit(x: Any) -> Any:
+    return np.signbit(x) if x.dtype.kind == "f" else np.less(x, 0)
+
+
+def _infinite(x: Any, sign: int) -> Any:
+    return x == sign * math.inf if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+
+
+signbit = _predicate(
+    "signbit", _signbit, "Whether each element carries a minus sign, -0.0 included.",
+    refuses=refused_as("c", "signbit is not implemented for complex tensors.", NotImplementedError),
+)  # fmt: skip
+isposinf = _predicate(
+    "isposinf", lambda x: _infinite(x, 1), "Whether each element is +inf.",
+    refuses=refused_as("c", "isposinf does not support complex inputs."),
+)  # fmt: skip
+isneginf = _predicate(
+    "isneginf", lambda x: _infinite(x, -1), "Whether each element is -inf.",
+    refuses=refused_as("c", "isneginf does not support complex inputs."),
+)  # fmt: skip
+isreal = _predicate("isreal", np.isreal, "Whether each element has an imaginary part of 0.")
+
+# The mask of input: where it is the larger, where they are equal, and where other is nan (unequal to itself).
+NO_EXTREME = {
+    name: refused_as("c", f"{name} not implemented for complex tensors.") for name in ("fmax", "fmin")
+}  # fmt: skip
+fmax, _ = binary(
+    "fmax",
+    np.fmax,
+    (
+        lambda xp, ans, x, y: xp.logical_or(xp.ge(x, y), xp.ne(y, y)),
+        lambda xp, ans, x, y: xp.logical_not(xp.logical_or(xp.ge(x, y), xp.ne(y, y))),
+    ),
+    "Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative.",
+    refuses=NO_EXTREME["fmax"],
+    samples=EXTREMES,
+)
+fmin, _ = binary(
+    "fmin",
+    np.fmin,
+    (
+        lambda xp, ans, x, y: xp.logical_or(xp.le(x, y), xp.ne(y, y)),
+        lambda xp, ans, x, y: xp.logical_not(xp.logical_or(xp.le(x, y), xp.ne(y, y))),
+    ),
+    "Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative.",
+    refuses=NO_EXTREME["fmin"],
+    samples=EXTREMES,
+)
+
+# ----------------------------------------------------------------------------------------------- mantissa and exponent
+
+NO_FRACTION = no_kernel("cbiu")
+frac = unary(
+    "frac", lambda x: x - np.trunc(x), 1.0, "Elementwise fractional part, with the sign of input.", integers="keep",
+    refuses=NO_FRACTION, samples=of_values([[-1.6, -0.5, 2.2], [0.3, 1.5, 2.7]], smooth=True),
+)  # fmt: skip
+nextafter, _ = binary(
+    "nextafter",
+    np.nextafter,
+    (lambda xp, ans, x, y: xp.ne(x, y), 0.0),  # 0 where it stays
+    "Elementwise next number after input towards other.",
+    refuses=NO_FRACTION,
+    samples=pairs((-2.0, 2.0), (3.0, 4.0), (1.0, 1.0), numbers=False),
+)
+
+
+_exponent = define(
+    "exponent", "constant", lambda x: np.asarray(np.frexp(x)[1], np.int32), batch=batching.pointwise,
+    samples=of_values([0.0, 0.75, -6.0, math.inf]),
+)  # fmt: skip
+_power_of_two = define(
+    "power_of_two", "constant", lambda e, dtype: np.ldexp(np.ones((), dtype), e).astype(dtype), params=("dtype",),
+    batch=batching.pointwise, samples=of_values([-3, 0, 5], params=(np.dtype(np.float64),)),
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------- whole numbers
+
+
+def _whole(name: str, kernel: str, forward: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def on_integers(x: Any, y: Any) -> Any:
+        dtype = np.result_type(x, y)
+        if dtype.kind not in "iu":
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{errors.dtype_name(dtype)}'")
+        return forward(x, y)
+
+    call = define(
+        name, "constant", on_integers, arity=2, batch=batching.pointwise,
+        samples=of_values([[4, 6, 0], [-4, 7, 3]], [1, 2, 3]),
+    )  # fmt: skip
+
+    def function(input: Any, other: Any) -> Any:
+        return call(input, other)
+
+    return with_out(named(function, name, doc))
+
+
+gcd = _whole("gcd", "gcd_cpu", np.gcd, "Elementwise greatest common divisor of integers.")
+lcm = _whole("lcm", "lcm_cpu", np.lcm, "Elementwise least common multiple of integers.")
+
+
+def _shift(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A shift by as many bits as there are, or by a negative number, moves all bits out, as in PyTorch."""
+
+    def shift(x: Any, y: Any) -> Any:
+        dtype = np.result_type(x, y)
+        bits = dtype.itemsize * 8
+        inside = (np.asarray(y) >= 0) & (np.asarray(y) < bits)
+        moved = forward(x, np.where(inside, y, 0).astype(dtype))
+        gone = np.zeros((), dtype) if forward is np.left_shift else np.where(np.less(x, 0), -1, 0).astype(dtype)
+        return np.where(inside, moved, gone)
+
+    return shift
+
+
+bitwise_left_shift = _whole(
+    "bitwise_left_shift", "lshift_cpu", _shift(np.left_shift), "Elementwise input * 2**other of integers."
+)  # fmt: skip
+bitwise_right_shift = _whole(
+    "bitwise_right_shift", "rshift_cpu", _shift(np.right_shift), "Elementwise input / 2**other of integers, rounded down."
+)  # fmt: skip
+
+
+_heaviside = define(
+    "heaviside", "constant", _step, arity=2, batch=batching.pointwise,
+    refuses=refused_as("c", "heaviside is not yet implemented for complex tensors."),
+    samples=of_values([[-1.0, 0.0, 2.0]], [0.5, 0.25, 1.0]),
+)  # fmt: skip

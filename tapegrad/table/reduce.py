@@ -1,0 +1,424 @@
+"""Reductions, scans and normalising functions along dimensions."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..core.op import TABLE
+from ..core.record import running_trace
+from ..kernels import kernels
+from ..kernels.numpy import add_reduce, in_order, ordered
+from ..kernels.reduce import (
+    Dims,
+    _count,
+    _dot_along,
+    _exp_diff,
+    _flag,
+    _float_only,
+    _guard_matrices,
+    _guard_rows,
+    _kept_shape,
+    _largest,
+    _linear_scan,
+    _logcumsumexp,
+    _logsumexp,
+    _norm2,
+    _norm_scale,
+    _prod_others,
+    _put,
+    _scatter_sum,
+    _scatter_zeros,
+    _shift,
+    _spread,
+    _std,
+    _var,
+    min_reduce,
+    pick,
+    reduced_dims,
+    take_along,
+)
+from ..kernels.reduce import _sum as _forward_sum
+from . import batching
+from .batching import along
+from .define import binary, define
+from .operands import Refusal, each, no_kernel, refused_as, tensor
+from .samples.common import cases, joined, of_values, pairs
+from .samples.reduce import (
+    COUNTED,
+    DEAD_ROW,
+    DEVIATIONS,
+    EXTREMES,
+    INDEXED,
+    NORMED,
+    PICKED,
+    PRODUCTS,
+    REAL_REDUCED,
+    REDUCED,
+    ROWS,
+    _placed,
+    _placed_twice,
+    _taken,
+)
+
+
+def _mean(x: Any, dims: Dims, keepdim: bool) -> Any:
+    n = _count(x.shape, dims)
+    total = add_reduce(x, axis=dims, keepdims=keepdim)
+    mean = np.asarray(total / n if n else total * np.nan).astype(x.dtype)
+    return mean if x.ndim < 3 else ordered(mean)
+
+
+def _one_over(n: float) -> float:
+    return 1.0 / n if n > 0 else math.nan  # as the value
+
+
+def _d_var(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    scale = 2.0 * _one_over(_count(x.shape, dims) - correction)
+    return xp.reshape(g * scale, _kept_shape(x.shape, dims)) * (x - xp.mean(x, dims, True))
+
+
+def _d_std(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    # 0 where the standard deviation is 0
+    scale = _one_over(_count(x.shape, dims) - correction)
+    return xp.reshape(xp.safe_div(g, ans) * scale, _kept_shape(x.shape, dims)) * (x - xp.mean(x, dims, True))
+
+
+def _j_var(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    scale = 2.0 * _one_over(_count(x.shape, dims) - correction)
+    return xp.sum(xp.real(xp.conj(x - xp.mean(x, dims, True)) * ts[0]), dims, keepdim) * scale
+
+
+def _j_std(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    return xp.safe_div(_j_var(xp, ts, ans, x, dims, correction, keepdim), ans * 2.0)
+
+
+define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim: xp.sum(g, dims, keepdim),),
+       params=("shape", "dims", "keepdim"), batch=batching.shape_and_dims(1), display="Expand",
+       samples=cases(
+           ((3,), ((2, 3), (0,), False)), ((2, 1), ((2, 3), (1,), True)), ((), ((2, 2), None, False)), complex_too=True
+       ),
+)  # fmt: skip
+_sum = define(
+    "sum", "linear", _forward_sum,
+    (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),), params=("dims", "keepdim"), batch=along,
+    wide=True, display=lambda e: "SumBackward0" if e.params[0] is None else "SumBackward1", samples=REDUCED,
+)  # fmt: skip
+_mean_op = define(
+    "mean", "linear", _mean,
+    (lambda xp, g, ans, x, dims, keepdim:
+        xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
+    params=("dims", "keepdim"), batch=along, wide=True, samples=REDUCED,
+    display=lambda e: "MeanBackward0" if e.params[0] is None else "MeanBackward1",
+)  # fmt: skip
+_var_op = define(
+    "var",
+    "general",
+    _var,
+    (_d_var,),
+    params=("dims", "correction", "keepdim"),
+    batch=along,
+    jvp=_j_var,
+    row=(0, 2),
+    samples=DEVIATIONS,
+)
+_std_op = define(
+    "std", "general", _std, (_d_std,), params=("dims", "correction", "keepdim"),
+    batch=along, jvp=_j_std, row=(0, 2), samples=DEVIATIONS,
+)  # fmt: skip
+_norm2_op = define(
+    "norm", "general", _norm2,
+    # 0 at the zero vector
+    (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
+    params=("dims", "keepdim"), batch=along, row=(0, 1), display="LinalgVectorNorm",
+    jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
+        xp.real(xp.conj(xp.safe_div(x, xp.reshape(ans, _kept_shape(x.shape, dims)))) * ts[0]), dims, keepdim),
+    samples=NORMED,
+)  # fmt: skip
+define(
+    "norm_scale", "constant", _norm_scale,
+    batch=batching.pointwise, samples=of_values([0.0, 1e-310, 2.0, math.inf, math.nan]),
+)  # fmt: skip
+# The share exp(x - y) of a term in a sum of exponentials with the logarithm y: a term of 0 has none, be the sum 0 too.
+exp_diff, _ = binary(
+    "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans), "", integers="float",
+    samples=pairs((-2.0, 1.0), (0.0, 2.0), (-math.inf, 1.0), (-math.inf, -math.inf), numbers=False, complex_too=True),
+)  # fmt: skip
+_logsumexp_op = define(
+    "logsumexp", "general", in_order(_logsumexp),
+    (lambda xp, g, ans, x, dims, keepdim:
+        xp.reshape(g, _kept_shape(x.shape, dims))
+        * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),),
+    jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
+        xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims))) * ts[0], dims, keepdim),
+    params=("dims", "keepdim"), batch=along, row=(0, 1), integers="float",
+    samples=joined(
+        REAL_REDUCED, of_values(DEAD_ROW, params=((1,), False)),
+        of_values([[0.5 + 1j, 2.0 - 2j], [1j, -0.3]], params=((1,), False), smooth=True),
+    ),
+)  # fmt: skip
+define(
+    "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
+    arity=2, params=("dim",), batch=along, row=(0, None),
+    samples=cases(((2, 3), (2, 3), (1,)), ((4, 2), (4, 2), (0,)), ((3,), (3,), (0,)), ((2, 0), (2, 0), (1,))),
+)  # fmt: skip
+_softmax_op = define(
+    "softmax", "general", in_order(kernels.softmax),
+    (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),), params=("dim",), batch=along, row=(0, None),
+    jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)),
+    samples=ROWS,
+)  # fmt: skip
+_log_softmax_op = define(
+    "log_softmax", "general", in_order(kernels.log_softmax),
+    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), batch=along, row=(0, None),
+    jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim),
+    samples=ROWS,
+)  # fmt: skip
+
+
+def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
+    value = ans.reshape(_kept_shape(x.shape, dims))
+    tie = np.asarray(x == value)
+    if np.count_nonzero(tie) == ans.size and not (ans != ans).any() and running_trace() is None:
+        return tie  # one place for each extreme
+    count = add_reduce(tie, axis=dims, dtype=np.int64, keepdims=True)
+    if not count.all():  # nan is equal to nan here
+        tie |= (x != x) & (value != value)
+        count = np.maximum(add_reduce(tie, axis=dims, dtype=np.int64, keepdims=True), 1)
+    return tie * (1.0 / count).astype(x.dtype)
+
+
+define(
+    "tie_share", "constant", _tie_share, arity=2, params=("dims", "keepdim"), batch=along,
+    samples=of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [2.0, 0.0], params=((1,), False)),
+)  # fmt: skip
+
+
+def d_extreme(xp: Any, g: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
+    return xp.reshape(g, _kept_shape(x.shape, dims)) * xp.tie_share(x, ans, dims, keepdim)
+
+
+def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> Any:
+    return xp.sum(ts[0] * xp.tie_share(x, ans, dims, keepdim), dims, keepdim)
+
+
+_amax = define("amax", "general", _largest, (d_extreme,),
+               params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
+               samples=EXTREMES)  # fmt: skip
+_amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
+               params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
+               samples=EXTREMES)  # fmt: skip
+
+
+def d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any) -> Any:
+    g, i = gs[0], ans[1]
+    if not keepdim:
+        shape = (*i.shape[:dim], 1, *i.shape[dim:])
+        g, i = xp.reshape(g, shape), xp.reshape(i, shape)
+    return xp.scatter_zeros(g, i, x.shape, dim)
+
+
+def j_pick(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any) -> Any:
+    i = ans[1]
+    if keepdim:
+        return [xp.take_along(ts[0], i, dim), None]
+    shape = i.shape
+    return [xp.reshape(xp.take_along(ts[0], xp.reshape(i, (*shape[:dim], 1, *shape[dim:])), dim), shape), None]
+
+
+_max_dim = define(
+    "max_dim",
+    "general",
+    pick(np.argmax),
+    (d_pick,),
+    outputs=2,
+    params=("dim", "keepdim"),
+    batch=along,
+    jvp=j_pick,
+    display="Max",
+    refuses=no_kernel("c", "max_cpu"),
+    samples=PICKED,
+)
+_min_dim = define(
+    "min_dim",
+    "general",
+    pick(np.argmin),
+    (d_pick,),
+    outputs=2,
+    params=("dim", "keepdim"),
+    batch=along,
+    jvp=j_pick,
+    display="Min",
+    refuses=no_kernel("c", "min_cpu"),
+    samples=PICKED,
+)
+
+
+# of indices that are distinct along dim
+define(
+    "scatter_zeros", "linear", _scatter_zeros,
+    (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
+    batch=batching.shape_and_dims(1),
+    samples=_placed,
+)  # fmt: skip
+define(
+    "scatter_sum", "linear", _scatter_sum,
+    (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
+    batch=batching.shape_and_dims(1),
+    wide=True, samples=_placed_twice,
+)  # fmt: skip
+define(
+    "take_along", "linear", take_along,
+    (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None), arity=2, params=("dim",), batch=along,
+    samples=_taken,
+)  # fmt: skip
+
+
+def _scan_back(xp: Any, g: Any, a: Any, dim: int) -> Any:
+    dims = (dim,)
+    return xp.flip(xp.linear_scan(xp.flip(xp.conj(xp.shift(a, dim, -1, 0.0)), dims), xp.flip(g, dims), dim), dims)
+
+
+def _j_linear_scan(xp: Any, ts: Any, ans: Any, a: Any, b: Any, dim: int) -> Any:
+    da, db = ts
+    if da is None:
+        return xp.linear_scan(a, db, dim)
+    moved = da * xp.shift(ans, dim, 1, 0.0)
+    return xp.linear_scan(a, moved if db is None else moved + db, dim)
+
+
+# with a fill other than 0 it is not linear
+define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), wide=False,
+       jvp=lambda xp, ts, ans, x, dim, by, fill: xp.shift(ts[0], dim, by, 0.0),
+       params=("dim", "by", "fill"), batch=along,
+       samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 2.0)), complex_too=True))  # fmt: skip
+define(
+    "linear_scan", "general", _linear_scan,
+    (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
+     lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)),
+    arity=2, params=("dim",),
+    batch=along, jvp=_j_linear_scan, samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
+)  # fmt: skip
+_cumprod = define(
+    "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim)),
+    (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),), params=("dim",),
+    batch=along,
+    jvp=lambda xp, ts, ans, x, dim: xp.linear_scan(x, ts[0] * xp.shift(ans, dim, 1, 1.0), dim),
+    samples=joined(
+        cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
+        of_values([3.0, 0.0, 2.0, 0.0], params=(0,), smooth=True),
+    ),
+)  # fmt: skip
+_cumsum = define(
+    "cumsum", "linear",
+    in_order(kernels.cumsum),
+    (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"), batch=along, wide=True,
+    samples=cases(((4,), (0, False)), ((2, 3), (1, True)), ((0, 2), (0, False)), complex_too=True),
+)  # fmt: skip
+
+
+def _ratio(xp: Any, ans: Any, dim: int) -> Any:
+    y = xp.nan_to_num(ans, math.nan, None, -math.inf)
+    return xp.exp_diff(xp.shift(y, dim, 1, -math.inf), y)
+
+
+def _d_logcumsumexp(xp: Any, g: Any, ans: Any, x: Any, dim: int) -> Any:
+    # dx_i = exp(x_i - y_i) R_i with R_i = g_i + exp(y_i - y_{i+1}) R_{i+1}: no factor exceeds 1; inf stays as it is
+    return xp.conj(xp.exp_diff(x, ans)) * _scan_back(xp, g, _ratio(xp, ans, dim), dim)
+
+
+def _j_logcumsumexp(xp: Any, ts: Any, ans: Any, x: Any, dim: int) -> Any:
+    return xp.linear_scan(_ratio(xp, ans, dim), xp.exp_diff(x, ans) * ts[0], dim)
+
+
+_logcumsumexp_op = define(
+    "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,), params=("dim",), batch=along,
+    jvp=_j_logcumsumexp, refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
+    samples=joined(
+        cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
+        of_values([[900.0, -900.0, 1.0], [-math.inf, -math.inf, 2.0]], params=(1,)),
+    ),
+)  # fmt: skip
+
+
+def _d_prod_others(xp: Any, g: Any, ans: Any, x: Any, dim: int) -> Any:
+    return _others_along(xp, g, xp.conj(x), dim)
+
+
+def _others_along(xp: Any, g: Any, x: Any, dim: int) -> Any:
+    # The Jacobian is symmetric. With L and R the products of what stands before and behind:
+    # sum_k g_k prod_{i != j, k} x_i = A_j R_j + L_j B_j, where
+    # A_j = sum_{k < j} g_k prod_{i < j, i != k} x_i = x_{j-1} A_{j-1} + g_{j-1} L_{j-1}, and B from the other end.
+    def before(x: Any, g: Any) -> tuple[Any, Any]:
+        product = xp.shift(xp.cumprod(x, dim), dim, 1, 1.0)
+        return product, xp.shift(xp.linear_scan(x, g * product, dim), dim, 1, 0.0)
+
+    dims = (dim,)
+    left, a = before(x, g)
+    right, b = [xp.flip(z, dims) for z in before(xp.flip(x, dims), xp.flip(g, dims))]
+    return a * right + left * b
+
+
+def _d_prod(xp: Any, g: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
+    return xp.reshape(g, _kept_shape(x.shape, (dim,))) * xp.conj(xp.prod_others(x, dim))
+
+
+def _j_prod(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
+    return xp.sum(ts[0] * xp.prod_others(x, dim), (dim,), keepdim)
+
+
+define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",), batch=along,
+       jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=joined(
+    cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
+    of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
+))  # fmt: skip
+_prod = define("prod", "general", lambda x, dim, keepdim: ordered(np.multiply.reduce(x, axis=dim, keepdims=keepdim)),
+               (_d_prod,), params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1), samples=PRODUCTS)  # fmt: skip
+
+
+def _real_not_bool(name: str) -> Refusal:
+    return each(
+        *[refused_as(kind, f"{name}(): does not support {text} input") for kind, text in (("c", "complex"), ("b", "bool"))]
+    )
+
+
+_argmax = define("argmax", "constant", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
+                 params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmax"),
+                 samples=INDEXED)  # fmt: skip
+_argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
+                 params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmin"),
+                 samples=INDEXED)  # fmt: skip
+
+
+_all = define("all", "constant", lambda x, dims, keepdim: _flag(x, np.all(x, axis=dims, keepdims=keepdim)),
+              params=("dims", "keepdim"), batch=along, samples=COUNTED)  # fmt: skip
+_any = define("any", "constant", lambda x, dims, keepdim: _flag(x, np.any(x, axis=dims, keepdims=keepdim)),
+              params=("dims", "keepdim"), batch=along, samples=COUNTED)  # fmt: skip
+_count_nonzero = define("count_nonzero", "constant", lambda x, dims: np.count_nonzero(x, axis=dims), params=("dims",),
+    batch=along,
+                        samples=of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,),)))  # fmt: skip
+
+
+def _start(input: Any, dtype: Any = None) -> Any:
+    x = tensor(input)
+    return x if dtype is None else TABLE["cast"].call(x, dtypes.to_numpy(dtype))
+
+
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
+         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
+    """Mean over the given dimensions, or all; floating point only."""
+    x = _start(input, dtype)
+    _float_only("mean", x)
+    return _put(_mean_op(x, reduced_dims(x, dim, axis), keepdim or keepdims), out)
+
+
+# Masks of the elements of a product t to keep: all but non-finite ones of rows, or matrices, of which the cotangents are
+# wholly 0.
+define("guard_rows", "constant", _guard_rows, arity=2, params=("dims", "reduced"), batch=along,
+       samples=of_values([[1.0, np.nan], [np.inf, 2.0]], [[0.0, 0.0], [0.0, 1.0]], params=(1, False)))  # fmt: skip
+define("guard_matrices", "constant", _guard_matrices, arity=-1, batch=batching.last,
+       samples=of_values([[[np.nan]], [[np.nan]]], [[[0.0]], [[1.0]]]))  # fmt: skip

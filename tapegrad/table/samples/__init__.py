@@ -1,0 +1,1 @@
+"""Sample inputs of the records, on which the laws run."""

@@ -1,0 +1,62 @@
+"""Sample inputs of the records in `table.reduce`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from .common import Sample, cases, complex_uniform, joined, of_values, uniform
+
+REDUCED = cases(
+    ((2, 3), (None, False)), ((2, 3), ((0,), False)), ((2, 3), ((1,), True)), ((2, 3, 4), ((0, 2), False)),
+    ((), (None, False)), ((2, 0), ((0,), False)), complex_too=True,
+)  # fmt: skip
+REAL_REDUCED = cases(
+    ((2, 3), (None, False)), ((2, 3), ((0,), False)), ((2, 3), ((1,), True)), ((2, 3, 4), ((0, 2), False)),
+    ((), (None, False)), ((2, 0), ((0,), False)),
+)  # fmt: skip
+DEVIATIONS = joined(
+    cases(((2, 3), (None, 1, False)), ((2, 3), ((0,), 0, False)), ((2, 3, 4), ((0, 2), 0.5, True)), complex_too=True),
+    of_values([[1.0, 1.0, 1.0], [2.0, 2.0, 3.0]], params=((1,), 1, False)),
+)
+NORMED = joined(REDUCED, of_values([[0.0, 0.0], [3.0, 4.0]], params=((1,), False)))
+DEAD_ROW = [[1.0, 2.0, 0.0], [-math.inf, -math.inf, -math.inf], [0.0, -math.inf, 1.0]]
+TIES = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0], [1.0, math.nan, 0.0]], params=((1,), False))
+ROWS = joined(cases(((2, 3), (1,)), ((2, 3, 2), (1,)), ((2, 0), (1,))), of_values(DEAD_ROW, params=(1,)))
+
+
+EXTREMES = joined(cases(((2, 3), (None, False)), ((2, 3, 4), ((0, 2), True)), ((), (None, False))), TIES)
+
+
+PICKED = joined(
+    cases(((2, 3), (1, False)), ((2, 3, 4), (1, True)), ((0, 3), (1, False))),
+    of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], params=(1, False)),
+)
+
+
+def _placed() -> Iterator[Sample]:
+    yield Sample((uniform((2, 2)), np.array([[0, 2], [1, 0]])), ((2, 3), 1))
+    yield Sample((uniform((1, 3)), np.array([[0, 1, 1]])), ((2, 3), 0))
+
+
+def _placed_twice() -> Iterator[Sample]:
+    yield from _placed()
+    yield Sample((uniform((2, 3)), np.array([[0, 2, 2], [1, 1, 1]])), ((2, 3), 1))
+
+
+def _taken() -> Iterator[Sample]:
+    yield Sample((uniform((2, 3)), np.array([[0, 2, 2, 0], [1, 1, 1, 2]])), (1,))
+    yield Sample((complex_uniform((2, 3)), np.array([[0, 1, 1]])), (0,))
+
+
+PRODUCTS = joined(
+    cases(((4,), (0, False)), ((2, 3), (1, True)), ((2, 0), (1, False)), complex_too=True),
+    of_values([2.0, 3.0, 0.0, 0.0], params=(0, False), smooth=True),
+)
+
+INDEXED = joined(
+    *[of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=p) for p in ((1, False), (0, True), (None, False), (None, True))]
+)
+COUNTED = of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,), False))

@@ -1,0 +1,1598 @@
+"""The facade: PyTorch's Tensor around a slot of the tape. Its operations come from the table."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import functools
+import inspect
+import math
+import operator
+import pickle
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import dialect, dtypes, errors
+from ..core import alias, gradient, leaves, modes, record
+from ..core import graph as node
+from ..core.level import LEVEL, layer_of, level_of
+from ..core.op import TABLE
+from ..core.record import Box
+from ..core.state import TRACE, is_recording
+from ..core.tape import next_slot
+from ..core.tracing import reads, same, touches
+from ..core.vjp import bottom, fixed_like
+from ..functions import (
+    activation,
+    create,
+    decompose,
+    einsum,
+    elementwise,
+    index,
+    linalg,
+    matrix,
+    native,
+    operands,
+    parts,
+    reduce,
+    scatter,
+    shape,
+    signal,
+    sort,
+    special,
+    statistics,
+)  # fmt: skip
+from ..kernels import devices, shared
+from ..kernels import shape as shape_kernels
+from ..levels import scalar
+from ..levels.level import Lift, raise_in_place, relabelled
+from ..table import decompose as decompose_records
+from ..table import elementwise as elementwise_records
+from ..table import index as index_records
+from ..table import linalg as linalg_records
+from ..table import matrix as matrix_records
+from ..table import parts as parts_records
+from ..table import reduce as reduce_records
+from ..table import shape as shape_records
+from ..table import sort as sort_records
+from ..table import special as special_records
+from . import printing
+from . import storage as storages
+
+if TYPE_CHECKING:
+    from .._methods import TableMethods
+else:
+
+    class TableMethods:
+        """Methods that follow from the table are attached below; their signatures stand in `_methods.pyi`."""
+
+        __slots__ = ()
+
+
+CPU = devices.CPU
+
+
+def raw(t: Any) -> Any:
+    """The tensor's array, up to date."""
+    if t._st is not None:
+        alias.sync_only(t)
+    if record.traces and (trace := TRACE.get()) is not None:
+        trace.looks(t)
+    return t._d
+
+
+class Tensor(Box, TableMethods):
+    """A multidimensional array that records the operations on it.
+
+    `Tensor(data)` copies a sequence into the default dtype, `Tensor(2, 3)` has that size, `Tensor(t)` shares the memory of
+    t; `tensor(data)` is the usual way to make one.
+    """
+
+    __module__ = "tapegrad"
+    __array_priority__ = 1000
+    _is_parameter = False
+
+    def __new__(
+        cls, *data: Any, size: Any = None, device: Any = None, requires_grad: bool = False, dtype: Any = None
+    ) -> Any:
+        to = create.check_device(device)
+        if len(data) == 1 and isinstance(data[0], Tensor):
+            t = _legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
+        else:
+            array = legacy_array(data, dtype or dtypes.get_default_dtype(), size)
+            t = boxed(cls, array if to is CPU else devices.put(array, to))
+        if requires_grad:
+            t.requires_grad_()
+        return t
+
+    def __init__(self, *data: Any, **_: Any) -> None:
+        pass
+
+    # ------------------------------------------------------------------------------------------------ what it is
+
+    @property
+    def shape(self) -> dtypes.Size:
+        """Sizes of the dimensions."""
+        return tuple.__new__(dtypes.Size, raw(self).shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one size of it."""
+        if dim is None:
+            return self.shape
+        s = raw(self).shape
+        return s[shape_kernels.dim_of(dim, len(s))]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return raw(self).ndim  # type: ignore[no-any-return]
+
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return raw(self).ndim  # type: ignore[no-any-return]
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return raw(self).size  # type: ignore[no-any-return]
+
+    nelement = numel
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """Element type."""
+        return dtypes.of(raw(self).dtype)
+
+    @property
+    def device(self) -> dtypes.device:
+        """Where the elements are."""
+        a = raw(self)
+        return CPU if type(a) is np.ndarray else devices.of(bottom(self))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return raw(self).itemsize  # type: ignore[no-any-return]
+
+    def element_size(self) -> Any:
+        """Bytes of one element."""
+        return raw(self).itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return raw(self).nbytes  # type: ignore[no-any-return]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """NumPy's strides, in bytes."""
+        return shape_records.form_of(raw(self)).strides  # type: ignore[no-any-return]
+
+    # Kinds of tensors that do not exist here
+    is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
+    is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
+
+    @property
+    def layout(self) -> dtypes.layout:
+        return dtypes.strided
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a real floating-point one."""
+        return dtypes.is_floating(raw(self).dtype)
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return raw(self).dtype.kind == "c"  # type: ignore[no-any-return]
+
+    def is_contiguous(self, *, memory_format: Any = None) -> bool:
+        """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
+        a, rank = (
+            shape_records.form_of(raw(self)),
+            {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format)),
+        )
+        if rank is not None:
+            return a.ndim == rank and bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
+        return a.flags.c_contiguous  # type: ignore[no-any-return]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps in memory, in elements."""
+        a = shape_records.form_of(raw(self))
+        strides = tuple([s // a.itemsize for s in a.strides])
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> Any:
+        """Elements between the beginning of the memory block and the first element."""
+        own, _, block = alias.layers(self)
+        return shape.place_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
+
+    def is_nonzero(self) -> Any:
+        """Whether the one element is not 0."""
+        return builtins.bool(self)
+
+    def is_same_size(self, other: Any) -> Any:
+        """Whether the other tensor has this shape."""
+        return raw(self).shape == raw(other).shape
+
+    def is_signed(self) -> Any:
+        """Whether the dtype has negative numbers."""
+        return raw(self).dtype.kind not in "bu"
+
+    def is_set_to(self, tensor: Any) -> Any:
+        """Whether the other tensor shows the same memory in the same way."""
+        one, other = alias.layers(self), alias.layers(tensor)
+        return (
+            one[2] is other[2]
+            and self.stride() == tensor.stride()
+            and raw(self).shape == raw(tensor).shape
+            and (self.storage_offset() == tensor.storage_offset())
+        )
+
+    def is_pinned(self, device: Any = None) -> Any:
+        """Whether it lies in pinned memory: never."""
+        return False
+
+    def is_shared(self) -> Any:
+        """Whether it lies in memory that processes share; see share_memory_."""
+        return type(raw(self)) is np.ndarray and shared.block_of(raw(self)) is not None
+
+    def share_memory_(self) -> Any:
+        """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
+        if raw(self).size and not self.is_shared():
+            alias.rebind(self, create.from_numpy(shared.copied(raw(self))))
+            _send_memory()
+        return self
+
+    def dim_order(self, *, ambiguity_check: Any = False) -> Any:
+        """The dimensions from the largest step in memory to the smallest."""
+        return tuple(shape.memory_order(shape_records.form_of(raw(self))))
+
+    def dense_dim(self) -> Any:
+        """Number of dimensions that are dense: all."""
+        return raw(self).ndim
+
+    def sparse_dim(self) -> Any:
+        """Number of dimensions that are sparse: 0."""
+        return 0
+
+    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+        """Itself, in another dtype if one is given: every tensor is dense."""
+        return self if dtype is None else self.to(dtype)
+
+    @property
+    def is_cpu(self) -> builtins.bool:
+        """Whether it is on the CPU, as an array of NumPy."""
+        return self.device is CPU
+
+    @property
+    def is_cuda(self) -> builtins.bool:
+        """Whether it is on a CUDA device."""
+        return self.device.type == "cuda"
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return devices.address(raw(self))
+
+    const_data_ptr = data_ptr
+
+    def storage(self) -> storages.TypedStorage:
+        """The whole memory block that it looks at, in elements of its dtype."""
+        return storages.block_of(self)
+
+    def untyped_storage(self) -> storages.UntypedStorage:
+        """The whole memory block that it looks at, in bytes."""
+        return storages.block_of(self).untyped()
+
+    def set_(self, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Any:
+        """Look at other memory from now on: that of a tensor, or of a storage; without one, at none. Returns the tensor."""
+        if source is None:
+            source = create.empty(0, dtype=self.dtype)
+        if source.dtype is not self.dtype:
+            raise RuntimeError(f"set_() needs memory of {self.dtype}, not of {source.dtype}")
+        alias.rebind(self, storages.placed(source, storage_offset, size, stride))
+        return self
+
+    def as_subclass(self, cls: Any) -> Any:
+        """Another tensor of a subclass, on this memory and with this history; what is computed of it is a Tensor again."""
+        if not (isinstance(cls, builtins.type) and issubclass(cls, Tensor)):
+            raise TypeError(f"as_subclass(): {cls!r} is no subclass of Tensor")
+        view = self[...]
+        view.__class__ = cls
+        return view
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Any, require_grad: builtins.bool = False) -> Any:
+        """A tensor of a subclass on the memory of data, without its history: what the subclass's `__new__` may give."""
+        t = Box.__new__(cls)
+        t._d, t._s, t._st = None, 0, None
+        alias.rebind(t, data)
+        return t.requires_grad_() if require_grad else t
+
+    def module_load(self, other: Any, assign: Any = False) -> Any:
+        """What Module.load_state_dict puts in this tensor's place: itself with the other's values, or (assign) the other."""
+        return other.detach() if assign else self.copy_(other).detach()
+
+    def is_inference(self) -> Any:
+        """Whether it can only be used for inference: no, tensors made under inference_mode are like any others."""
+        return False
+
+    def is_distributed(self) -> Any:
+        """Whether it lies on several machines: no."""
+        return False
+
+    name = None
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its grad_fn it is."""
+        return node.output_number(self._s) if self.grad_fn is not None else 0
+
+    @property
+    def volatile(self) -> builtins.bool:
+        warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+        return False
+
+    # --------------------------------------------------------------------------------------------------- autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on it are recorded."""
+        if record.traces and (trace := TRACE.get()) is not None:
+            trace.looks(self)
+        if self._st is not None:
+            alias.sync_only(self)
+            return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.lower.requires_grad)
+        return self._s != 0
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if type(value) is not bool:
+            raise RuntimeError("requires_grad must be a bool")
+        if self._s > 0 and not value:
+            raise errors.non_leaf_requires_grad()
+        if value and not dtypes.is_inexact(raw(self).dtype):
+            raise errors.only_float_grad_setter()
+        set_leaf(self, value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Switch recording of operations on this leaf on or off; returns the tensor itself."""
+        if type(requires_grad) is not bool:
+            got = type(requires_grad).__name__
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {got}")
+        if self._st is not None:
+            alias.sync_only(self)
+        if self._s > 0:
+            if not requires_grad:
+                raise errors.non_leaf_requires_grad()
+            return self
+        if requires_grad and not dtypes.is_inexact(self._d.dtype):
+            raise errors.only_float_grad()
+        set_leaf(self, requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it."""
+        if self._st is not None:
+            alias.sync_only(self)
+        return self._s <= 0
+
+    @property
+    def grad_fn(self) -> node.Node | None:
+        """The recorded operation that made it; None for a leaf."""
+        if self._st is not None:
+            alias.sync_only(self)
+        return node.node_of(self._s) if self._s > 0 else None
+
+    @property
+    def grad(self) -> Any:
+        """The accumulated gradient of a leaf, or of a tensor with retain_grad(); None before any backward."""
+        touches(self, True)
+        try:
+            g = self._g
+        except AttributeError:
+            g = None
+        if g is None and self._s > 0 and not self.retains_grad:
+            warnings.warn(errors.NON_LEAF_GRAD, UserWarning, stacklevel=2)
+        return g
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                kind = type(value)
+                name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+                raise errors.grad_type(name)
+            if raw(value).shape != raw(self).shape:
+                raise errors.grad_size(value.shape, self.shape)
+            if value._d.dtype != self._d.dtype:
+                raise errors.grad_dtype(str(value.dtype), str(self.dtype))
+        touches(self, False)
+        self._g = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        touches(self, False)
+        self._g = None
+
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Add the gradient of this tensor to the `.grad` of the leaves it depends on.
+
+        Args:
+            gradient: cotangent of this tensor's shape; may be left out for one element.
+            retain_graph: keep saved arrays for another pass (default: the value of create_graph).
+            create_graph: record the computation of the gradients, so that they can be differentiated again.
+            inputs: tensors to accumulate into instead of all leaves.
+
+        Raises:
+            RuntimeError: if nothing was recorded for it, if it has several elements and no gradient is given, or if saved
+                arrays have been released by an earlier pass.
+        """
+        gradient_backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this computed tensor in `.grad` when a backward pass comes through it."""
+        if not self.requires_grad:
+            raise errors.retain_untracked()
+        if self._s > 0:
+            leaves.retain(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether retain_grad() was called on this computed tensor."""
+        return self._s > 0 and getattr(self, "_retains", 0) != 0
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> node.Handle:
+        """Call hook(grad) when this tensor's gradient is computed; what it returns, if not None, replaces the gradient."""
+        if self._st is not None:
+            alias.sync_only(self)
+        return node.register_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> node.Handle:
+        """Call hook(leaf) after this leaf's gradient was accumulated."""
+        return node.register_post_accumulate_grad_hook(self, hook)
+
+    def detach(self) -> Any:
+        """The same memory without history."""
+        return alias.detached(self)
+
+    def detach_(self) -> Any:
+        """Forget the history of this tensor; returns itself."""
+        a = self._st
+        if type(a) is alias.Alias and a.hchain:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        alias.restart(self, 0)
+        return self
+
+    @property
+    def data(self) -> Any:
+        """The values, untracked, in the same memory."""
+        return alias.detached(self)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self.requires_grad and not dtypes.is_inexact(raw(value).dtype):
+            raise errors.data_dtype()
+        alias.rebind(self, value)
+
+    def clone(self, *, memory_format: Any = None) -> Any:
+        """A recorded copy."""
+        return TABLE["clone"].call(self)
+
+    def contiguous(self, *, memory_format: Any = None) -> Any:
+        """Itself if its memory is in row-major order, else a copy that is."""
+        if self.is_contiguous():
+            return self
+        return TABLE["contiguous"].call(self)
+
+    # --------------------------------------------------------------------------------------------- to Python and NumPy
+
+    def item(self) -> Any:
+        """The value of a one-element tensor as a Python number."""
+        reads(self, "item()")
+        a = raw(self)
+        if a.size != 1:
+            raise errors.not_scalar_item(a.size)
+        return a.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers; a bare number for a 0-dim tensor."""
+        reads(self, "tolist()")
+        return raw(self).tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """An ndarray that shares memory, both ways; force=True detaches first.
+
+        Raises:
+            RuntimeError: for a tensor that requires grad, where operations are recorded (not inside `no_grad`).
+        """
+        reads(self, "numpy()")
+        if not force:
+            _refuse_recorded(self)
+            _refuse_device(self)
+        if self.dtype is dtypes.bfloat16:
+            raise errors.numpy_of_bfloat16()
+        if not self.is_cpu:
+            return self.detach().cpu().numpy()
+        if self.requires_grad:
+            return alias.export(alias.detached(self))
+        return alias.export(self)
+
+    def to_numpy(self) -> Any:
+        """`numpy()` under the name by which matplotlib and data frames ask for an array."""
+        return self.numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        reads(self, "conversion to a NumPy array")
+        _refuse_recorded(self)
+        _refuse_device(self)
+        a = raw(self)
+        if self.dtype is dtypes.bfloat16:
+            raise errors.numpy_of_bfloat16()
+        if dtype is not None and dtype != a.dtype:
+            return a.astype(dtype)
+        return a.copy() if copy else self.numpy(force=True)
+
+    def __bool__(self) -> bool:
+        reads(self, "bool()")
+        a = raw(self)
+        if a.size != 1:
+            raise errors.ambiguous_bool(a.size)
+        return bool(a.item())
+
+    def __int__(self) -> int:
+        return int(_only_element(self))
+
+    def __float__(self) -> float:
+        create.warn_of_lost_gradient(self)
+        return float(_only_element(self))
+
+    def __complex__(self) -> complex:
+        create.warn_of_lost_gradient(self)
+        return complex(_only_element(self))
+
+    def __index__(self) -> int:
+        reads(self, "use as an index")
+        a = raw(self)
+        if a.dtype.kind not in "iub" or a.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return operator.index(a.item())
+
+    def __len__(self) -> int:
+        a = raw(self)
+        if not a.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(a)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not raw(self).ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(shape.unbind(self))
+
+    def __reversed__(self) -> Any:
+        return shape.flip(self, 0) if raw(self).ndim else self
+
+    def __contains__(self, value: Any) -> bool:
+        if not isinstance(value, Box | int | float | complex | np.generic):
+            kind = builtins.type(value)
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {kind}.")
+        return bool((self == value).any())
+
+    def __repr__(self) -> str:
+        reads(self, "printing")
+        return tensor_text(self)
+
+    def __format__(self, spec: str) -> str:
+        if not raw(self).ndim:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    __hash__ = object.__hash__
+
+    def __getitem__(self, key: Any) -> Any:
+        return index.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        index.setitem(self, key, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(dir(type(self))) | set(self.__dict__))
+
+    # --------------------------------------------------------------------------------------------------- dtype, device
+
+    def to(
+        self, *args: Any, dtype: Any = None, device: Any = None, non_blocking: builtins.bool = False,
+        copy: builtins.bool = False, memory_format: Any = None,
+    ) -> Any:  # fmt: skip
+        """In another dtype or on another device (a dtype, a device, or a tensor to follow); itself if nothing changes."""
+        dtype, device = destination(args, dtype, device)
+        target = raw(self).dtype if dtype is None else dtypes.to_numpy(dtype)
+        moved = self
+        if device is not None and (own := self.device) != device:
+            moved = TABLE["transfer"].call(self, device, own)
+        if target == self._d.dtype:
+            return self.clone() if copy and moved is self else moved
+        return TABLE["cast"].call(moved, target)
+
+    def type(self, dtype: Any = None) -> Any:
+        """The tensor's PyTorch type name, or the tensor in another dtype: one itself, or its type or the type's name."""
+        if dtype is None:
+            return f"{dialect.current.prefix}.{errors.dtype_name(raw(self).dtype)}Tensor"
+        return self.to(dtype if isinstance(dtype, dtypes.dtype | np.dtype) else type_named(dtype).dtype)
+
+    def type_as(self, other: Any) -> Any:
+        """In other's dtype, on its device."""
+        return self.to(other.dtype, device=other.device)
+
+    def float(self, *, memory_format: Any = None) -> Any:
+        """In float32."""
+        return self.to(dtypes.float32)
+
+    def double(self, *, memory_format: Any = None) -> Any:
+        """In float64."""
+        return self.to(dtypes.float64)
+
+    def half(self, *, memory_format: Any = None) -> Any:
+        """In float16."""
+        return self.to(dtypes.float16)
+
+    def bfloat16(self, *, memory_format: Any = None) -> Any:
+        """In bfloat16, which needs ml_dtypes."""
+        return self.to(dtypes.bfloat16)
+
+    def cfloat(self, *, memory_format: Any = None) -> Any:
+        """In complex64."""
+        return self.to(dtypes.complex64)
+
+    def cdouble(self, *, memory_format: Any = None) -> Any:
+        """In complex128."""
+        return self.to(dtypes.complex128)
+
+    def int(self, *, memory_format: Any = None) -> Any:
+        """In int32."""
+        return self.to(dtypes.int32)
+
+    def long(self, *, memory_format: Any = None) -> Any:
+        """In int64."""
+        return self.to(dtypes.int64)
+
+    def short(self, *, memory_format: Any = None) -> Any:
+        """In int16."""
+        return self.to(dtypes.int16)
+
+    def char(self, *, memory_format: Any = None) -> Any:
+        """In int8."""
+        return self.to(dtypes.int8)
+
+    def byte(self, *, memory_format: Any = None) -> Any:
+        """In uint8."""
+        return self.to(dtypes.uint8)
+
+    def bool(self, *, memory_format: Any = None) -> Any:
+        """In bool: whether each element is not zero."""
+        return self.to(dtypes.bool_)
+
+    def chalf(self, *, memory_format: Any = None) -> Any:
+        """In complex32; raises, since NumPy has no such dtype."""
+        raise TypeError("chalf() needs complex32, which NumPy does not have: use .cfloat()")
+
+    def cpu(self) -> Any:
+        """On the CPU; itself if it is there."""
+        return self.to(CPU)
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """In pinned memory; raises, since there is no accelerator here."""
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    def cuda(self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
+        """On a CUDA device; an error if JAX finds none."""
+        return self.to("cuda" if device is None else device)
+
+    # -------------------------------------------------------------------------------------------- new tensors like this
+
+    def new(self, *data: Any, device: Any = None) -> Any:
+        """Tensor(*data) in this dtype: of a sequence, of sizes, or on the memory of a tensor."""
+        return legacy_tensor(data, self.dtype).to(create.home(self, device))
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+        """A new leaf of the data, in this dtype."""
+        return create.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+    def new_zeros(
+        self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+        layout: Any = None,
+    ) -> Any:  # fmt: skip
+        """Zeros of the given sizes, in this dtype."""
+        return create.zeros(
+            *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
+        )
+
+    def new_ones(
+        self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+        layout: Any = None,
+    ) -> Any:  # fmt: skip
+        """Ones of the given sizes, in this dtype."""
+        return create.ones(
+            *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
+        )
+
+    def new_empty(
+        self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+        layout: Any = None,
+    ) -> Any:  # fmt: skip
+        """Uninitialised memory of the given sizes, in this dtype."""
+        return create.empty(
+            *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
+        )
+
+    def new_empty_strided(
+        self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False
+    ) -> Any:
+        """Uninitialised memory with the given sizes and steps, in this dtype."""
+        return create.empty_strided(size, stride, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+
+    def new_full(
+        self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+        layout: Any = None,
+    ) -> Any:  # fmt: skip
+        """The value repeated to the given sizes, in this dtype."""
+        return create.full(
+            size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
+        )
+
+    # ------------------------------------------------------------------------------------------------------- in place
+
+    def resize_as_result_(self, result: Any) -> Any:
+        """Take a result given by `out=`: its values, and its shape if that differs."""
+        alias.check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
+        if raw(self).shape != raw(result).shape:
+            alias.rebind(self, result.to(self.dtype).detach())
+            return self
+        return alias.assign(self, result, "out")
+
+    def copy_(self, other: Any, non_blocking: Any = False) -> Any:
+        """Overwrite with other's values, broadcast and converted to this dtype."""
+        source = other
+        if not isinstance(other, Box):  # of a complex number the real part is kept, as of a tensor
+            source = create.tensor(other) if type(other) is complex else operands.filling(other, raw(self).dtype)
+        if record.functional(raw(self)) or record.functional(raw(source)):
+            source = source.to(self.device)
+        alias.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
+        if raw(source).dtype != raw(self).dtype:
+            source = TABLE["cast"].call(source, self._d.dtype)
+        if source._d.shape != self._d.shape:
+            try:
+                full = np.broadcast_shapes(self._d.shape, source._d.shape)
+            except ValueError:
+                raise errors.broadcast_mismatch("copy_", self._d.shape, source._d.shape) from None
+            if full != self._d.shape:
+                raise errors.inplace_shape("copy", self._d.shape, full)
+            source = TABLE["expand"].call(source, full)
+        return overwrite(self, source)
+
+    def fill_(self, value: Any) -> Any:
+        """Overwrite every element with a number or a 0-dim tensor."""
+        if getattr(value, "ndim", 0):
+            raise errors.fill_value(value.ndim)
+        return self.copy_(operands.filling(value, raw(self).dtype))
+
+    def zero_(self) -> Any:
+        """Overwrite every element with 0."""
+        return self.copy_(0)
+
+    zeros_ = zero_
+
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Any:
+        """Take other sizes, in place: the memory's first elements stay, what is added is not initialised."""
+        target = create.checked(shape_records.given("resize_", "size", sizes))
+        if self.requires_grad:
+            raise errors.resize_tracked()
+        a, n = shape_records.form_of(raw(self)), math.prod(target)
+        if n <= a.size and a.flags.c_contiguous:
+            line = shape.view(self, a.size)[:n]
+            return alias.become(self, shape.view(line, target), "resize_")
+        line = np.empty(n, a.dtype)
+        line[: min(a.size, n)] = devices.host(self._d).reshape(-1)[:n]
+        alias.rebind(self, fixed_like(line.reshape(target), self))
+        return self
+
+    def resize(self, *sizes: Any) -> Any:
+        """The elements in another shape. PyTorch prefers reshape."""
+        target = create.checked(shape_records.given("resize", "size", sizes))
+        a = raw(self)
+        if math.prod(target) != a.size:
+            raise errors.resize_count(target, a.shape)
+        return shape_records.reshape(self, target)
+
+    def resize_as(self, tensor: Any) -> Any:
+        """The elements in another tensor's shape."""
+        return self.resize(*raw(tensor).shape)
+
+    def _each(self, name: str, callable: Callable[..., Any], *others: Any) -> Any:
+        """Overwrite each element x with callable(x, *elements of the others, broadcast to this shape)."""
+        if self.requires_grad:
+            raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+        if not self.is_cpu:
+            raise TypeError(f"{name} is only implemented on CPU tensors")
+        for other in others:
+            if raw(other).dtype != raw(self).dtype:
+                raise TypeError(f"{name}: expected {self.type()} for 'other' (got {other.type()})")
+        alias.check_writable(self, name, False)
+        a = raw(self)
+        arrays = [a, *[np.broadcast_to(raw(other), a.shape) for other in others]]
+        values = [callable(*elements) for elements in zip(*[v.reshape(-1).tolist() for v in arrays], strict=True)]
+        return overwrite(self, record.wrap(np.array(values, a.dtype).reshape(a.shape)))
+
+    def apply_(self, callable: Callable[[Any], Any]) -> Any:
+        """Overwrite each element with callable(element): slow, and not recorded."""
+        return self._each("apply_", callable)
+
+    def map_(self, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
+        """Overwrite each element with callable(element, tensor's element): slow, and not recorded."""
+        return self._each("map_", callable, tensor)
+
+    def map2_(self, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
+        """Overwrite each element with callable(element, x's element, y's element): slow, and not recorded."""
+        return self._each("map2_", callable, x, y)
+
+    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Any:
+        """Overwrite the main diagonal with a number, in place; with wrap again after each full turn of a tall matrix."""
+        a = raw(self)
+        if a.ndim < 2:
+            raise RuntimeError("dimensions must larger than 1")
+        if a.ndim > 2 and len(set(a.shape)) > 1:
+            raise RuntimeError("all dimensions of input must be of equal length")
+        rows = np.arange(a.shape[0] if wrap and a.ndim == 2 else min(a.shape))
+        place = rows % (a.shape[1] + 1) if wrap and a.ndim == 2 else rows
+        rows, place = rows[place < a.shape[1]], place[place < a.shape[1]]
+        self[(rows, *[place] * (a.ndim - 1))] = fill_value
+        return self
+
+    def resize_as_(self, other: Any) -> Any:
+        """resize_ to other's shape."""
+        return self.resize_(*raw(other).shape)
+
+    def bernoulli(self, p: Any = None, *, generator: Any = None) -> Any:
+        """1 with the probability given by each element, or with probability p, else 0."""
+        if p is None:
+            return create.bernoulli(self, generator=generator)
+        return create.empty_like(self).bernoulli_(p, generator=generator)
+
+    def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Any:
+        """Indices drawn with probabilities proportional to the rows."""
+        return create.multinomial(self, num_samples, replacement, generator=generator)
+
+    def where(self, condition: Any, other: Any) -> Any:
+        """This tensor's elements where the condition holds, else the other's."""
+        return elementwise.where(condition, self, other)
+
+    def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Any:
+        """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
+        alias.check_writable(self, name, False)
+        a = raw(self)
+        order = memory_order(a)
+        drawn = draw(tuple([a.shape[d] for d in order]))
+        back = tuple(np.argsort(order).tolist())
+        return overwrite(self, drawn if back == tuple(range(a.ndim)) else TABLE["permute"].call(drawn, back))
+
+    def _draws(self, method: str, *args: Any, generator: Any) -> Any:
+        """Overwrite with numbers of this dtype from a stream."""
+        dtype = raw(self).dtype
+        return self._drawn(
+            method,
+            lambda shape: create.drawn(lambda g, full: getattr(g, method)(full, dtype, *args), shape, generator),
+        )
+
+    def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Any:
+        """Overwrite with uniform numbers in [from_, to)."""
+        a = raw(self)
+        return self._drawn("uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=generator))
+
+    def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
+        """Overwrite with normal numbers of a mean and standard deviation."""
+        a = raw(self)
+        dense = shape_records.form_of(a).flags.c_contiguous
+        return self._drawn(
+            "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
+        )
+
+    def random_(self, *bounds: Any, generator: Any = None) -> Any:
+        """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
+        if not bounds:
+            return self._draws("random_ints", generator=generator)
+        return self._draws("randint", *(bounds if len(bounds) == 2 else (0, bounds[0])), generator=generator)
+
+    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Any:
+        """Overwrite with 1 at probability p (a number, or a tensor of this shape), else 0."""
+        if not isinstance(p, Box):
+            return self._draws("bernoulli", p, generator=generator)
+        a = raw(self)
+        order = memory_order(a)
+        p = TABLE["permute"].call(TABLE["expand"].call(p, a.shape), order) if order else p
+        return self._drawn(
+            "bernoulli", lambda shape: create.drawn_from(lambda g, given: g.bernoulli_array(given, a.dtype), p, generator)
+        )
+
+    def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Any:
+        """Overwrite with exponential numbers of rate lambd."""
+        return self._draws("exponential", lambd, generator=generator)
+
+    def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
+        """Overwrite with exp of normal numbers of a mean and standard deviation."""
+        return self._draws("log_normal", mean, std, generator=generator)
+
+    def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
+        """Overwrite with Cauchy numbers of a median and half width."""
+        return self._draws("cauchy", median, sigma, generator=generator)
+
+    def geometric_(self, p: Any, *, generator: Any = None) -> Any:
+        """Overwrite with the number of trials up to the first success of probability p."""
+        return self._draws("geometric", p, generator=generator)
+
+    # ------------------------------------------------------------------------------------------- copying and pickling
+
+    def __copy__(self) -> Any:
+        if self._s > 0:
+            return alias.view(self, TABLE["alias"])
+        shared = alias.detached(self)
+        t = Box.__new__(type(self))
+        t._d, t._s, t._st = shared._d, 0, shared._st
+        t.requires_grad_(self._s < 0)
+        t.__dict__.update({k: v for k, v in self.__dict__.items() if k not in PRIVATE})
+        t._g = getattr(self, "_g", None)
+        return t
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:  # type: ignore[valid-type]
+        if self._s > 0:
+            raise errors.deepcopy_non_leaf()
+        if id(self) in memo:
+            return memo[id(self)]
+        array = devices.copied(raw(self))
+        same(array, self)
+        t = rebuild(type(self), array, self._s < 0, {})
+        memo[id(self)] = t
+        g = getattr(self, "_g", None)
+        if g is not None and not isinstance(self, Parameter):  # whose copies have no gradient in PyTorch
+            t._g = g.__deepcopy__(memo) if g._s <= 0 else g.detach().clone()
+        t.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in PRIVATE}, memo))
+        return t
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        state = {k: v for k, v in self.__dict__.items() if k not in PRIVATE}
+        reads(self, "pickling")
+        array = np.ascontiguousarray(raw(self)).reshape(self._d.shape)
+        return rebuild, (type(self), array, self._s != 0, state, *([] if self.is_cpu else [self.device]))
+
+    # --------------------------------------------------------------------------------------------------- other libraries
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        """A capsule of the array for libraries that read DLPack; they share its memory."""
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        reads(self, "export to another library")
+        given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # which NumPy 2.0 does not know
+        if not self.is_cpu:
+            return raw(self).__dlpack__(stream=stream, **given)
+        return alias.export(self).__dlpack__(stream=stream, **{k: v for k, v in given.items() if v is not None})
+
+    def __dlpack_device__(self) -> Any:
+        """The device in DLPack's terms."""
+        return raw(self).__dlpack_device__()
+
+    # ------------------------------------------------------------------------------------------------------ NumPy code
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return numpy_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        newest = numpy_namespace.__array_api_version__
+        if api_version is not None and api_version > newest:
+            raise ValueError(f"no array API of version {api_version!r}: tapegrad.numpy has {newest}")
+        return numpy_namespace
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """On a device; itself if it is there."""
+        return self.to(device)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return numpy_function(function, args, kwargs)
+
+    # ------------------------------------------------------------------------------------------------- sizes as methods
+
+    @property
+    def T(self) -> Any:
+        """Dimensions in reverse order."""
+        return shape.permute(self, tuple(range(raw(self).ndim))[::-1])
+
+    @property
+    def mT(self) -> Any:
+        """The last two dimensions exchanged."""
+        if self.ndim < 2:
+            raise errors.no_matrix_property("mT", self.ndim)
+        return shape.transpose(self, -2, -1)
+
+    @property
+    def H(self) -> Any:
+        """Conjugate transpose of a matrix."""
+        if self.ndim not in (0, 2):
+            raise errors.not_a_matrix("H", self.ndim)
+        return shape.adjoint(self) if self.ndim else self
+
+    @property
+    def mH(self) -> Any:
+        """The last two dimensions exchanged, complex values conjugated."""
+        if self.ndim < 2:
+            raise errors.no_matrix_property("mH", self.ndim)
+        return shape.adjoint(self)
+
+    @property
+    def real(self) -> Any:
+        """Real part, a view."""
+        return parts.real(self)
+
+    @property
+    def imag(self) -> Any:
+        """Imaginary part, a view."""
+        return parts.imag(self)
+
+
+def _only_element(t: Any) -> Any:
+    if raw(t).size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return t.item()
+
+
+PRIVATE = ("_hooks", "_node_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
+gradient_backward = gradient.backward
+numpy_ufunc: Callable[..., Any]
+numpy_function: Callable[..., Any]
+numpy_namespace: Any
+
+
+def use_numpy(ufunc: Callable[..., Any], function: Callable[..., Any]) -> None:
+    """Name what answers NumPy's protocols; `tapegrad.numpy` does, which stands above this module."""
+    global numpy_ufunc, numpy_function
+    numpy_ufunc, numpy_function = ufunc, function
+
+
+def use_namespace(module: Any) -> None:
+    """Name what `__array_namespace__` gives; `tapegrad.numpy` does."""
+    global numpy_namespace
+    numpy_namespace = module
+
+
+class Parameter(Tensor):
+    """A tensor that is a module's parameter: it requires grad unless told otherwise.
+
+    Args:
+        data: the tensor whose memory it shares.
+        requires_grad: whether it is a leaf that collects a gradient.
+    """
+
+    __module__ = "tapegrad.nn"
+    _is_parameter = True
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = create.empty(0)
+        if not isinstance(data, Tensor):
+            data = create.tensor(data)
+        t = Box.__new__(cls)
+        t._d, t._s, t._st = None, 0, None
+        alias.rebind(t, data)
+        if requires_grad:
+            t.requires_grad_()
+        return t
+
+    def __repr__(self) -> str:
+        return dialect.current.parameter + tensor_text(self)
+
+
+class Scalar(Tensor):
+    """A double without dimensions whose array is made when it is first looked at; see `levels.scalar`."""
+
+    __slots__ = ()
+
+    @property
+    def _d(self) -> Any:
+        return scalar.array_of(self)
+
+    @_d.setter
+    def _d(self, array: Any) -> None:
+        scalar.become_array(self, array)
+
+
+Scalar.__name__ = Scalar.__qualname__ = "Tensor"
+record.adopt(Tensor, Parameter, Scalar)
+
+
+class TensorType(type):
+    """PyTorch's older names of the tensors of one dtype: FloatTensor(data) makes one, isinstance tells them."""
+
+    dtype: dtypes.dtype
+
+    def __call__(cls, *data: Any, device: Any = None) -> Any:
+        to = create.check_device(device)
+        return legacy_tensor(data, cls.dtype).to(to)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+
+
+def _type_of(name: str, dtype: dtypes.dtype) -> TensorType:
+    doc = f"A tensor of {dtype._name}: of a sequence, or of sizes."
+    return TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "tapegrad"})
+
+
+BFloat16Tensor, BoolTensor = _type_of("BFloat16Tensor", dtypes.bfloat16), _type_of("BoolTensor", dtypes.bool_)
+ByteTensor, CharTensor = _type_of("ByteTensor", dtypes.uint8), _type_of("CharTensor", dtypes.int8)
+DoubleTensor, FloatTensor = _type_of("DoubleTensor", dtypes.float64), _type_of("FloatTensor", dtypes.float32)
+HalfTensor, IntTensor = _type_of("HalfTensor", dtypes.float16), _type_of("IntTensor", dtypes.int32)
+LongTensor, ShortTensor = _type_of("LongTensor", dtypes.int64), _type_of("ShortTensor", dtypes.int16)
+TYPES = {v.__name__: v for v in list(globals().values()) if isinstance(v, TensorType)}
+
+
+def type_named(t: Any) -> Any:
+    """A tensor type, itself or by its name ("torch.FloatTensor"); Tensor is that of the default dtype."""
+    found = TYPES.get(t.rpartition(".")[2]) if isinstance(t, str) else t
+    if isinstance(t, str) and ".cuda." in t:
+        raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
+    if t is Tensor or t == "torch.Tensor":
+        found = next(kind for kind in TYPES.values() if kind.dtype is dtypes.get_default_dtype())
+    if not isinstance(found, TensorType):
+        raise ValueError(f"invalid type: {t!r}")
+    return found
+
+
+def set_default_tensor_type(t: Any, /) -> None:
+    """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
+    text = "only floating-point types are supported as the default type"
+    if t is Tensor or isinstance(t, dtypes.dtype):
+        raise TypeError(f"invalid type object: {text}")
+    dtype = type_named(t).dtype
+    if not dtype.is_floating_point:
+        raise TypeError(text)
+    dtypes.set_default_dtype(dtype)
+
+
+def legacy_tensor(data: tuple[Any, ...], dtype: dtypes.dtype) -> Any:
+    """`FloatTensor(...)` and `t.new(...)`: of a sequence, of sizes, or the memory of a tensor of this dtype."""
+    if len(data) == 1 and isinstance(data[0], Tensor):
+        if data[0].dtype is not dtype:
+            raise TypeError(f"new(): expected a tensor of {dtype} (got {data[0].dtype})")
+        return data[0][...]
+    return record.wrap(legacy_array(data, dtype))
+
+
+def _legacy_alias(cls: Any, t: Any) -> Any:
+    """`Tensor(t)`: another tensor on the memory of t, with its history; one of a subclass is a leaf."""
+    if cls is Tensor:
+        return t[...]
+    new = Box.__new__(cls)
+    new._d, new._s, new._st = None, 0, None
+    alias.rebind(new, t)
+    return new
+
+
+def legacy_array(data: tuple[Any, ...], dtype: Any, size: Any = None) -> Any:
+    """The array of `Tensor(...)`: of a sequence or array, or zeros of a size."""
+    if size is None and len(data) == 1 and not isinstance(data[0], dtypes.Size) and not _is_size(data[0]):
+        return create.from_data(_sequence(data[0]), dtype)
+    if not data:
+        data = (0,) if size is None else tuple(size)
+    elif isinstance(data[0], dtypes.Size):
+        (data,) = data
+    if not all(map(_is_size, data)):
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but "
+            "expected a sequence or sizes. Make a tensor of data with tensor(...)."
+        )
+    return np.zeros([operator.index(d) for d in data], dtype.numpy)
+
+
+def _is_size(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.ndim == 0 and not (value.is_floating_point() or value.is_complex() or value.dtype is dtypes.bool_)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _sequence(data: Any) -> Any:
+    """Data of `Tensor(data)`, which takes no number."""
+    if isinstance(data, dict | np.generic) or not hasattr(data, "__getitem__"):
+        kind = type(data)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"new(): data must be a sequence (got {name}). Make a tensor of one number with tensor({data}).")
+    return data
+
+
+def memory_order(a: Any) -> tuple[int, ...]:
+    """Dimensions from the largest step in memory to the smallest; as they stand in a sample of a batch."""
+    return shape.memory_order(a) if isinstance(a, np.ndarray) else tuple(range(a.ndim))
+
+
+def set_leaf(t: Any, on: bool) -> None:
+    """Make an untracked tensor a leaf that requires grad, or the reverse; a leaf keeps its slot for good."""
+    if on == (t._s != 0):
+        return
+    if (trace := record.running_trace()) is not None:
+        trace.switches(t)
+    slot = 0
+    if on:
+        slot = getattr(t, "_leaf", 0)
+        if not slot:
+            slot = t._leaf = -next_slot()
+            leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
+        level = layer_of(LEVEL.get())
+        if level is not None and layer_of(level_of(t)) is not level:
+            raise_in_place(t, level, False)
+        share_slot(t, slot)
+    a = t._st
+    if on and type(a) is alias.Alias and not a.hchain:
+        alias.write_history(t, slot)  # its views follow
+    else:
+        alias.restart(t, slot)
+
+
+def share_slot(t: Any, slot: int) -> None:
+    """Give the tensor below one of a soft level, whose layer is the same, its slot."""
+    st = t._st
+    if type(st) is Lift and st.level.soft:
+        lower = relabelled(st.lower, slot)
+        share_slot(lower, slot)
+        t._st = Lift(st.level, lower, st.payload, st.cells)
+
+
+def _refuse_recorded(t: Tensor) -> None:
+    """The values of a tensor that requires grad do not become an array unless asked: its gradient would get lost."""
+    if t.requires_grad and is_recording() and not dialect.current.numpy_detaches:
+        raise errors.numpy_of_tracked()
+
+
+def _refuse_device(t: Tensor) -> None:
+    """Values of other devices come to the CPU only when asked for."""
+    if not t.is_cpu:
+        raise errors.numpy_of_device(t.device)
+
+
+def forget_leaf(slot: int, _: Any = None) -> None:
+    leaves.LEAVES.pop(slot, None)
+    leaves.WATCHED_LEAVES.discard(slot)
+
+
+def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
+    """The dtype and device that arguments of `to` name, or None: a device, a dtype or a tensor come first, flags last."""
+    for a in args:
+        if isinstance(a, Tensor):
+            dtype, device = a.dtype, a.device
+        elif isinstance(a, str | dtypes.device) or type(a) is int:
+            device = a
+        elif dtypes.is_dtype(a):
+            dtype = a
+        elif a is not None and not isinstance(a, bool):
+            raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
+    return dtype, None if device is None else create.check_device(device)
+
+
+def boxed(cls: Any, array: Any) -> Any:
+    """A new untracked tensor of a class."""
+    t = Box.__new__(cls)
+    t._d, t._s, t._st = array, 0, None if type(array) is np.ndarray else record.Extra(None)
+    return t
+
+
+def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any], device: Any = CPU) -> Any:
+    """What unpickling and deepcopy make a tensor with."""
+    settled = dtypes.settled(array) if type(array) is np.ndarray else array
+    t = boxed(cls, settled if device is CPU else devices.put(settled, create.check_device(device)))
+    if requires_grad:
+        set_leaf(t, True)
+    t.__dict__.update(state)
+    return t
+
+
+def _send_memory() -> None:
+    """Have multiprocessing send tensors that are shared as their memory, not as a copy."""
+    from multiprocessing.reduction import ForkingPickler  # 10 ms, for this alone
+
+    classes: list[type] = [Tensor]
+    for cls in classes:  # which grows meanwhile
+        classes += cls.__subclasses__()
+        ForkingPickler.register(cls, _reduce_shared)
+
+
+def _reduce_shared(t: Any) -> Any:
+    make, args = t.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    handed = shared.handed(raw(t))
+    if handed is None:
+        return make, args
+    cls, array, *rest = args
+    return _rebuild_shared, (handed, cls, array[:0].ravel() if array.ndim else array, *rest)
+
+
+def _rebuild_shared(handed: Any, *args: Any) -> Any:
+    t = rebuild(*args)
+    _send_memory()
+    alias.rebind(t, create.from_numpy(shared.received(*handed)))
+    return t
+
+
+def overwrite(t: Any, source: Any) -> Any:
+    """t[...] = source, of t's shape and dtype: into t's memory where others share it."""
+    if not (type(t._d) is np.ndarray and type(source._d) is np.ndarray):
+        source = source.to(t.device)
+    if alias.lifted(t) or alias.lifted(source) or record.functional(t._d):
+        return alias.assign(t, TABLE["clone"].call(source), "copy")
+    recorded = is_recording() and (t._s != 0 or source._s != 0)
+    dst = alias.target(t)
+    if dst is None:
+        t._d = np.array(source._d, order="K")
+    else:
+        dst[...] = source._d
+    if recorded:
+        slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
+        alias.write_history(t, slot, None if source._st is None else source._st.cells)
+        if t._st is None:
+            record.titled("torch::autograd::CopyBackwards", t)
+    return t
+
+
+def tensor_text(t: Any) -> str:
+    """PyTorch's printed form."""
+    array = devices.host(raw(t))  # first: the look makes an ordinary tensor of a pending one
+    own = type(t) not in (Tensor, Scalar, Parameter)
+    name = type(t).__name__ if own else "tensor"
+    text = printing.tensor_repr(array, name=name, suffixes=dtype_suffix(t) + history_suffix(t))
+    return f"Parameter({text})" if own and t._is_parameter else text
+
+
+def dtype_suffix(t: Any) -> list[str]:
+    """What the printed form says of the dtype."""
+    a, default = raw(t), dtypes.get_default_dtype().numpy
+    said = dialect.current.every_dtype or printing.needs_dtype_suffix(a.dtype, default, empty=a.size == 0)
+    place = [] if t.is_cpu else [f"device='{t.device}'"]
+    return [*place, f"dtype={t.dtype}"] if said else place
+
+
+def history_suffix(t: Any) -> list[str]:
+    """What the printed form says of gradients."""
+    suffixes = []
+    if t._s > 0:
+        suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
+    elif t._s and dialect.current.leaves_show_node and t.grad is not None:
+        suffixes.append(f"grad_fn=<{dialect.current.leaf[1]}>")
+    elif t._s:
+        suffixes.append("requires_grad=True")
+    if type(t._st) is Lift and t._st.level.soft and t._st.payload is not None:
+        suffixes.append(f"tangent={tensor_text(t._st.payload)}")
+    return suffixes
+
+
+# ---------------------------------------------------------------------------------------------- methods from the table
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+METHOD_MODULES = (
+    elementwise_records, elementwise, parts_records, parts, special_records, special, reduce_records, reduce, statistics,
+    shape_records, shape, index_records, index, scatter, linalg_records, linalg, decompose_records, decompose,
+    matrix_records, matrix, sort_records, sort, einsum, signal,
+)  # fmt: skip
+
+
+def _collect() -> None:
+    for module in METHOD_MODULES:
+        for name, value in vars(module).items():
+            if name.startswith("_") or not callable(value) or inspect.isclass(value):
+                continue
+            if module in (special, special_records) and name not in special.METHODS:
+                continue
+            origin = getattr(value, "__module__", "")
+            if origin not in (module.__name__, "tapegrad"):
+                continue
+            parameters = list(inspect.signature(value).parameters)
+            if parameters and parameters[0] in ("input", "tensor"):
+                FUNCTIONS[name] = value
+
+
+NOT_METHODS = {
+    "alias_copy", "as_strided_copy", "bucketize", "combinations", "constant_pad_nd", "detach_copy", "diagonal_copy",
+    "div_true", "elu", "exp_diff", "expand_copy", "fill", "gelu", "gradient", "histogramdd", "leaky_relu",
+    "linalg_cross", "linalg_matmul", "linalg_norm", "linear", "logsigmoid", "ndtr", "pdist", "permute_copy",
+    "pow_tensor", "result_type", "rsub", "safe_div", "safe_reciprocal", "select_copy", "silu", "slice_copy", "softplus",
+    "split_copy", "split_with_sizes_copy", "squeeze_copy", "std_mean", "t_copy", "tensor", "transpose_copy",
+    "unbind_copy", "unfold_copy", "unsqueeze_copy", "var_mean", "view_as_complex", "view_as_complex_copy",
+    "view_as_real", "view_as_real_copy", "view_copy",
+}  # fmt: skip
+# In-place methods; the first of them are functions, too.
+INPLACE_FUNCTIONS = [
+    "abs", "acos", "acosh", "addmv", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max", "clamp_min",
+    "conj_physical", "cos", "cosh", "deg2rad", "erf", "erfc", "exp", "exp2", "expm1", "floor", "frac", "gcd", "i0",
+    "lcm", "ldexp", "log", "log10", "log1p", "log2", "logit", "nan_to_num", "neg", "rad2deg", "reciprocal", "round",
+    "rsqrt", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xlogy",
+]  # fmt: skip
+INPLACE = [
+    *INPLACE_FUNCTIONS,
+    "add", "addbmm", "addcdiv", "addcmul", "addmm", "addr", "atan2", "baddbmm", "bitwise_and", "bitwise_left_shift",
+    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "cumprod", "cumsum", "digamma",
+    "div", "eq", "erfinv", "float_power", "floor_divide", "fmod", "ge", "gt", "heaviside", "hypot", "igamma", "igammac",
+    "index_reduce", "le", "lerp", "lgamma", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
+    "masked_fill", "mul", "mvlgamma", "ne", "nextafter", "polygamma", "pow", "relu", "remainder", "renorm",
+    "scatter_reduce", "sgn", "sign", "sub", "tril", "triu",
+]  # fmt: skip
+
+
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
+    "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
+    "subtract": "sub", "true_divide": "div",
+}  # fmt: skip
+"""PyTorch's second names of methods; in place as well."""
+
+
+def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    op = TABLE.get({"pow": "pow_scalar"}.get(name, name))
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return alias.inplace(self, name, function, op, args, kwargs)
+
+    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+
+
+VIEWED = [
+    "as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze",
+]  # fmt: skip
+
+
+def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    method.__name__ = method.__qualname__ = name + "_"
+    signature = inspect.signature(function)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[p for p in signature.parameters.values() if p.name not in ("out", "axis", "keepdims")]
+    )
+    method.__doc__ = doc
+    return method
+
+
+def _write_method(name: str, function: Callable[..., Any], plan: Callable[..., Any]) -> Callable[..., Any]:
+    """A write of a part: only that part is touched."""
+    reduced = _inplace_method(name, function)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "reduce" in kwargs:
+            return reduced(self, *args, **kwargs)
+        raw(self)
+        return index.write_into(self, plan(self, *args, **kwargs))
+
+    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+
+
+def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_recording() or not self.requires_grad:
+            view = function(self, *args, **kwargs)
+        else:  # under no_grad the values stay as they are, and so does where they come from
+            with modes.enable_grad():
+                view = function(self, *args, **kwargs)
+        return alias.become(self, view, name)
+
+    return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
+
+
+ATTACHED: dict[str, Callable[..., Any]] = {}
+
+
+def _attach(name: str, function: Callable[..., Any]) -> None:
+    ATTACHED[name] = function
+    setattr(Tensor, name, function)
+
+
+def _floordiv_of(self: Any, other: Any) -> Any:
+    return elementwise.floor_divide(other, self)
+
+
+def _pos(self: Any) -> Any:
+    return self
+
+
+def _reversed(function: Callable[..., Any]) -> Callable[..., Any]:
+    def reflected(other: Any, input: Any) -> Any:
+        return function(input, other)
+
+    return reflected
+
+
+def _polygamma(input: Any, n: int) -> Any:
+    """Elementwise derivative of order n of digamma."""
+    return special.polygamma(n, input)
+
+
+def _attach_all() -> None:
+    _collect()
+    FUNCTIONS.update(polygamma=_polygamma, prelu=activation.prelu, hardshrink=activation.hardshrink)
+    for name, function in FUNCTIONS.items():
+        if name not in Tensor.__dict__ and name not in NOT_METHODS:
+            _attach(name, function)
+    for name in INPLACE:
+        _attach(name + "_", _inplace_method(name, FUNCTIONS[name]))
+    for name, plan in index.WRITES.items():
+        _attach(name + "_", _write_method(name, FUNCTIONS[name], plan))
+    for name in VIEWED:
+        _attach(name + "_", _view_method(name, FUNCTIONS[name]))
+    arithmetic = {
+        "add": (elementwise_records._add, elementwise_records.radd),
+        "sub": (elementwise_records._sub, elementwise_records._rsub),
+        "mul": (elementwise_records.mul, elementwise_records.rmul),
+        "truediv": (elementwise_records.div_true, elementwise_records.rdiv),
+        "floordiv": (elementwise.floor_divide, _floordiv_of),
+        "mod": (elementwise_records.remainder, elementwise_records.rremainder),
+        "pow": (elementwise.pow, elementwise.rpow), "matmul": (linalg.matmul, linalg.rmatmul),
+        "and": (elementwise_records.bitwise_and, elementwise_records.bitwise_and),
+        "or": (elementwise_records.bitwise_or, elementwise_records.bitwise_or),
+        "xor": (elementwise_records.bitwise_xor, elementwise_records.bitwise_xor),
+        "lshift": (parts_records.bitwise_left_shift, _reversed(parts_records.bitwise_left_shift)),
+        "rshift": (parts_records.bitwise_right_shift, _reversed(parts_records.bitwise_right_shift)),
+    }  # fmt: skip
+    for name, (function, reflected) in arithmetic.items():
+        _attach(f"__{name}__", function)
+        _attach(f"__r{name}__", reflected)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        _attach(f"__{name}__", getattr(elementwise_records, name))
+    for name, function in (
+        ("neg", elementwise_records.neg),
+        ("abs", elementwise_records.abs),
+        ("pos", _pos),
+        ("invert", elementwise_records.bitwise_not),
+    ):
+        _attach(f"__{name}__", function)
+    for name, method in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_"),
+                         ("floordiv", "floor_divide_"), ("mod", "remainder_"), ("and", "bitwise_and_"),
+                         ("or", "bitwise_or_"), ("xor", "bitwise_xor_"), ("lshift", "bitwise_left_shift_"),
+                         ("rshift", "bitwise_right_shift_")):  # fmt: skip
+        _attach(f"__i{name}__", getattr(Tensor, method))
+    _attach("__rdiv__", elementwise_records.rdiv)
+    for alias_name, name in ALIASES.items():
+        for end in ("", "_"):
+            if hasattr(Tensor, name + end):
+                _attach(alias_name + end, getattr(Tensor, name + end))
+    for name, function in native.REMOVED.items():
+        _attach(name, function)
+    for name in COMPRESSED:
+        setattr(Tensor, name, _raises(errors.out_of_scope(name, "compressed sparse tensors")))
+    for name in SPARSE:
+        setattr(Tensor, name, _raises(errors.not_sparse(name)))
+
+
+COMPRESSED = [
+    "col_indices", "crow_indices", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr",
+]  # fmt: skip
+SPARSE = ["coalesce", "indices", "is_coalesced", "values"]  # of sparse tensors only; see `sparse`
+
+
+def _raises(error: Exception) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise type(error)(*error.args)
+
+    return method
+
+
+_attach_all()
+for _name, _op in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
+    setattr(Scalar, f"__{_name}__", scalar.method(_op, False))
+    setattr(Scalar, f"__r{_name}__", scalar.method(_op, True))
+
+FUNCTIONS_IN_PLACE = {
+    f"{name}_": getattr(Tensor, f"{name}_")
+    for name in (
+        *INPLACE_FUNCTIONS,
+        *(a for a, name in ALIASES.items() if name in INPLACE_FUNCTIONS and a != "absolute"),
+        "as_strided", "detach", "index_put", "resize_as",
+    )
+}  # fmt: skip
+"""Methods that change a tensor and that PyTorch has as functions, too."""
