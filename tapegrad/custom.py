@@ -28,7 +28,7 @@ import numpy as np
 from . import dtypes as kinds
 from . import errors
 from .core import record
-from .core.op import Op, Rule
+from .core.op import EVERYTHING, Op, Rule
 from .core.record import Box
 from .table.samples import common as inputs
 from .table.samples.common import Sample
@@ -67,6 +67,7 @@ def elementwise(
     doc: str | None = None,
     samples: Sequence[Any] | Callable[[], Any] | None = None,
     check: bool = True,
+    saves: str | Sequence[str] = EVERYTHING,
 ) -> Function:
     """A function of each element; several arguments broadcast.
 
@@ -80,6 +81,8 @@ def elementwise(
         samples: calls on which the laws run, each an array or a tuple of the forward's arguments, or a `Sample`; or a
             function that gives them. Without it, values in (-2, 2) for one or two arrays.
         check: run the laws.
+        saves: what the derivatives read, which the tape keeps: argument names as they take them, "ans" for the result,
+            "x.shape" for a shape alone; one text for all, as "x ans", or one a derivative. By default everything is kept.
 
     Returns:
         The function; parameters after the arrays may be given by keyword.
@@ -90,7 +93,7 @@ def elementwise(
     """
     if not derivatives:
         raise ValueError(f"elementwise({name!r}) needs a derivative for each array argument; None where there is none")
-    fields: dict[str, Any] = {"integers": "float"}
+    fields: dict[str, Any] = {"integers": "float", "saves": saves}
     return _define(name, "elementwise", forward, derivatives, len(derivatives), doc, samples, check, fields)
 
 
@@ -102,6 +105,7 @@ def linear(
     doc: str | None = None,
     samples: Sequence[Any] | Callable[[], Any] | None = None,
     check: bool = True,
+    saves: str | Sequence[str] = EVERYTHING,
     batch: Callable[..., Any] | None = None,
 ) -> Function:
     """A linear function of one array.
@@ -112,7 +116,7 @@ def linear(
             transpose(xp, g, ans, x, *params) in terms of xp, which may read x.shape.
         batch: batch(op, n, args, batched, params) of the forward, see `tapegrad.core.op`; without it vmap runs sample by
             sample.
-        name, doc, samples, check: as for `elementwise`; the laws need samples.
+        name, doc, samples, check, saves: as for `elementwise`; the laws need samples.
 
     Returns:
         The function.
@@ -130,8 +134,8 @@ def linear(
         def again(xp: Any, g: Any, ans: Any, x: Any, *params: Any) -> Any:
             return getattr(xp, key)(g, *params)
 
-        record.make(Op(back, "linear", _fitted(transpose, 1), (again,), wide=True))
-    return _define(name, "linear", forward, (rule,), 1, doc, samples, check, {"batch": batch}, key)
+        record.make(Op(back, "linear", _fitted(transpose, 1), (again,), saves=EVERYTHING, wide=True))
+    return _define(name, "linear", forward, (rule,), 1, doc, samples, check, {"batch": batch, "saves": saves}, key)
 
 
 def general(
@@ -144,6 +148,7 @@ def general(
     doc: str | None = None,
     samples: Sequence[Any] | Callable[[], Any] | None = None,
     check: bool = True,
+    saves: str | Sequence[str] = EVERYTHING,
 ) -> Function:
     """A function of any kind.
 
@@ -154,7 +159,7 @@ def general(
         jvp: jvp(xp, tangents, ans, *arrays, *params): the tangent of the result from those of the arguments (None for 0);
             without it forward mode transposes the vjps.
         batch: batch(op, n, args, batched, params), see `tapegrad.core.op`; without it vmap runs sample by sample.
-        name, doc, samples, check: as for `elementwise`; the laws need samples.
+        name, doc, samples, check, saves: as for `elementwise`; the laws need samples.
 
     Returns:
         The function.
@@ -162,7 +167,7 @@ def general(
     Raises:
         LawError: if a law is broken.
     """
-    fields: dict[str, Any] = {"jvp": jvp, "batch": batch, "outputs": outputs, "differentiable": outputs}
+    fields: dict[str, Any] = {"jvp": jvp, "batch": batch, "outputs": outputs, "differentiable": outputs, "saves": saves}
     return _define(name, "general", forward, vjps, len(vjps), doc, samples, check, fields)
 
 

@@ -1055,6 +1055,8 @@ def saves_necessary(op: Op | str) -> None:
         LawError: names the argument (or the answer) that is saved and not needed.
     """
     op = record_of(op)
+    if op.saves_all:
+        return
     unproved: set[tuple[int, str | int]] = set()
     for i in range(1 if op.arity < 0 or op.joint else len(op.rules)):
         read, keeps_ans = op.save_for[i]

@@ -8,7 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import custom, func, testing
 from tapegrad.autograd import grad
-from tapegrad.core.op import TABLE
+from tapegrad.core.op import TABLE, Op
 
 
 def close(t, expected):
@@ -300,3 +300,38 @@ def test_two_arguments_and_numbers():
     testing.check("sine_times")
     with pytest.raises(KeyError, match="no operation 'sine_tims'"):
         testing.check("sine_tims")
+
+
+# ------------------------------------------------------------------------------------------------ what a record saves
+
+
+def test_a_record_without_saves_fails_at_definition_and_names_the_remedy():
+    with pytest.raises(TypeError, match=r"op unsaved: saves= says what its rules read"):
+        Op("unsaved", "elementwise", np.sin, (lambda xp, ans, x: xp.cos(x),))
+    with pytest.raises(TypeError, match=r"op unsaved: saves= names 'y', but its rule takes \('x',\)"):
+        Op("unsaved", "elementwise", np.sin, (lambda xp, ans, x: xp.cos(x),), saves="y")
+    with pytest.raises(TypeError, match="op unsaved: 2 texts for 1 rules"):
+        Op("unsaved", "elementwise", np.sin, (lambda xp, ans, x: xp.cos(x),), saves=("x", "x"))
+    assert "unsaved" not in TABLE
+
+
+def test_rules_of_any_form_read_what_is_saved():
+    """A walrus stores and loads in one instruction on Python 3.13, which decoding of the rule once missed."""
+    samples = [(np.array([0.5]), np.array([2.0]))]
+    cube = custom.general(
+        "walrus_cube", lambda x, y: x * y**2, lambda xp, g, ans, x, y: (c := g * y) * (c * 0.0 + y),
+        lambda xp, g, ans, x, y: (c := g * y) * (2.0 * x) + 0.0 * c, samples=samples,
+    )  # fmt: skip
+    x, y = tg.tensor([3.0], requires_grad=True), tg.tensor([2.0], requires_grad=True)
+    gx, gy = tg.autograd.grad(cube(x, y).sum(), (x, y), create_graph=True)
+    assert (gx.item(), gy.item()) == (4.0, 12.0)
+    assert tg.autograd.grad(gy.sum(), (x, y))[0].item() == 4.0
+
+
+def test_saves_frees_what_is_not_read():
+    kept = custom.elementwise("saving_tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, saves="ans")
+    x = tg.tensor([0.5], dtype=tg.float64, requires_grad=True)
+    y = kept(x * 1)
+    (g,) = tg.autograd.grad(y.sum(), x, create_graph=True)
+    np.testing.assert_allclose(g.item(), 1 - np.tanh(0.5) ** 2, rtol=1e-15)
+    testing.saves_necessary(TABLE["custom.saving_tanh"])

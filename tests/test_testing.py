@@ -24,7 +24,7 @@ def make():
     """Register a throw-away record under a test name."""
 
     def register(kind, forward, rules, **fields):
-        op = Op(NAME, kind, forward, rules, **fields)
+        op = Op(NAME, kind, forward, rules, **{"saves": "*", **fields})
         record.make(op)
         return op
 
@@ -105,14 +105,16 @@ WRONG = {
         "second_order", "elementwise", np.log, (lambda xp, ans, x: half_inverse(x),), {"samples": domain(0.5, 2.0)},
     ),
     "a rule that reads what is not saved": (
-        "saves_sufficient", "elementwise", stashing, (lambda xp, ans, x: np.cos(SIDE["x"]),), {"samples": ANALYTIC},
+        "saves_sufficient", "elementwise", stashing, (lambda xp, ans, x: np.cos(SIDE["x"]),),
+        {"saves": "", "samples": ANALYTIC},
     ),
     "an argument saved in vain": (
-        "saves_necessary", "elementwise", np.exp, (lambda xp, ans, x: ans * xp.by_sign(x, 1.0, 1.0),), {"samples": ANALYTIC},
+        "saves_necessary", "elementwise", np.exp, (lambda xp, ans, x: ans * xp.by_sign(x, 1.0, 1.0),),
+        {"saves": "x ans", "samples": ANALYTIC},
     ),
     "an answer saved in vain": (
         "saves_necessary", "elementwise", np.sin, (lambda xp, ans, x: xp.cos(x) * xp.by_sign(ans, 1.0, 1.0),),
-        {"samples": ANALYTIC},
+        {"saves": "x ans", "samples": ANALYTIC},
     ),
     "double precision inside": (
         "dtypes", "elementwise", np.sin, (lambda xp, ans, x: xp.cos(x) * np.float64(1.0),), {"samples": domain(-2.0, 2.0)},
@@ -218,7 +220,7 @@ def half_sine(xp, x):
 
 
 def test_third_order_alone(make):
-    inner = Op("wrong_inside", "elementwise", np.cos, (lambda xp, ans, x: -half_sine(xp, x),), samples=ANALYTIC)
+    inner = Op("wrong_inside", "elementwise", np.cos, (lambda xp, ans, x: -half_sine(xp, x),), saves="x", samples=ANALYTIC)
     record.make(inner)
     try:
         op = make("elementwise", np.sin, (lambda xp, ans, x: xp.wrong_inside(x),), samples=domain(-2.0, 2.0))
@@ -251,7 +253,8 @@ def test_laplacian_alone(make):
     testing.check(op, ["laplacian"])
     closed = Op(
         f"laplace_{NAME}", "general", lambda x, stack: (np.sin(x), np.cos(x) * stack),
-        (lambda xp, g, ans, x, stack: None, lambda xp, g, ans, x, stack: None), arity=2, outputs=2, differentiable=2,
+        (lambda xp, g, ans, x, stack: None, lambda xp, g, ans, x, stack: None), saves="", arity=2,
+        outputs=2, differentiable=2,
     )  # fmt: skip
     record.make(closed)
     try:

@@ -13,17 +13,14 @@ Kinds and the signature of their rules (one per array argument; None: not differ
 - constant:     no rule
 
 A rule calls only names of the table through `xp` and operators, uses Python scalars as constants, never branches on
-values and never mutates. What it reads is what the tape saves: the record finds out by itself which arguments (or only
-their shapes) the rule's code loads.
+values and never mutates. What it reads is what the tape saves: `saves` says which arguments (or only their shapes) that is.
 """
 
 from __future__ import annotations
 
 import copy
-import dis
 import functools
 import re
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +28,6 @@ from ..dialect import Recorded
 
 Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
-META = {"shape", "ndim"}
 
 
 class Places:
@@ -51,46 +47,11 @@ class Places:
 
 COMPLETE = re.compile(r"Backward\d|::")  # names of nodes to which nothing is to be added
 
-
-_CACHE, _ATTRIBUTE, _EXTENDED = dis.opmap["CACHE"], dis.opmap["LOAD_ATTR"], dis.opmap["EXTENDED_ARG"]
-_LOADS = {number for name, number in dis.opmap.items() if name.startswith("LOAD_FAST")}
-_PAIRS = {number for name, number in dis.opmap.items() if name.count("LOAD_FAST") == 2 and number in _LOADS}
-_NAME_SHIFT = sys.version_info >= (3, 12)  # the lowest bit of LOAD_ATTR's argument marks a method
-
-
-def parameters_read(rule: Rule) -> tuple[frozenset[str], frozenset[str]]:
-    """Parameters whose values a rule's code loads, and those of which it loads only shape, ndim or dtype.
-
-    Reads the bytes of the code: `dis.get_instructions` would take a third of the time of importing the package.
-    """
-    if not callable(rule):
-        return frozenset(), frozenset()
-    code = rule.__code__
-    count = code.co_argcount
-    parameters = code.co_varnames[:count]
-    values = {i for i, name in enumerate(parameters) if name in code.co_cellvars}
-    shapes: set[int] = set()
-    pending = count  # a parameter that the last instruction loaded
-    high = 0
-    text = code.co_code
-    for number, low in zip(text[::2], text[1::2], strict=True):
-        argument = high | low
-        high = argument << 8 if number == _EXTENDED else 0
-        if number == _CACHE or high:
-            continue
-        if pending < count:
-            meta = number == _ATTRIBUTE and code.co_names[argument >> _NAME_SHIFT] in META
-            (shapes if meta else values).add(pending)
-            pending = count
-        if number in _PAIRS:
-            values.add(argument >> 4)
-            pending = argument & 15
-        elif number in _LOADS:
-            pending = argument
-    return (
-        frozenset([name for i, name in enumerate(parameters) if i in values]),
-        frozenset([name for i, name in enumerate(parameters) if i in shapes - values]),
-    )
+SAVES_REMEDY = (
+    'saves= says what its rules read: argument names as in the rules, "ans" for the result, "x.shape" for a shape alone; '
+    'one text for all rules, as saves="x ans", or one a rule, as saves=("y", "x"); "" for nothing, "*" for everything'
+)
+EVERYTHING = "*"
 
 
 class Op:
@@ -100,6 +61,7 @@ class Op:
         forward: raw arrays (then parameters) to a raw array, or to a tuple of them when `outputs` > 1.
         rules: one rule per array argument.
         arity: number of array arguments; -1: the first argument is a sequence of arrays.
+        saves_all: whether `saves` was "*": nothing is known of what the rules read.
         save_for: per argument, (indices of arguments it reads, whether it reads the answer).
         singular: the derivative can be infinite or nan at a finite value.
         outputs: number of outputs; `differentiable` of them take part in gradients (the first ones).
@@ -107,6 +69,7 @@ class Op:
         keeps: the outputs that are saved where a rule reads the answer; by default all.
         absent: the rules take None for the cotangent of an output that got none, in place of zeros.
         into: adds the transpose of a linear op into a given raw buffer: into(buffer, g, *params).
+        saves: what the rules read, which an entry keeps: see SAVES_REMEDY; linear ops may leave it out for nothing.
         params: names of the parameters that follow the arrays.
         raw_backward: backward of a plain entry on raw arrays, where more than the rule's text is to be gained.
         matrices: each matrix of a batch has a result of its own: one whose cotangents are wholly 0 gets cotangent 0.
@@ -155,6 +118,7 @@ class Op:
         "rules",
         "samples",
         "save_for",
+        "saves_all",
         "saves_nothing",
         "scalar",
         "shape_of",
@@ -176,6 +140,7 @@ class Op:
         absent: bool = False,
         joint: bool = False,
         keeps: Sequence[int] | None = None,
+        saves: str | Sequence[str] | None = None,
         params: Sequence[str] = (),
         into: Callable[..., None] | None = None,
         raw_backward: Callable[..., None] | None = None,
@@ -204,7 +169,8 @@ class Op:
         self.wide = kind != "linear" if wide is None else wide
         display = display or "".join(part.capitalize() for part in name.split("_"))
         self.display = display if callable(display) or COMPLETE.search(display) else display + "Backward0"
-        reads = [self._reads(rule) for rule in self.rules]
+        self.saves_all = saves == EVERYTHING
+        reads = self._reads(saves)
         self.save_for = tuple([(values, ans) for values, ans, _ in reads])
         self.shape_of = tuple([shapes for _, _, shapes in reads])
         self.saves_nothing = not any(args or ans for args, ans in self.save_for)
@@ -213,18 +179,33 @@ class Op:
         self.inner = 0
         register(self)
 
-    def _reads(self, rule: Rule) -> tuple[frozenset[int], bool, frozenset[int]]:
-        """Arguments whose values a rule reads, whether it reads the answer, arguments of which it reads the shape."""
+    def _reads(self, saves: str | Sequence[str] | None) -> list[tuple[frozenset[int], bool, frozenset[int]]]:
+        """For each rule: arguments whose values it reads, whether it reads the answer, arguments whose shape it reads."""
+        if saves is None:
+            if self.kind != "linear" and any(map(callable, self.rules)):
+                raise TypeError(f"op {self.name}: {SAVES_REMEDY}")
+            saves = ""
+        texts = [saves] * len(self.rules) if isinstance(saves, str) else list(saves)
+        if len(texts) != len(self.rules):
+            raise TypeError(f"op {self.name}: {len(texts)} texts for {len(self.rules)} rules; {SAVES_REMEDY}")
+        return [self._read_by(rule, text) for rule, text in zip(self.rules, texts, strict=True)]
+
+    def _read_by(self, rule: Rule, saves: str) -> tuple[frozenset[int], bool, frozenset[int]]:
         if not callable(rule):
             return frozenset(), False, frozenset()
-        values, shapes = parameters_read(rule)
-        names = rule.__code__.co_varnames
+        if saves == EVERYTHING:
+            every = frozenset(range(abs(self.arity)))  # of a linear op the values do not matter
+            return (frozenset(), False, every) if self.kind == "linear" else (every, True, frozenset())
         first = 2 if self.kind == "elementwise" else 3
-        arguments = names[first : first + abs(self.arity)]
+        arguments = rule.__code__.co_varnames[first : first + abs(self.arity)]
+        words = [word for word in saves.split() if word != "ans"]
+        unknown = [word for word in words if word.removesuffix(".shape") not in arguments]
+        if unknown:
+            raise TypeError(f"op {self.name}: saves= names {unknown[0]!r}, but its rule takes {arguments}; {SAVES_REMEDY}")
         return (
-            frozenset([i for i, n in enumerate(arguments) if n in values]),
-            names[first - 1] in values,
-            frozenset([i for i, n in enumerate(arguments) if n in shapes]),
+            frozenset([i for i, name in enumerate(arguments) if name in words]),
+            "ans" in saves.split(),
+            frozenset([i for i, name in enumerate(arguments) if f"{name}.shape" in words]),
         )
 
     def on(self, args: Sequence[Any], params: tuple[Any, ...]) -> Any:

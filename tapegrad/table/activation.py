@@ -17,6 +17,7 @@ _hardtanh = define(
     np.clip,
     # 0 at both limits
     (lambda xp, ans, x, lo, hi: xp.logical_not(xp.logical_or(xp.le(x, lo), xp.ge(x, hi))),),
+    saves="x",
     params=("min_val", "max_val"),
     samples=domain(-2.0, 2.0, -0.5, 0.8, params=((-0.5, 0.8),)),
 )
@@ -32,6 +33,7 @@ _scaled_elu = define(
             xp.gt(x, 0.0), scale, (alpha * scale * rate) * xp.exp(-rate * xp.relu(-x))
         ),
     ),
+    saves="x",
     params=("alpha", "scale", "input_scale"),
     samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.5, 1.0, 0.5), (1.2, 2.0, 1.0))),
 )
@@ -40,6 +42,7 @@ _softsign = unary(
     lambda x: x / (np.abs(x) + 1.0),
     lambda xp, ans, x: xp.square(xp.reciprocal(xp.abs(x) + 1.0)),
     "",
+    saves="x",
     display="Div",
     samples=REAL,
 )
@@ -48,15 +51,21 @@ tanhshrink = unary(
     lambda x: x - np.tanh(x),
     lambda xp, ans, x: xp.square(xp.tanh(x)),
     "Elementwise input - tanh(input); its derivative is exact near 0.",
+    saves="x",
     display="Sub",
     samples=ANALYTIC,
 )
 
 
 _hardswish = unary(
-    "hardswish", activations.hardswish, lambda xp, ans, x: xp.hardswish_slope(x), "", samples=domain(-4.0, 4.0, -3.0, 3.0)
+    "hardswish",
+    activations.hardswish,
+    lambda xp, ans, x: xp.hardswish_slope(x),
+    "",
+    saves="x",
+    samples=domain(-4.0, 4.0, -3.0, 3.0),
 )
 unary(
     "hardswish_slope", activations.hardswish_slope,
-    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "", samples=domain(-4.0, 4.0, -3.0, 3.0),
+    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "", saves="x", samples=domain(-4.0, 4.0, -3.0, 3.0),
 )  # fmt: skip

@@ -483,16 +483,18 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
 define("barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batch=batching.pointwise, samples=_plain_samples)
 define("cut", "constant", lambda x: x.view(), batch=batching.pointwise, samples=_plain_samples)
 define(
-    "scan", "general", _scan, (_d_scan,), arity=-1, outputs=3, differentiable=3, absent=True, keeps=(2,), wide=False,
+    "scan", "general", _scan, (_d_scan,),
+    saves="args ans", arity=-1, outputs=3, differentiable=3, absent=True, keeps=(2,), wide=False,
     params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,
     samples=_scan_samples,
 )  # fmt: skip
 define(
-    "while", "general", _while, (_d_while,), arity=-1, outputs=2, differentiable=1, absent=True, keeps=(1,), wide=False,
+    "while", "general", _while, (_d_while,),
+    saves="args ans", arity=-1, outputs=2, differentiable=1, absent=True, keeps=(1,), wide=False,
     params=("condition", "body", "carried", "conditional"), jvp=_t_while, on_series=False, batch=_batch_while,
     samples=_while_samples,
 )  # fmt: skip
 define(
-    "cond", "general", _cond, (_d_cond,), arity=-1, outputs=2, differentiable=2, absent=True, wide=False,
+    "cond", "general", _cond, (_d_cond,), saves="args", arity=-1, outputs=2, differentiable=2, absent=True, wide=False,
     params=("true", "false"), jvp=_t_cond, on_series=False, batch=_batch_cond, samples=_cond_samples,
 )  # fmt: skip

@@ -25,7 +25,8 @@ def _across_batch(op: Op, n: int, args: list[Any], batched: list[bool], params: 
 
 # Sum over the rows of the products of two stacks.
 define(
-    "across", "bilinear", _across, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x), arity=2, wide=True,
+    "across", "bilinear", _across, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x),
+    saves=("y", "x"), arity=2, wide=True,
     batch=_across_batch, samples=cases(((4, 2, 3), (4, 2, 3), ()), ((3, 1, 2), (3, 4, 2), ())),
 )  # fmt: skip
 
@@ -68,7 +69,7 @@ def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
 
 # Of any elementwise op, from its derivatives: chain([f', f'', T]).
 define(
-    "laplace_chain", "general", lambda args: _chained(*args), (_d_chain,), arity=-1, batch=_batch,
+    "laplace_chain", "general", lambda args: _chained(*args), (_d_chain,), saves="args", arity=-1, batch=_batch,
     samples=cases(((2, 3), (2, 3), (4, 2, 3), ()), ((3,), (3,), (3, 1), ())),
 )  # fmt: skip
 
@@ -124,7 +125,8 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
             add(cot, st, t if t.shape == stack.shape else arrays.unbroadcast(t, stack.shape), owned)
 
     define(
-        f"laplace_{name}", "general", forward, rules, arity=2, outputs=2, differentiable=2, absent=True, keeps=(0,),
+        f"laplace_{name}", "general", forward, rules, arity=2, saves="ans stack" if of_answer else "x stack", outputs=2,
+        differentiable=2, absent=True, keeps=(0,),
         raw_backward=raw_backward, batch=_batch, samples=cases(((2, 3), (4, 2, 3), ()), ((2, 3), (3, 1, 3), ())),
     )  # fmt: skip
 

@@ -52,11 +52,13 @@ def _j_gaps(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
 
 
 define(
-    "inverse_gaps", "general", lapack.inverse_gaps, (_d_gaps, None, None, None), arity=4, params=("sign",), singular=True,
+    "inverse_gaps", "general", lapack.inverse_gaps, (_d_gaps, None, None, None),
+    saves=("ans", "", "", ""), arity=4, params=("sign",), singular=True,
     jvp=_j_gaps, batch=batching.last, samples=_spectra,
 )  # fmt: skip
 define(
-    "inverse_sizes", "general", lapack.inverse_sizes, (lambda xp, g, ans, s, x: -g * ans * ans, None), arity=2,
+    "inverse_sizes", "general", lapack.inverse_sizes, (lambda xp, g, ans, s, x: -g * ans * ans, None),
+    saves=("ans", ""), arity=2,
     singular=True, batch=batching.last, jvp=lambda xp, ts, ans, s, x: -(ans * ans) * ts[0], samples=_sizes,
 )  # fmt: skip
 
@@ -320,17 +322,17 @@ def _j_svdvals(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
 
 
 _cholesky = define(
-    "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,),
+    "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,), saves="ans",
     singular=True, matrices=True, display="LinalgCholeskyEx", jvp=_j_cholesky,
     batch=batching.leading, samples=_definite,
 )  # fmt: skip
 _qr = define(
-    "qr", "general", _qr_forward, (_d_qr,), outputs=2, differentiable=2, absent=True, params=("mode",),
+    "qr", "general", _qr_forward, (_d_qr,), saves="ans", outputs=2, differentiable=2, absent=True, params=("mode",),
     singular=True, matrices=True, display="LinalgQr", jvp=_j_qr,
     batch=batching.leading, samples=TALL,
 )  # fmt: skip
 _lu = define(
-    "lu_factor", "general", lapack.lu, (_d_lu,), outputs=2,
+    "lu_factor", "general", lapack.lu, (_d_lu,), saves="ans", outputs=2,
     singular=True, matrices=True, display="LinalgLuFactorEx", batch=batching.leading, samples=ANY_SHAPE,
 )  # fmt: skip
 define(
@@ -339,34 +341,34 @@ define(
     batch=batching.last, samples=of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3]),
 )  # fmt: skip
 _eigh = define(
-    "eigh", "general", _eigh_forward, (_d_eigh,), outputs=2, params=("upper",),
+    "eigh", "general", _eigh_forward, (_d_eigh,), saves="ans", outputs=2, params=("upper",),
     differentiable=2, absent=True, singular=True, matrices=True, display="LinalgEigh",
     jvp=_j_eigh, batch=batching.leading, samples=_with_triangle,
 )  # fmt: skip
 define("largest", "constant", _largest, batch=batching.leading, samples=of_values([[1.0, 3.0], [-2.0, 0.0]]))
 _eig_op = define(
-    "eig", "general", _eig, (_d_eig,), outputs=2, differentiable=2, absent=True,
+    "eig", "general", _eig, (_d_eig,), saves="ans", outputs=2, differentiable=2, absent=True,
     singular=True, matrices=True, params=("real", "checked"),
     display="LinalgEig", jvp=_j_eig, batch=batching.leading, samples=regular(False, False, real=(True, False)),
 )  # fmt: skip
 _svd_op = define(
-    "svd", "general", lapack.svd, (_d_svd,), outputs=3, differentiable=3, absent=True,
+    "svd", "general", lapack.svd, (_d_svd,), saves="ans", outputs=3, differentiable=3, absent=True,
     singular=True, matrices=True, params=("full",),
     display="LinalgSvd", jvp=_j_svd, batch=batching.leading, samples=DECOMPOSED,
 )  # fmt: skip
 
 _eigvalsh = define(
-    "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,),
+    "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,), saves="a",
     singular=True, matrices=True, display="LinalgEigh", jvp=_j_eigvalsh, batch=batching.leading,
     samples=_symmetric,
 )  # fmt: skip
 _eigvals = define(
-    "eigvals", "general", _eigvals_forward, (_d_eigvals,), params=("real",),
+    "eigvals", "general", _eigvals_forward, (_d_eigvals,), saves="a", params=("real",),
     singular=True, matrices=True, display="LinalgEig", jvp=_j_eigvals, batch=batching.leading,
     samples=regular(False, real=(True,)),
 )  # fmt: skip
 _svdvals = define(
-    "svdvals", "general", lapack.svdvals, (_d_svdvals,),
+    "svdvals", "general", lapack.svdvals, (_d_svdvals,), saves="a",
     singular=True, matrices=True, display="LinalgSvd", jvp=_j_svdvals, batch=batching.leading,
     samples=ANY_SHAPE,
 )  # fmt: skip

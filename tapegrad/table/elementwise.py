@@ -208,12 +208,12 @@ def _felt(xp: Any, d: Any, g: Any) -> Any:
 
 binary(
     "strong_mul", _strong, (lambda xp, ans, g, d: xp.felt_or_zero(d, g), lambda xp, ans, g, d: g),
-    "g * d, and 0 where g is exactly 0.", display="Mul", samples=_at_zero, singular=True,
+    "g * d, and 0 where g is exactly 0.", saves=("g d", "g"), display="Mul", samples=_at_zero, singular=True,
 )  # fmt: skip
 binary(
     "felt_or_zero", lambda d, g: np.where(np.logical_or(np.not_equal(g, 0), np.isfinite(d)), d, 0),
     (lambda xp, ans, d, g: _felt(xp, d, g), None),
-    "d, and 0 where it is not finite and g is exactly 0.", display="Where",
+    "d, and 0 where it is not finite and g is exactly 0.", saves=("d g", ""), display="Where",
     samples=lambda: (Sample((s.arrays[1] + np.zeros((2, 3)), s.arrays[0]), smooth=s.smooth) for s in _at_zero()),
 )  # fmt: skip
 
@@ -267,6 +267,7 @@ mul, rmul = binary(
     np.multiply,
     (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x),
     "Elementwise product with broadcasting.",
+    saves=("y", "x"),
     samples=pairs(complex_too=True),
 )
 
@@ -283,6 +284,7 @@ div_true, rdiv = binary(
     np.true_divide,
     (lambda xp, ans, x, y: _inverse(y), lambda xp, ans, x, y: -ans / y),
     "Elementwise true quotient with broadcasting.",
+    saves=("y", "y ans"),
     display=lambda e: "MulBackward0" if e.number == 0 else "DivBackward0",  # of a number: by the reciprocal
     singular=True,
     integers="float",
@@ -297,6 +299,7 @@ safe_div, _ = binary(
     _safe_div,
     (lambda xp, ans, x, y: xp.safe_reciprocal(y), lambda xp, ans, x, y: -ans * xp.safe_reciprocal(y)),
     "Elementwise quotient, 0 where the divisor is 0.",
+    saves=("y", "y ans"),
     integers="float",
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), numbers=False, complex_too=True),
 )
@@ -305,6 +308,7 @@ safe_reciprocal = unary(
     lambda x: _safe_div(x.dtype.type(1), x),
     lambda xp, ans, x: -ans * ans,
     "Elementwise 1 / input, 0 where input is 0.",
+    saves="ans",
     samples=POSITIVE,
 )
 
@@ -341,6 +345,7 @@ remainder, rremainder = binary(
     _whole(np.remainder),
     (1.0, lambda xp, ans, x, y: -xp.floor_divide(x, y)),
     "Elementwise remainder with the divisor's sign (Python's %).",
+    saves=("", "x y"),
     display=lambda e: "RemainderBackward1" if e.number is None else "RemainderBackward0",
     refuses=no_kernel("cb"),
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
@@ -350,6 +355,7 @@ fmod, _ = binary(
     _whole(np.fmod),
     (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)),
     "Elementwise remainder with the dividend's sign.",
+    saves=("", "x y"),
     refuses=no_kernel("cb"),
     samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
 )
@@ -366,7 +372,8 @@ def _d_pow_scalar(xp: Any, ans: Any, x: Any, k: Any) -> Any:
 
 
 pow_scalar = define(
-    "pow_scalar", "elementwise", _pow_scalar, (_d_pow_scalar,), params=("exponent",), display="Pow", singular=True,
+    "pow_scalar", "elementwise", _pow_scalar, (_d_pow_scalar,),
+    saves="x", params=("exponent",), display="Pow", singular=True,
     samples=domain(0.3, 2.0, 0.0, 1.0, -1.0, complex_too=True, params=((0,), (1,), (2,), (3,), (4,), (0.5,), (2.5,), (-2,))),
 )  # fmt: skip
 
@@ -380,6 +387,7 @@ pow_tensor, _ = binary(
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.ge(y.real, 0.0)), 0.0, ans * xp.log(x)),
     ),
     "",
+    saves=("x y", "x y ans"),
     display=lambda e: "PowBackward1" if e.shapes[0] else "PowBackward2",
     singular=True,
     refuses=no_kernel("b", "pow"),
@@ -394,15 +402,18 @@ square = unary(
     lambda x: np.square(x) if x.dtype.kind != "b" else x.astype(np.int64),
     lambda xp, ans, x: 2.0 * x,
     "Elementwise square.",
+    saves="x",
     integers="keep",
     display="Pow",
 )
 sqrt = unary(
-    "sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.", singular=True,
+    "sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.",
+    saves="ans", singular=True,
     samples=POSITIVE,
 )  # fmt: skip
 _cbrt = unary(  # NumPy's; PyTorch has no such function
     "cbrt", np.cbrt, lambda xp, ans, x: (1.0 / 3.0) / (ans * ans), "Elementwise cube root; its derivative at 0 is inf.",
+    saves="ans",
     singular=True, samples=domain(-2.0, 2.0, 0.0, 1.0, -1.0),
 )  # fmt: skip
 rsqrt = unary(
@@ -410,55 +421,76 @@ rsqrt = unary(
     lambda x: 1.0 / np.sqrt(x),
     lambda xp, ans, x: -0.5 * ans * ans * ans,
     "Elementwise 1 / sqrt(input).",
+    saves="ans",
     singular=True,
     samples=POSITIVE,
 )
 reciprocal = unary(
-    "reciprocal", lambda x: 1.0 / x, lambda xp, ans, x: -ans * ans, "Elementwise 1 / input.", singular=True, samples=POSITIVE
+    "reciprocal",
+    lambda x: 1.0 / x,
+    lambda xp, ans, x: -ans * ans,
+    "Elementwise 1 / input.",
+    saves="ans",
+    singular=True,
+    samples=POSITIVE,
 )
 
 # ------------------------------------------------------------------------------------- exponentials and trigonometry
 
-exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", singular=True)
-exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", singular=True)
-expm1 = unary("expm1", np.expm1, lambda xp, ans, x: xp.exp(x), "Elementwise exp(input) - 1, exact near 0.", singular=True)
-log = unary("log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", singular=True, samples=POSITIVE)
+exp = unary("exp", np.exp, lambda xp, ans, x: ans, "Elementwise exponential.", saves="ans", singular=True)
+exp2 = unary("exp2", np.exp2, lambda xp, ans, x: ans * math.log(2.0), "Elementwise power of 2.", saves="ans", singular=True)
+expm1 = unary(
+    "expm1", np.expm1, lambda xp, ans, x: xp.exp(x), "Elementwise exp(input) - 1, exact near 0.", saves="x", singular=True
+)
+log = unary(
+    "log", np.log, lambda xp, ans, x: 1.0 / x, "Elementwise natural logarithm.", saves="x", singular=True, samples=POSITIVE
+)
 log2 = unary(
-    "log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.", singular=True,
+    "log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.",
+    saves="x", singular=True,
     samples=POSITIVE,
 )  # fmt: skip
 log10 = unary(
-    "log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.", singular=True,
+    "log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.",
+    saves="x", singular=True,
     samples=POSITIVE,
 )  # fmt: skip
 log1p = unary(
-    "log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.", singular=True,
+    "log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.",
+    saves="x", singular=True,
     display="Log1P", samples=POSITIVE,
 )  # fmt: skip
-sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.")
-cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.")
-tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", singular=True)
+sin = unary("sin", np.sin, lambda xp, ans, x: xp.cos(x), "Elementwise sine.", saves="x")
+cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.", saves="x")
+tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", saves="ans", singular=True)
 # exact near 1, and with one factor in its derivative: no inf - inf at 1 in the second order of asin
-unary("one_minus_square", lambda x: (1.0 - x) * (1.0 + x), lambda xp, ans, x: -2.0 * x, "Elementwise 1 - input**2.")
+unary(
+    "one_minus_square", lambda x: (1.0 - x) * (1.0 + x), lambda xp, ans, x: -2.0 * x, "Elementwise 1 - input**2.", saves="x"
+)
 asin = unary(
-    "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc sine.", singular=True,
+    "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc sine.",
+    saves="x", singular=True,
     samples=UNIT,
 )  # fmt: skip
 acos = unary(
-    "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc cosine.", singular=True,
+    "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc cosine.",
+    saves="x", singular=True,
     samples=UNIT,
 )  # fmt: skip
-atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.")
-sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", singular=True)
-cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", singular=True)
-tanh = unary("tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, "Elementwise hyperbolic tangent.")
-asinh = unary("asinh", np.arcsinh, lambda xp, ans, x: xp.rsqrt(x * x + 1.0), "Elementwise inverse hyperbolic sine.")
+atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.", saves="x")
+sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", saves="x", singular=True)
+cosh = unary("cosh", np.cosh, lambda xp, ans, x: xp.sinh(x), "Elementwise hyperbolic cosine.", saves="x", singular=True)
+tanh = unary("tanh", np.tanh, lambda xp, ans, x: 1.0 - ans * ans, "Elementwise hyperbolic tangent.", saves="ans")
+asinh = unary(
+    "asinh", np.arcsinh, lambda xp, ans, x: xp.rsqrt(x * x + 1.0), "Elementwise inverse hyperbolic sine.", saves="x"
+)
 acosh = unary(
     "acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x - 1.0) * xp.rsqrt(x + 1.0),
-    "Elementwise inverse hyperbolic cosine.", singular=True, samples=domain(1.1, 3.0, 1.0, 0.0, complex_too=True),
+    "Elementwise inverse hyperbolic cosine.", saves="x", singular=True, samples=domain(1.1, 3.0, 1.0, 0.0, complex_too=True),
 )  # fmt: skip
 atanh = unary(
     "atanh", np.arctanh, lambda xp, ans, x: 1.0 / xp.one_minus_square(x), "Elementwise inverse hyperbolic tangent.",
+    saves="x",
     singular=True, samples=UNIT,
 )  # fmt: skip
 atan2, _ = binary(
@@ -467,6 +499,7 @@ atan2, _ = binary(
     # 0 at the origin, as in PyTorch
     (lambda xp, ans, x, y: xp.safe_div(y, x * x + y * y), lambda xp, ans, x, y: -xp.safe_div(x, x * x + y * y)),
     "Elementwise angle of the point (other, input).",
+    saves="x y",
     integers="float",
     refuses=no_kernel("c"),
     samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
@@ -487,6 +520,7 @@ hypot, _ = binary(
     # 0 at the origin, as norm
     (lambda xp, ans, x, y: xp.safe_div(x, ans), lambda xp, ans, x, y: xp.safe_div(y, ans)),
     "Elementwise sqrt(input**2 + other**2).",
+    saves=("x ans", "y ans"),
     integers="float",
     refuses=no_kernel("c"),
     samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
@@ -498,6 +532,7 @@ binary(
     share,
     (lambda xp, ans, x, y: ans * xp.share(y, x), lambda xp, ans, x, y: -ans * xp.share(y, x)),
     "",
+    saves="x y ans",
     samples=pairs((-2.0, 2.0), (-2.0, 2.0), (800.0, -800.0), (math.inf, math.inf), (0.0, -math.inf), complex_too=True),
 )
 logaddexp, _ = binary(
@@ -505,6 +540,7 @@ logaddexp, _ = binary(
     log_sum_exp,
     (lambda xp, ans, x, y: xp.share(x, y), lambda xp, ans, x, y: xp.share(y, x)),
     "Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2.",
+    saves="x y",
     refuses=no_kernel("biu"),
     samples=pairs(*SUMMED_REAL, numbers=False, complex_too=True),
 )
@@ -514,6 +550,7 @@ logaddexp2, _ = binary(
     log_sum_exp2,
     (lambda xp, ans, x, y: xp.share(x * LOG_2, y * LOG_2), lambda xp, ans, x, y: xp.share(y * LOG_2, x * LOG_2)),
     "Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2.",
+    saves="x y",
     refuses=no_kernel("biuc"),
     samples=pairs(*SUMMED_REAL, numbers=False),
 )
@@ -522,22 +559,24 @@ erf = unary(
     kernels.erf,
     lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
     "Elementwise error function.",
+    saves="x",
     refuses=no_kernel("c", "erf_vml_cpu"),
     samples=REAL,
 )
 erfc = unary(
     "erfc", kernels.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
-    "Elementwise 1 - erf(input), exact in the tail.", refuses=no_kernel("c", "erfc_vml_cpu"), samples=REAL,
+    "Elementwise 1 - erf(input), exact in the tail.", saves="x", refuses=no_kernel("c", "erfc_vml_cpu"), samples=REAL,
 )  # fmt: skip
 ndtr = unary(
     "ndtr", kernels.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)),
-    "Elementwise normal distribution function.", display="MulBackward1", samples=REAL,
+    "Elementwise normal distribution function.", saves="x", display="MulBackward1", samples=REAL,
 )  # fmt: skip
 sigmoid = unary(
     "sigmoid",
     sigmoid_any,
     lambda xp, ans, x: xp.sigmoid_slope(x),
     "Elementwise logistic function, exact in both tails.",
+    saves="x",
     samples=REAL,
 )
 unary(
@@ -545,12 +584,14 @@ unary(
     lambda x: activations.sigmoid_slope(x) if x.dtype.kind != "c" else sigmoid_any(x) * sigmoid_any(-x),
     lambda xp, ans, x: ans * (1.0 - 2.0 * xp.sigmoid(x)),
     "",
+    saves="x ans",
 )
 _softplus = define(
     "softplus",
     "elementwise",
     activations.softplus,
     (lambda xp, ans, x, beta, threshold: xp.softplus_slope(x, beta, threshold),),
+    saves="x",
     params=("beta", "threshold"),
     integers="float",
     samples=SOFTPLUS,
@@ -561,6 +602,7 @@ define(
     "elementwise",
     activations.softplus_slope,
     (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 0.0, beta * ans * xp.sigmoid(x * (-beta))),),
+    saves="x ans",
     params=("beta", "threshold"),
     samples=SOFTPLUS,
 )
@@ -571,12 +613,13 @@ logsigmoid = unary(
     kernels.log_sigmoid,
     lambda xp, ans, x: xp.sigmoid(-x),
     "Elementwise log(sigmoid(input)).",
+    saves="x",
     display="LogSigmoid",
     samples=REAL,
 )
 relu = unary(
     "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.logical_not(xp.le(ans, 0.0)),  # a nan passes its gradient on
-    "Elementwise max(input, 0); its derivative at 0 is 0.", integers="keep", samples=REAL,
+    "Elementwise max(input, 0); its derivative at 0 is 0.", saves="ans", integers="keep", samples=REAL,
     refuses=each(NO_CLAMP, refused_as("b", "Boolean inputs not supported for relu")),
 )  # fmt: skip
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
@@ -589,6 +632,7 @@ _leaky_relu = define(
     "elementwise",
     lambda x, slope: np.maximum(x, x * slope) if 0 < slope <= 1 else np.where(x > 0, x, x * slope),
     (lambda xp, ans, x, slope: xp.by_sign(x, 1.0, slope),),
+    saves="x",
     params=("negative_slope",),
     samples=domain(-2.0, 2.0, 0.0, params=((0.01,), (2.0,))),
 )
@@ -599,12 +643,14 @@ _elu = define(
     "elementwise",
     activations.elu,
     (lambda xp, ans, x, alpha: xp.elu_slope(x, alpha),),
+    saves="x",
     params=("alpha",),
     refuses=no_kernel("biuc", "elu_cpu"),
     samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.0,), (0.5,))),
 )
 define(
     "elu_slope", "elementwise", activations.elu_slope, (lambda xp, ans, x, alpha: xp.where(xp.ge(x, 0.0), 0.0, ans),),
+    saves="x ans",
     params=("alpha",), samples=domain(-2.0, 2.0, -40.0, params=((1.0,), (0.5,))),
 )  # fmt: skip
 
@@ -614,6 +660,7 @@ silu = unary(
     kernels.silu,
     lambda xp, ans, x: xp.silu_slope(x),
     "Elementwise input * sigmoid(input).",
+    saves="x",
     samples=REAL,
 )
 
@@ -623,12 +670,13 @@ def _d_silu_slope(xp: Any, ans: Any, x: Any) -> Any:
     return s * rest * (2.0 + x * (rest - s))
 
 
-unary("silu_slope", activations.silu_slope, _d_silu_slope, "", samples=REAL)
+unary("silu_slope", activations.silu_slope, _d_silu_slope, "", saves="x", samples=REAL)
 _gelu = unary(
     "gelu",
     kernels.gelu_erf,
     lambda xp, ans, x: xp.gelu_slope(x),
     "",
+    saves="x",
     samples=REAL,
 )
 unary(
@@ -636,10 +684,11 @@ unary(
     activations.gelu_erf_slope,
     lambda xp, ans, x: xp.exp(-0.5 * (x * x)) * (2.0 - x * x) * ONE_OVER_SQRT_TWO_PI,
     "",
+    saves="x",
     samples=REAL,
 )
 _gelu_tanh = unary(
-    "gelu_tanh", kernels.gelu_tanh, lambda xp, ans, x: xp.gelu_tanh_slope(x), "", display="Gelu", samples=REAL
+    "gelu_tanh", kernels.gelu_tanh, lambda xp, ans, x: xp.gelu_tanh_slope(x), "", saves="x", display="Gelu", samples=REAL
 )
 
 
@@ -651,12 +700,13 @@ def _d_gelu_tanh_slope(xp: Any, ans: Any, x: Any) -> Any:
     return s * rest * (2.0 * w + x * ((rest - s) * (w * w) + x * (12.0 * activations.GELU_RATE * activations.GELU_CUBE)))
 
 
-unary("gelu_tanh_slope", activations.gelu_tanh_slope, _d_gelu_tanh_slope, "", samples=REAL)
+unary("gelu_tanh_slope", activations.gelu_tanh_slope, _d_gelu_tanh_slope, "", saves="x", samples=REAL)
 
 
 # conj: the engine conjugates local derivatives, and the gradient of |z| is z / |z|
 abs = unary(
     "abs", np.absolute, lambda xp, ans, x: xp.conj(xp.sgn(x)), "Elementwise absolute value; its derivative at 0 is 0.",
+    saves="x",
     integers="keep", refuses=no_kernel("b"),
 )  # fmt: skip
 _sign_of = define("sgn", "elementwise", np.sign, (0.0,), samples=STEPS)
@@ -669,7 +719,7 @@ def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
 _direction = define(
     "sgn_complex", "general", np.sign,
     # what of g is across z, over |z|; 0 at the origin
-    (lambda xp, g, ans, x: _across(xp, g, ans, x),), jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
+    (lambda xp, g, ans, x: _across(xp, g, ans, x),), saves="x ans", jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
     display="Sgn", batch=batching.pointwise, samples=joined(COMPLEX, of_values([0.0j, 1.0j])),
 )  # fmt: skip
 
@@ -693,6 +743,7 @@ maximum, _ = binary(
     np.maximum,
     (lambda xp, ans, x, y: xp.winner(x, y), lambda xp, ans, x, y: xp.winner(y, x)),
     "Elementwise larger value; at a tie each side has derivative 1/2.",
+    saves="x y",
     refuses=refused_as("c", "maximum not implemented for complex tensors."),
     samples=TIED,
 )
@@ -701,16 +752,19 @@ minimum, _ = binary(
     np.minimum,
     (lambda xp, ans, x, y: xp.winner(y, x), lambda xp, ans, x, y: xp.winner(x, y)),
     "Elementwise smaller value; at a tie each side has derivative 1/2.",
+    saves="x y",
     refuses=refused_as("c", "minimum not implemented for complex tensors."),
     samples=TIED,
 )
 # A clamp has derivative 1 at its bounds.
 _clamp_min = define(
-    "clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),), params=("min",),
+    "clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),),
+    saves="x", params=("min",),
     display="ClampBackward1", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
 )  # fmt: skip
 _clamp_max = define(
-    "clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),), params=("max",),
+    "clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),),
+    saves="x", params=("max",),
     display="ClampBackward1", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
 )  # fmt: skip
 _clamp = define(
@@ -718,6 +772,7 @@ _clamp = define(
     "elementwise",
     lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
     (lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),),
+    saves="x",
     params=("min", "max"),
     display="ClampBackward1",
     refuses=NO_CLAMP,
@@ -732,6 +787,7 @@ _clamp_tensor = define(
         lambda xp, ans, x, lo, hi: xp.logical_and(xp.lt(x, lo), xp.lt(lo, hi)),
         lambda xp, ans, x, lo, hi: xp.logical_or(xp.gt(x, hi), xp.gt(lo, hi)),
     ),
+    saves="x lo hi",
     arity=3,
     display="Clamp",
     refuses=NO_CLAMP,
@@ -747,6 +803,7 @@ _where = define(
     "linear",
     activations.select,
     (None, lambda xp, g, ans, c, x, y: xp.where(c, g, 0.0), lambda xp, g, ans, c, x, y: xp.where(c, 0.0, g)),
+    saves=("", "c", "c"),
     arity=3,
     wide=True,
     batch=batching.pointwise,
@@ -759,6 +816,7 @@ _lerp = define(
     "elementwise",
     lambda x, y, w: x + w * (y - x),
     (lambda xp, ans, x, y, w: 1.0 - w, lambda xp, ans, x, y, w: w, lambda xp, ans, x, y, w: y - x),
+    saves=("w", "w", "x y"),
     arity=3,
     display=lambda e: "LerpBackward1" if e.number is None else "LerpBackward0",
     samples=cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ()), ((2, 1), (1, 3), (3,), ()), complex_too=True),
@@ -770,6 +828,7 @@ _nan_to_num = define(
     "elementwise",
     lambda x, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     (lambda xp, ans, x, nan, posinf, neginf: xp.isfinite(x),),
+    saves="x",
     params=("nan", "posinf", "neginf"),
     samples=joined(
         domain(-2.0, 2.0, params=((0.0, None, None),)),

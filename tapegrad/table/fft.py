@@ -22,7 +22,7 @@ _fft_c2c = define(
 _fft_r2c = define(
     "fft_r2c", "linear", lambda x, dim, norm: _library().rfft(x, axis=dim, norm=norm),
     (lambda xp, g, ans, x, dim, norm:
-        xp.fft_c2r(xp.weigh_inner(g, dim, x.shape[dim], 0.5), dim, x.shape[dim], OPPOSITE[norm]),),
+        xp.fft_c2r(xp.weigh_inner(g, dim, x.shape[dim], 0.5), dim, x.shape[dim], OPPOSITE[norm]),), saves="x.shape",
     params=("dim", "norm"), batch=along, wide=True, display="FftR2C", samples=_signals,
 )  # fmt: skip
 _fft_c2r = define(

@@ -79,8 +79,8 @@ for _name, _display in (
     ("masked_select", "MaskedSelect"), ("take", "Take"),
 ):  # fmt: skip
     define(
-        _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), params=("index",),
-        into=add_into, display=_display, batch=batching.Lifted(batching.indexed), samples=_reads,
+        _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), saves="x.shape",
+        params=("index",), into=add_into, display=_display, batch=batching.Lifted(batching.indexed), samples=_reads,
     )  # fmt: skip
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
@@ -92,6 +92,7 @@ define(
 )  # fmt: skip
 define(
     "written_part", "linear", _written_part, (lambda xp, g, ans, x, index: xp.write_zeros(g, x.shape, index),),
+    saves="x.shape",
     params=("index",), batch=batching.Lifted(batching.indexed), samples=_reads, display="Index",
 )  # fmt: skip
 define(

@@ -19,6 +19,7 @@ _matmul = define(
         lambda xp, g, ans, x, y: xp.matmul(g, xp.conj(xp.mT(y))),
         lambda xp, g, ans, x, y: xp.matmul(xp.conj(xp.mT(x)), g),
     ),
+    saves=("y", "x"),
     arity=2,
     display=lambda e: "MmBackward0" if list(map(len, e.shapes)) == [2, 2] else "UnsafeViewBackward0",
     batch=batching.product,
@@ -64,6 +65,7 @@ _linear = define(
         lambda xp, g, ans, x, w, b: xp.matmul(xp.mT(_flat(xp, g)), xp.conj(_flat(xp, x))),
         lambda xp, g, ans, x, w, b: g,
     ),
+    saves=("w", "x", ""),
     arity=3,
     display=lambda e: "AddmmBackward0" if len(e.shapes[0]) == 2 else "ViewBackward0",
     batch=batching.affine,
@@ -101,7 +103,7 @@ _cdist_op = define(
     "cdist", "general", _cdist,
     # 0 at coincident points
     (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
-     lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)),
+     lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)), saves="x y ans",
     arity=2, params=("by_product",), batch=batching.last, jvp=_j_cdist,
     samples=joined(
         cases(((3, 2), (4, 2), (False,)), ((2, 3, 2), (2, 1, 2), (True,)), ((1, 3), (2, 3), (False,))),

@@ -47,11 +47,13 @@ def _stays_several(op: Op, n: int, args: list[Any], batched: list[bool], params:
 
 
 define(
-    "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None), arity=3,
+    "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None),
+    saves=("index", "index x.shape", ""), arity=3,
     wide=True, batch=several, samples=written, display="IndexPut",
 )  # fmt: skip
 define(
-    "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None), arity=2,
+    "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None),
+    saves=("index", ""), arity=2,
     batch=several, samples=_emptied, display="IndexFill",
 )  # fmt: skip
 define(

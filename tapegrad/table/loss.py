@@ -26,6 +26,7 @@ _log_loss, _ = binary(
         lambda xp, ans, x, y: xp.clamp_min(xp.log1p(-x), -100.0) - xp.clamp_min(xp.log(x), -100.0),
     ),
     "",
+    saves=("x y", "x"),
     display="BinaryCrossEntropy",
     samples=pairs((0.1, 0.9), (0.05, 0.8), (0.0, 0.0), (1.0, 0.0), (0.0, 0.5), (1.0, 1.0), numbers=False),
 )
@@ -57,6 +58,7 @@ _cross_entropy = define(
     "general",
     _negative_log_probability,
     (_d_negative_log_probability, None),
+    saves=("label ans", ""),
     arity=2,
     outputs=2,
     differentiable=2,
@@ -77,6 +79,7 @@ define(
         lambda xp, g, ans, c, p, label, dim: g * c,
         None,
     ),
+    saves=("p label", "c", ""),
     arity=3,
     params=("dim",),
     display="NllLossBackward",

@@ -43,6 +43,7 @@ copysign, _ = binary(
     # 0 where input is 0, as abs; other has derivative 0
     (lambda xp, ans, x, y: xp.sign(x) * xp.sign(ans), 0.0),
     "Elementwise size of input with the sign of other.",
+    saves=("x ans", ""),
     integers="float",
     refuses=no_kernel("c"),
     samples=pairs((-2.0, 2.0), (0.3, 2.0), (0.0, -1.0), (1.0, -0.0), (-1.0, 0.0)),
@@ -92,6 +93,7 @@ fmax, _ = binary(
         lambda xp, ans, x, y: xp.logical_not(xp.logical_or(xp.ge(x, y), xp.ne(y, y))),
     ),
     "Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative.",
+    saves="x y",
     refuses=NO_EXTREME["fmax"],
     samples=EXTREMES,
 )
@@ -103,6 +105,7 @@ fmin, _ = binary(
         lambda xp, ans, x, y: xp.logical_not(xp.logical_or(xp.le(x, y), xp.ne(y, y))),
     ),
     "Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative.",
+    saves="x y",
     refuses=NO_EXTREME["fmin"],
     samples=EXTREMES,
 )
@@ -119,6 +122,7 @@ nextafter, _ = binary(
     np.nextafter,
     (lambda xp, ans, x, y: xp.ne(x, y), 0.0),  # 0 where it stays
     "Elementwise next number after input towards other.",
+    saves=("x y", ""),
     refuses=NO_FRACTION,
     samples=pairs((-2.0, 2.0), (3.0, 4.0), (1.0, 1.0), numbers=False),
 )

@@ -15,19 +15,22 @@ WINDOWS = ("sizes", "kernel", "stride", "padding", "dilation")
 
 _maximum = define(
     "max_pool", "general", _max_pool,
-    (lambda xp, g, ans, x, sizes, *windows: xp.pool_route(g, x, ans, sizes, *windows),), params=WINDOWS, display="MaxPool",
+    (lambda xp, g, ans, x, sizes, *windows: xp.pool_route(g, x, ans, sizes, *windows),),
+    saves="x ans", params=WINDOWS, display="MaxPool",
     wide=False, batch=batching.leading,
     jvp=lambda xp, ts, ans, x, *params: xp.pool_pick(ts[0], x, ans, *params), samples=_pooled,
 )  # fmt: skip
 define(
     "pool_route", "general", _pool_route,
-    (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_pick(g, x, y, sizes, *windows), None, None), arity=3,
+    (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_pick(g, x, y, sizes, *windows), None, None),
+    saves=("x y", "", ""), arity=3,
     params=WINDOWS, display="MaxPoolBackward", batch=batching.last,
     jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_route(ts[0], x, y, *params), samples=_routed,
 )  # fmt: skip
 define(
     "pool_pick", "general", _pool_pick,
-    (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_route(g, x, y, sizes, *windows), None, None), arity=3,
+    (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_route(g, x, y, sizes, *windows), None, None),
+    saves=("x y", "", ""), arity=3,
     params=WINDOWS, display="Gather", wide=False, batch=batching.last,
     jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_pick(ts[0], x, y, *params), samples=_picked,
 )  # fmt: skip

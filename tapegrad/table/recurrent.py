@@ -292,16 +292,18 @@ def _d_rnn(
 
 
 _lstm_layer = define(
-    "lstm_layer", "general", _lstm, (_d_lstm,), arity=5, joint=True, outputs=3, differentiable=3, absent=True,
+    "lstm_layer", "general", _lstm, (_d_lstm,),
+    saves="h0 c0 w p ans", arity=5, joint=True, outputs=3, differentiable=3, absent=True,
     params=("sizes", "reverse"), batch=_batch,
     samples=joined(_samples(8, (2, 2), ((8, 2), 1.0)), _samples(8, (1, 2), ((8, 1), (1, 2)))),
 )  # fmt: skip
 _gru_layer = define(
-    "gru_layer", "general", _gru, (_d_gru,), arity=4, joint=True, outputs=2, differentiable=2, absent=True,
+    "gru_layer", "general", _gru, (_d_gru,), saves="h0 w ans", arity=4, joint=True, outputs=2, differentiable=2, absent=True,
     params=("sizes", "reverse"), batch=_batch,
     samples=joined(_samples(6, (2,), ((6, 2), (6,))), _samples(6, (2,), ((6, 2), 0.0))),
 )  # fmt: skip
 _rnn_layer = define(
-    "rnn_layer", "general", _rnn, (_d_rnn,), arity=3, joint=True, params=("sizes", "reverse", "relu"), batch=_batch,
+    "rnn_layer", "general", _rnn, (_d_rnn,),
+    saves="h0 w ans", arity=3, joint=True, params=("sizes", "reverse", "relu"), batch=_batch,
     samples=joined(_samples(2, (2,), ((2, 2),), False), _samples(2, (2,), ((2, 2),), True)),
 )  # fmt: skip

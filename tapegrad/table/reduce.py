@@ -105,13 +105,14 @@ define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim:
 )  # fmt: skip
 _sum = define(
     "sum", "linear", _forward_sum,
-    (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),), params=("dims", "keepdim"), batch=along,
+    (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),),
+    saves="x.shape", params=("dims", "keepdim"), batch=along,
     wide=True, display=lambda e: "SumBackward0" if e.params[0] is None else "SumBackward1", samples=REDUCED,
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
     (lambda xp, g, ans, x, dims, keepdim:
-        xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
+        xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),), saves="x.shape",
     params=("dims", "keepdim"), batch=along, wide=True, samples=REDUCED,
     display=lambda e: "MeanBackward0" if e.params[0] is None else "MeanBackward1",
 )  # fmt: skip
@@ -120,6 +121,7 @@ _var_op = define(
     "general",
     _var,
     (_d_var,),
+    saves="x",
     params=("dims", "correction", "keepdim"),
     batch=along,
     jvp=_j_var,
@@ -127,13 +129,13 @@ _var_op = define(
     samples=DEVIATIONS,
 )
 _std_op = define(
-    "std", "general", _std, (_d_std,), params=("dims", "correction", "keepdim"),
+    "std", "general", _std, (_d_std,), saves="x ans", params=("dims", "correction", "keepdim"),
     batch=along, jvp=_j_std, row=(0, 2), samples=DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
     # 0 at the zero vector
-    (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
+    (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,), saves="x ans",
     params=("dims", "keepdim"), batch=along, row=(0, 1), display="LinalgVectorNorm",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.real(xp.conj(xp.safe_div(x, xp.reshape(ans, _kept_shape(x.shape, dims)))) * ts[0]), dims, keepdim),
@@ -145,14 +147,14 @@ define(
 )  # fmt: skip
 # The share exp(x - y) of a term in a sum of exponentials with the logarithm y: a term of 0 has none, be the sum 0 too.
 exp_diff, _ = binary(
-    "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans), "", integers="float",
+    "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans), "", saves="ans", integers="float",
     samples=pairs((-2.0, 1.0), (0.0, 2.0), (-math.inf, 1.0), (-math.inf, -math.inf), numbers=False, complex_too=True),
 )  # fmt: skip
 _logsumexp_op = define(
     "logsumexp", "general", in_order(_logsumexp),
     (lambda xp, g, ans, x, dims, keepdim:
         xp.reshape(g, _kept_shape(x.shape, dims))
-        * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),),
+        * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),), saves="x ans",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims))) * ts[0], dims, keepdim),
     params=("dims", "keepdim"), batch=along, row=(0, 1), integers="float",
@@ -163,18 +165,21 @@ _logsumexp_op = define(
 )  # fmt: skip
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
+    saves=("y", "x"),
     arity=2, params=("dim",), batch=along, row=(0, None),
     samples=cases(((2, 3), (2, 3), (1,)), ((4, 2), (4, 2), (0,)), ((3,), (3,), (0,)), ((2, 0), (2, 0), (1,))),
 )  # fmt: skip
 _softmax_op = define(
     "softmax", "general", in_order(kernels.softmax),
-    (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),), params=("dim",), batch=along, row=(0, None),
+    (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),),
+    saves="ans", params=("dim",), batch=along, row=(0, None),
     jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)),
     samples=ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", in_order(kernels.log_softmax),
-    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),), params=("dim",), batch=along, row=(0, None),
+    (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),),
+    saves="ans", params=("dim",), batch=along, row=(0, None),
     jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim),
     samples=ROWS,
 )  # fmt: skip
@@ -206,10 +211,11 @@ def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> 
     return xp.sum(ts[0] * xp.tie_share(x, ans, dims, keepdim), dims, keepdim)
 
 
-_amax = define("amax", "general", _largest, (d_extreme,),
+_amax = define("amax", "general", _largest, (d_extreme,), saves="x ans",
                params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
                samples=EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
+    saves="x ans",
                params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
                samples=EXTREMES)  # fmt: skip
 
@@ -235,6 +241,7 @@ _max_dim = define(
     "general",
     pick(np.argmax),
     (d_pick,),
+    saves="x.shape ans",
     outputs=2,
     params=("dim", "keepdim"),
     batch=along,
@@ -248,6 +255,7 @@ _min_dim = define(
     "general",
     pick(np.argmin),
     (d_pick,),
+    saves="x.shape ans",
     outputs=2,
     params=("dim", "keepdim"),
     batch=along,
@@ -261,19 +269,22 @@ _min_dim = define(
 # of indices that are distinct along dim
 define(
     "scatter_zeros", "linear", _scatter_zeros,
-    (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
+    (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
+    saves=("index", ""), arity=2, params=("shape", "dim"),
     batch=batching.shape_and_dims(1),
     samples=_placed,
 )  # fmt: skip
 define(
     "scatter_sum", "linear", _scatter_sum,
-    (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None), arity=2, params=("shape", "dim"),
+    (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
+    saves=("index", ""), arity=2, params=("shape", "dim"),
     batch=batching.shape_and_dims(1),
     wide=True, samples=_placed_twice,
 )  # fmt: skip
 define(
     "take_along", "linear", take_along,
-    (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None), arity=2, params=("dim",), batch=along,
+    (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None),
+    saves=("index x.shape", ""), arity=2, params=("dim",), batch=along,
     samples=_taken,
 )  # fmt: skip
 
@@ -292,20 +303,21 @@ def _j_linear_scan(xp: Any, ts: Any, ans: Any, a: Any, b: Any, dim: int) -> Any:
 
 
 # with a fill other than 0 it is not linear
-define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), wide=False,
+define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), saves="", wide=False,
        jvp=lambda xp, ts, ans, x, dim, by, fill: xp.shift(ts[0], dim, by, 0.0),
        params=("dim", "by", "fill"), batch=along,
        samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 2.0)), complex_too=True))  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
-     lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)),
+     lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)), saves=("a ans", "a"),
     arity=2, params=("dim",),
     batch=along, jvp=_j_linear_scan, samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
 )  # fmt: skip
 _cumprod = define(
     "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim)),
-    (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),), params=("dim",),
+    (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),),
+    saves="x ans", params=("dim",),
     batch=along,
     jvp=lambda xp, ts, ans, x, dim: xp.linear_scan(x, ts[0] * xp.shift(ans, dim, 1, 1.0), dim),
     samples=joined(
@@ -336,7 +348,7 @@ def _j_logcumsumexp(xp: Any, ts: Any, ans: Any, x: Any, dim: int) -> Any:
 
 
 _logcumsumexp_op = define(
-    "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,), params=("dim",), batch=along,
+    "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,), saves="x ans", params=("dim",), batch=along,
     jvp=_j_logcumsumexp, refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
     samples=joined(
         cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
@@ -371,13 +383,14 @@ def _j_prod(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
     return xp.sum(ts[0] * xp.prod_others(x, dim), (dim,), keepdim)
 
 
-define("prod_others", "general", _prod_others, (_d_prod_others,), params=("dim",), batch=along,
+define("prod_others", "general", _prod_others, (_d_prod_others,), saves="x", params=("dim",), batch=along,
        jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=joined(
     cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
     of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
 ))  # fmt: skip
 _prod = define("prod", "general", lambda x, dim, keepdim: ordered(np.multiply.reduce(x, axis=dim, keepdims=keepdim)),
-               (_d_prod,), params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1), samples=PRODUCTS)  # fmt: skip
+               (_d_prod,),
+               saves="x", params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1), samples=PRODUCTS)  # fmt: skip
 
 
 def _real_not_bool(name: str) -> Refusal:

@@ -17,7 +17,8 @@ define(
 )  # fmt: skip
 for _name, _ufunc in (("scatter_amax", np.maximum), ("scatter_amin", np.minimum)):
     define(
-        _name, "general", _extreme(_ufunc.at), (_d_kept, _d_scattered), arity=2, params=("index",), samples=SCATTERED,
+        _name, "general", _extreme(_ufunc.at), (_d_kept, _d_scattered),
+        saves="x v ans", arity=2, params=("index",), samples=SCATTERED,
         jvp=_j_scattered, batch=batching.changed, display="ScatterReduce",
     )  # fmt: skip
 
@@ -25,6 +26,6 @@ for _name, _ufunc in (("scatter_amax", np.maximum), ("scatter_amin", np.minimum)
 for _name, _ufunc in (("amax_rows", np.maximum), ("amin_rows", np.minimum)):
     define(
         _name, "general", lambda x, v, index, _at=_ufunc.at: _extreme(_at)(x, v, (index,)),
-        (_d_kept_row, _d_scattered_row, None), arity=3, batch=lookup.several, display="ScatterReduce",
+        (_d_kept_row, _d_scattered_row, None), saves="x v index ans", arity=3, batch=lookup.several, display="ScatterReduce",
         samples=written,
     )  # fmt: skip

@@ -127,12 +127,12 @@ def _without(x: Any, diagonal: int, upper: bool) -> Any:
 
 
 define(
-    "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),), params=("shape",),
+    "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),), saves="x.shape", params=("shape",),
     display="SumToSize", wide=True, batch=Lifted(batching.summed_to),
     samples=cases(((2, 3), ((3,),)), ((2, 3), ((2, 1),)), ((2, 3), ((),)), ((0, 2), ((1, 2),)), complex_too=True),
 )  # fmt: skip
 define(
-    "expand", "linear", _expand, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), params=("shape",),
+    "expand", "linear", _expand, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), saves="x.shape", params=("shape",),
     batch=Lifted(batching.expanded),
     samples=cases(((3,), ((2, 3),)), ((2, 1), ((2, 3),)), ((), ((2, 2),)), ((1, 2), ((0, 2),)), complex_too=True),
 )  # fmt: skip
@@ -140,7 +140,8 @@ for _name, _display in (
     ("reshape", "View"), ("view", "View"), ("unsqueeze", "Unsqueeze"), ("squeeze", "Squeeze"),
 ):  # fmt: skip
     define(
-        _name, "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), params=("shape",),
+        _name, "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),),
+        saves="x.shape", params=("shape",),
         display=_display, batch=Lifted(batching.reshaped),
         samples=cases(((2, 3), ((3, 2),)), ((2, 3), ((6, 1),)), ((), ((1,),)), ((0, 2), ((0,),)), complex_too=True),
     )  # fmt: skip
@@ -180,7 +181,7 @@ _triu = define(
 
 define(
     "diagonal", "linear", _diagonal,
-    (lambda xp, g, ans, x, offset, dim1, dim2: xp.diagonal_embed(g, x.shape, offset, dim1, dim2),),
+    (lambda xp, g, ans, x, offset, dim1, dim2: xp.diagonal_embed(g, x.shape, offset, dim1, dim2),), saves="x.shape",
     params=("offset", "dim1", "dim2"), batch=batching.dims(1, 2),
     samples=cases(((3, 3), (0, 0, 1)), ((2, 3), (1, 0, 1)), ((2, 3, 4), (-1, 2, 0)), complex_too=True),
 )  # fmt: skip
@@ -193,6 +194,7 @@ _embed = define(
 define(
     "as_strided", "linear", _as_strided,
     (lambda xp, g, ans, x, size, stride, offset, order: xp.strided_sum(g, x.shape, size, stride, offset, order),),
+    saves="x.shape",
     params=("size", "stride", "offset", "order"), batch=Lifted(batching.strided), samples=STRIDED,
 )  # fmt: skip
 define(
@@ -209,6 +211,7 @@ define(
 
 define(
     "windows", "linear", _windows, (lambda xp, g, ans, x, dim, size, step: xp.windows_sum(g, x.shape, dim, size, step),),
+    saves="x.shape",
     params=("dim", "size", "step"), display="Unfold", batch=batching.dims(0),
     samples=cases(
         ((5,), (0, 3, 1)), ((2, 7), (1, 3, 2)), ((4, 2), (0, 4, 1)), ((3,), (0, 0, 1)), ((5, 2), (0, 2, 3)), complex_too=True
@@ -346,7 +349,8 @@ def _taken_back(widths: Any) -> Any:
 
 define(
     "constant_pad", "general", _constant_pad,
-    (lambda xp, g, ans, x, widths, value: xp.constant_pad(g, _taken_back(widths), 0.0),), params=("widths", "value"),
+    (lambda xp, g, ans, x, widths, value: xp.constant_pad(g, _taken_back(widths), 0.0),),
+    saves="", params=("widths", "value"),
     jvp=lambda xp, ts, ans, x, widths, value: xp.constant_pad(ts[0], widths, 0.0), display="ConstantPadNd", wide=False,
     batch=Lifted(batching.widened),
     samples=cases(

@@ -50,7 +50,7 @@ def _d_running(xp: Any, gs: Any, ans: Any, x: Any, dim: int) -> Any:
 
 
 _sort = define(
-    "sort", "general", _sort_forward, (_d_distinct,), outputs=2, params=("dim", "descending", "stable"),
+    "sort", "general", _sort_forward, (_d_distinct,), saves="x.shape ans", outputs=2, params=("dim", "descending", "stable"),
     batch=along, jvp=_j_distinct,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=joined(
         cases(((2, 3), (1, False, True)), ((4, 2), (0, True, True)), ((0, 2), (0, False, False))),
@@ -64,7 +64,7 @@ _argsort = define(
     samples=of_values([[2.0, 1.0, 2.0, 0.0]], params=(1, True, True)),
 )  # fmt: skip
 _topk = define(
-    "topk", "general", _topk_forward, (_d_topk,), outputs=2, params=("k", "dim", "largest"),
+    "topk", "general", _topk_forward, (_d_topk,), saves="x.shape ans", outputs=2, params=("k", "dim", "largest"),
     batch=batching.dims(1), jvp=_j_topk,
     refuses=each(
         refused_as("c", "topk does not support complex dtypes on CPU"),
@@ -73,22 +73,25 @@ _topk = define(
     samples=cases(((2, 5), (2, 1, True)), ((4, 2), (3, 0, False)), ((3,), (3, 0, True)), ((3,), (0, 0, True))),
 )  # fmt: skip
 _cummax = define(
-    "cummax", "general", _running(np.maximum), (_d_running,), outputs=2, params=("dim",), batch=along, jvp=_j_distinct,
+    "cummax", "general", _running(np.maximum), (_d_running,),
+    saves="x.shape ans", outputs=2, params=("dim",), batch=along, jvp=_j_distinct,
     refuses=no_kernel("c"), samples=joined(cases(((5,), (0,)), ((2, 4), (1,)), ((0, 2), (0,))), RANKED),
 )  # fmt: skip
 _cummin = define(
-    "cummin", "general", _running(np.minimum), (_d_running,), outputs=2, params=("dim",), batch=along, jvp=_j_distinct,
+    "cummin", "general", _running(np.minimum), (_d_running,),
+    saves="x.shape ans", outputs=2, params=("dim",), batch=along, jvp=_j_distinct,
     refuses=no_kernel("c"), samples=joined(cases(((5,), (0,)), ((2, 4), (1,)), ((0, 2), (0,))), RANKED),
 )  # fmt: skip
 _median = define(
-    "median", "general", _median_value, (d_extreme,), params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1),
+    "median", "general", _median_value, (d_extreme,),
+    saves="x ans", params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1),
     refuses=no_kernel("cb"), samples=joined(
         cases(((5,), (None, False)), ((2, 3), (None, False)), ((), (None, False))),
         of_values([1.0, 2.0, 2.0, 3.0], params=(None, False)),
     ),
 )  # fmt: skip
 _median_dim = define(
-    "median_dim", "general", pick(_median_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
+    "median_dim", "general", pick(_median_place), (d_pick,), saves="x.shape ans", outputs=2, params=("dim", "keepdim"),
     batch=along, jvp=j_pick, display="MedianBackward1",
     refuses=no_kernel("cb", "median_cpu"), samples=joined(
         cases(((2, 3), (1, False)), ((4, 2), (0, True))),
@@ -96,20 +99,20 @@ _median_dim = define(
     ),
 )  # fmt: skip
 _nanmedian = define(
-    "nanmedian", "general", _nanmedian_value, (d_extreme,), params=("dims", "keepdim"),
+    "nanmedian", "general", _nanmedian_value, (d_extreme,), saves="x ans", params=("dims", "keepdim"),
     batch=along, jvp=j_extreme, row=(0, 1),
     refuses=no_kernel("cb"), samples=joined(
         cases(((5,), (None, False)), ((2, 3), (None, False))), of_values([1.0, NAN, 2.0, 2.0, 3.0], params=(None, False)),
     ),
 )  # fmt: skip
 _nanmedian_dim = define(
-    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
+    "nanmedian_dim", "general", pick(_nanmedian_place), (d_pick,), saves="x.shape ans", outputs=2, params=("dim", "keepdim"),
     batch=along, jvp=j_pick,
     display="NanmedianBackward1",
     refuses=no_kernel("cb"), samples=joined(cases(((2, 3), (1, False)), ((4, 2), (0, True))), WITH_NAN),
 )  # fmt: skip
 _kthvalue = define(
-    "kthvalue", "general", _kth_forward, (d_pick,), outputs=2, params=("dim", "keepdim", "k"),
+    "kthvalue", "general", _kth_forward, (d_pick,), saves="x.shape ans", outputs=2, params=("dim", "keepdim", "k"),
     batch=along, jvp=j_pick, refuses=no_kernel("cb"),
     samples=joined(
         cases(((2, 5), (1, False, 2)), ((4, 2), (0, True, 4)), ((0, 3), (1, False, 1))),
@@ -117,7 +120,7 @@ _kthvalue = define(
     ),
 )  # fmt: skip
 _mode = define(
-    "mode", "general", pick(_mode_place), (d_pick,), outputs=2, params=("dim", "keepdim"),
+    "mode", "general", pick(_mode_place), (d_pick,), saves="x.shape ans", outputs=2, params=("dim", "keepdim"),
     batch=along, jvp=j_pick, refuses=no_kernel("c"),
     samples=joined(
         cases(((2, 3), (1, False)), ((4, 2), (0, True))),
