@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from ..core import alias, record
 from ..core.node import Handle
 from ..core.program import Program, Ref, filled
 from ..core.record import Box, box
+from ..core.refcount import REFS_RESULT, getrefcount
 from ..core.replay import Pass, reach
 from ..core.state import current_tape, is_recording
 from ..core.tape import OUTPUT, RELEASED, inputs_of, next_slot, stub
@@ -25,8 +25,6 @@ from . import nans
 from .arguments import watched
 from .guards import Walk, change, first_changed, held
 from .writes import remedy
-
-getrefcount = sys.getrefcount
 
 
 class Unusable(Exception):
@@ -299,8 +297,8 @@ class Capture:
         places = {id(t): 2 * sum(other is t for other in stored) for t in stored}
         for several in (leaves, gradients, stored):
             for t in several:
-                expected = HELD + 2 * times.get(id(t), 0) + 2 * (id(t) in kept) + places.get(id(t), 0)
-                if id(t) in born and getrefcount(t) > expected:
+                listed = 2 * times.get(id(t), 0) + 2 * (id(t) in kept) + places.get(id(t), 0)
+                if id(t) in born and getrefcount(t) > REFS_RESULT + listed:
                     raise Unusable("a tensor that the function returns, or sets as a gradient, is also stored elsewhere")
 
     def _new_gradients(self, born: set[int]) -> list[Any]:
@@ -346,17 +344,6 @@ def array_of(t: Any) -> Any:
     if t._st is not None:
         alias.sync_only(t)
     return t._d
-
-
-def _held() -> int:
-    """References to a leaf in `_escaped` besides the list of leaves and the result's container."""
-    leaves = [Box()]
-    for leaf in leaves:
-        count = getrefcount(leaf)
-    return count - 1
-
-
-HELD = _held()
 
 
 class Backward:

@@ -30,8 +30,9 @@ from . import record
 from .kinds import HALF
 from .op import TABLE, Op
 from .record import Box, Extra, box, functional, getframe, known, on_arrays, running_trace, services, user_place, wrap
+from .refcount import REFS_EXCLUSIVE_ARRAY, REFS_LAST_ALIAS, REFS_PRIVATE_BLOCK, getrefcount
 from .state import TRANSFORMING, current_tape, is_recording
-from .tape import HEAVY, getrefcount, next_slot
+from .tape import HEAVY, next_slot
 
 Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
 
@@ -146,7 +147,7 @@ def apply(chain: Chain, x: Any) -> Any:
 
 def exclusive(t: Any) -> bool:
     """Whether a private tensor's array is referred to by nothing but the tensor."""
-    return getrefcount(t._d) <= ALONE and not functional(t._d) and t._d.flags.owndata
+    return getrefcount(t._d) <= REFS_EXCLUSIVE_ARRAY and not functional(t._d) and t._d.flags.owndata
 
 
 def sync(t: Any) -> None:
@@ -176,7 +177,7 @@ def sync(t: Any) -> None:
         t._s = s
         a.hver = hist.ver
         a.cells = union(a.cells, hist.cells)
-    if getrefcount(store) <= LONE and getrefcount(hist) <= LONE and not store.exported():
+    if getrefcount(store) <= REFS_LAST_ALIAS and getrefcount(hist) <= REFS_LAST_ALIAS and not store.exported():
         # what the tape saved shows in the array's reference count
         t._st = None if a.cells is None and type(t._d) is record.ndarray else Extra(a.cells)
 
@@ -190,7 +191,7 @@ def alias_of(t: Any) -> Alias:
         return a
     known(t)
     store = Store(t._d)
-    if getrefcount(t._d) > SHARED_ROOT or type(t._d) is not record.ndarray or not t._d.flags.owndata:
+    if getrefcount(t._d) > REFS_PRIVATE_BLOCK or type(t._d) is not record.ndarray or not t._d.flags.owndata:
         store.save(KEPT)
     t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.cells)
     return a
@@ -618,19 +619,4 @@ def put(t: Any, index: Any, value: Any, op: Op) -> Any:
     return t
 
 
-def _calibrate() -> tuple[int, int, int]:
-    """Reference counts seen by `exclusive`, `alias_of` and `sync` where nothing else refers to the object."""
-    t = Box()
-    t._d = object()
-    alone = getrefcount(t._d)
-    store = Store(t._d)
-    shared_root = getrefcount(t._d)
-    hist = Hist(0)
-    a = Alias(store, (), hist, ())
-    del store, hist
-    store = a.store
-    return alone, shared_root, getrefcount(store)
-
-
-ALONE, SHARED_ROOT, LONE = _calibrate()
 services.save, services.result_on_shared = save, result_on_shared

@@ -16,9 +16,10 @@ from .. import errors
 from . import alias
 from .level import LEVEL, level_of, relabelled, remember, remember_value
 from .record import Box, Extra, functional, services, wrap
+from .refcount import REFS_UNREAD_SLOT, getrefcount
 from .rules import TENSOR_XP, arrays
 from .state import TRANSFORMING, restore_recording, set_recording
-from .tape import RELEASED, Tape, find, getrefcount, next_slot
+from .tape import RELEASED, Tape, find
 from .trace import touches
 
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
@@ -46,7 +47,7 @@ def cell_of(t: Any) -> Cell:
     cell = ref() if ref is not None else None
     if cell is None:
         cell = Cell()
-        read = getrefcount(t._s) > UNREAD + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
+        read = getrefcount(t._s) > REFS_UNREAD_SLOT + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
         key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
         home.cells[key] = weakref.ref(cell)
         if read:
@@ -251,13 +252,3 @@ def retain(t: Any) -> None:
 
 
 services.retain = retain
-
-
-def _unread() -> int:
-    t = Box()
-    t._s = next_slot() + 0
-    tape = {t._s: None}
-    return getrefcount(t._s) * len(tape)
-
-
-UNREAD = _unread()  # reference count, in `cell_of`, of a tensor's slot that no entry reads

@@ -24,6 +24,7 @@ from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .level import LEVEL, layer_of
 from .op import BY_ID
 from .record import Box, Extra, running_trace, wrap
+from .refcount import REFS_LISTED_SLOT, REFS_POPPED_SLOT, getrefcount
 from .rules import (
     GUARDED,
     GUARDED_LIFTED,
@@ -40,7 +41,7 @@ from .rules import (
 )
 from .saved import is_packed
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
-from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, place_of, stub, title
+from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, inputs_of, line_of, place_of, stub, title
 from .warning import warn
 
 
@@ -259,7 +260,7 @@ class Pass:
             e = found.pop(s)
             number = e[0]
             home = homes.get(s, tape) if homes else tape
-            if getrefcount(s) <= HELD:
+            if getrefcount(s) <= REFS_LISTED_SLOT:
                 home.pop(s, None)
             elif number >= 0 and not self.spare and not BY_ID[number].saves_nothing:
                 home[s] = stub(e)
@@ -303,7 +304,7 @@ class Pass:
                 if not self.retain:
                     if need is not None:
                         need.discard(s)
-                    if getrefcount(s) <= HELD_GUARDED:
+                    if getrefcount(s) <= REFS_POPPED_SLOT:
                         home.pop(s, None)
                         forget_cell(home, s)
                     elif self.spare:
@@ -378,18 +379,3 @@ def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
         raw = bottom(g) if isinstance(g, Box) else g
         if not arrays.finite(raw) and bool((raw != raw).any()):
             raise errors.anomaly(title(entry), i, line_of(entry))
-
-
-def _calibrate() -> tuple[int, int]:
-    """Reference counts of a slot that only tape and pass refer to, in `release` and in `_guarded`."""
-    tape: dict[int, None] = {next_slot() + 0: None}
-    order = list(tape)
-    for s in order:
-        held = getrefcount(s)
-    while order:
-        s = order.pop()
-        held_guarded = getrefcount(s)
-    return held, held_guarded
-
-
-HELD, HELD_GUARDED = _calibrate()

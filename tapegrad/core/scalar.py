@@ -17,10 +17,10 @@ from . import record, rules
 from .leaves import WATCHED_LEAVES
 from .op import BY_ID, TABLE, Op
 from .record import MARK, RAW, SET_RAW, Box, Extra, getframe, recording, slow, user_place, wrap
-from .replay import HELD
+from .refcount import REFS_LISTED_SLOT, getrefcount
 from .rules import Mode, add_recorded, arrays
 from .state import ANOMALY, TAPE
-from .tape import getrefcount, next_slot
+from .tape import next_slot
 
 Values = Callable[..., Any]
 
@@ -325,7 +325,7 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
     outputs.clear()
     del e  # it refers to slots
     for s in visited:
-        if getrefcount(s) <= HELD:
+        if getrefcount(s) <= REFS_LISTED_SLOT:
             tape.pop(s, None)
     tape.settle_after_backward()
     return g

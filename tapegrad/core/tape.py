@@ -23,7 +23,6 @@ the oldest finds everything dead. The counter starts at 2**20 because CPython sh
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -32,9 +31,9 @@ from typing import Any
 
 from .. import dialect
 from .op import BY_ID
+from .refcount import REFS_ORPHAN_TAPE, REFS_POPPED_SLOT, counts, getrefcount
 
 next_slot = itertools.count(2**20).__next__
-getrefcount = sys.getrefcount
 
 OUTPUT = -1
 RELEASED = -2
@@ -199,7 +198,7 @@ class Tape(dict[int, Entry]):
         seen: set[int] = set()
         while slots:
             s = slots.pop()
-            if getrefcount(s) <= UNSHARED:
+            if getrefcount(s) <= REFS_POPPED_SLOT:
                 self.pop(s, None)
                 continue
             entry = self.get(s)
@@ -228,7 +227,7 @@ class Tape(dict[int, Entry]):
         slots.reverse()
         while slots:
             s = slots.pop()
-            if getrefcount(s) <= UNSHARED:
+            if getrefcount(s) <= REFS_POPPED_SLOT:
                 self.pop(s, None)
 
     def clear(self) -> None:
@@ -260,15 +259,11 @@ def snapshot(tape: Tape) -> list[int]:
 def orphans() -> list[Tape]:
     """Tapes whose thread has ended; those with nothing on them that no context refers to are forgotten."""
     gone = [t for t in tuple(TAPES) if (th := t.thread()) is None or not th.is_alive()]
-    unused = [not t and n <= FORGOTTEN for t, n in zip(gone, references(gone), strict=True)]
+    unused = [not t and n <= REFS_ORPHAN_TAPE for t, n in zip(gone, counts(gone), strict=True)]
     for tape, useless in zip(gone, unused, strict=True):
         if useless and tape in TAPES:
             TAPES.remove(tape)
     return [t for t in gone if t]
-
-
-def references(objects: list[Any]) -> list[int]:
-    return [getrefcount(t) for t in objects]
 
 
 def find(slot: int) -> tuple[Tape, Entry] | None:
@@ -278,27 +273,6 @@ def find(slot: int) -> tuple[Tape, Entry] | None:
         if entry is not None:
             return tape, entry
     return None
-
-
-def _calibrate() -> int:
-    """Reference count of a slot that only the tape's key holds, seen from `_sweep`'s loop."""
-    probe: dict[int, None] = {next_slot() + 0: None}
-    slots = list(probe)
-    while slots:
-        s = slots.pop()
-        count = getrefcount(s)
-    return count
-
-
-def _calibrate_forgotten() -> int:
-    """Reference count of a tape that only TAPES and `orphans` refer to."""
-    tapes = [object()]
-    gone = [t for t in tuple(tapes)]
-    return references(gone)[0]
-
-
-UNSHARED = _calibrate()
-FORGOTTEN = _calibrate_forgotten()
 
 
 def size_text(nbytes: int) -> str:
