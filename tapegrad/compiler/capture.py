@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..core import alias, record
+from ..core.entry import inputs_of, is_output, is_released, stub
 from ..core.node import Handle
 from ..core.program import Program, Ref, filled
 from ..core.record import Box, box
 from ..core.refcount import REFS_RESULT, getrefcount
 from ..core.replay import Pass, reach
 from ..core.state import current_tape, is_recording
-from ..core.tape import OUTPUT, RELEASED, inputs_of, next_slot, stub
+from ..core.tape import next_slot
 from ..core.trace import Captured, Trace
 from ..func import tree
 from ..nn.module import Module
@@ -140,7 +141,7 @@ class Capture:
             twin = first.setdefault(id(leaf), i)
             self.results.append(self._result(leaf) if twin == i or not isinstance(leaf, Box) else Result(None, twin=twin))
         for r in self.results:
-            if r.slot and is_released(r.slot, floor):
+            if r.slot and is_used_up(r.slot, floor):
                 r.spent, r.slot = spent(r.slot), 0
         if any(r.slot for r in self.results):
             self.backward = Backward(self, leaves, before, floor)
@@ -316,10 +317,10 @@ def slots_below(slot: int, floor: int) -> set[int]:
 def spent(slot: int) -> Any:
     """What stands on the tape for a result whose graph has been used up; None if nothing does."""
     entry = current_tape().get(slot)
-    return entry if entry is None or entry[0] <= RELEASED else None if entry[0] == OUTPUT else stub(entry)
+    return entry if entry is None or is_released(entry) else None if is_output(entry) else stub(entry)
 
 
-def is_released(slot: int, floor: int) -> bool:
+def is_used_up(slot: int, floor: int) -> bool:
     """Whether the function has used up what leads to a result, as one that calls backward and returns the loss."""
     try:
         reach([slot], current_tape(), floor)

@@ -6,9 +6,9 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from ..core.entry import line_at
 from ..core.program import Program, Ref
 from ..core.record import Box
-from ..core.tape import line_at
 
 
 def explained(name: str, kinds: list[Any]) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core.entry import line_at
 from ..core.program import Instruction, Program
 from ..core.record import forward_of, half_of
-from ..core.tape import line_at
 
 
 def has_nan(value: Any) -> bool:

@@ -27,6 +27,7 @@ from typing import Any
 
 from .. import errors
 from . import record
+from .entry import unsaved_entry
 from .kinds import HALF
 from .op import TABLE, Op
 from .record import Box, Extra, box, functional, getframe, known, on_arrays, running_trace, services, user_place, wrap
@@ -200,9 +201,9 @@ def alias_of(t: Any) -> Alias:
 def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
     """Record a view op on a slot, whatever the mode; returns the new slot."""
     tape = current_tape()
-    code, at = user_place(getframe(1), tape)
+    place = user_place(getframe(1), tape)
     s = next_slot()
-    tape[s] = (op.id, slot, 0, code, at, None, None, None, y.dtype, x.shape, None, params, y.shape)
+    tape[s] = unsaved_entry(op.id, (slot, 0), place, y.dtype, (x.shape, None), params, y.shape)
     if s > tape.limit:
         tape.due(s)
     return s
@@ -504,13 +505,12 @@ def restart(t: Any, slot: int) -> None:
 def record_overwrite(base: Any, base_slot: int, value: Any, value_slot: int, chain: Chain) -> int:
     """Entry of `base` with its view `chain` replaced by the value."""
     tape = current_tape()
-    code, at = user_place(getframe(1), tape)
+    place = user_place(getframe(1), tape)
     s = next_slot()
     op = TABLE["overwrite"]
     params = (tuple([(o.name, p) for o, p in chain]),)
-    tape[s] = (
-        op.id, base_slot, value_slot, code, at, None, None, None, base.dtype, base.shape, value.shape, params, base.shape,
-    )  # fmt: skip
+    shapes = base.shape, value.shape
+    tape[s] = unsaved_entry(op.id, (base_slot, value_slot), place, base.dtype, shapes, params, base.shape)
     return s
 
 
@@ -610,9 +610,9 @@ def put(t: Any, index: Any, value: Any, op: Op) -> Any:
     if not recorded:
         return t
     tape = current_tape()
-    code, at = user_place(getframe(1), tape)
+    place = user_place(getframe(1), tape)
     s = next_slot()
-    tape[s] = (op.id, t._s, value_slot, code, at, None, None, None, dst.dtype, dst.shape, v.shape, (index,), dst.shape)
+    tape[s] = unsaved_entry(op.id, (t._s, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
     write_history(t, s, None if value._st is None else value._st.cells)
     if s > tape.limit:
         tape.due(s)

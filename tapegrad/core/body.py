@@ -17,14 +17,15 @@ from typing import Any
 from .. import errors
 from . import alias, record
 from .batch import Batch
+from .entry import inputs_of, is_operation, is_output, op_of, source_slot
 from .kinds import HALF, is_inexact
 from .level import LEVEL, Level, Lift
-from .op import BY_ID, TABLE, Op, Places
+from .op import TABLE, Op, Places
 from .program import Instruction, Program, Ref
 from .record import Box, Extra, fixed, new
 from .replay import reach
 from .state import TRANSFORMING, current_tape, is_recording, restore_recording, set_packing, set_recording
-from .tape import OUTPUT, inputs_of, next_slot
+from .tape import next_slot
 from .trace import Trace
 
 DRAWS = "random numbers drawn in the body of a control-flow function (draw them outside, and give them to tg.scan as xs)"
@@ -166,9 +167,9 @@ class Body(Trace):
             place = self.places.get(number)
             return place is None or self.tensors[place].slot == slot
         entry = current_tape().get(slot)
-        if entry is not None and entry[0] == OUTPUT:
-            entry = current_tape().get(entry[1])
-        return entry is None or entry[0] < 0 or BY_ID[entry[0]].name != "function"
+        if entry is not None and is_output(entry):
+            entry = current_tape().get(source_slot(entry))
+        return entry is None or not is_operation(entry) or op_of(entry).name != "function"
 
     def cut(self, number: int, array: Any) -> int:
         """The number of the same value without a derivative."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import alias, record, scalar
+from .entry import inputs_of
 from .leaves import WATCHED_LEAVES, leaf_of, run_leaf_hooks
 from .level import Level, Lift, boxed, layer_of, level_of, raised, relabelled
 from .op import TABLE
@@ -18,7 +19,7 @@ from .record import functional
 from .replay import Pass, reach
 from .rules import arrays, fixed_like
 from .state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
-from .tape import inputs_of, next_slot
+from .tape import next_slot
 
 
 def synced(t: Any) -> Any:

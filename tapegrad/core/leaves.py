@@ -14,12 +14,13 @@ from typing import Any
 
 from .. import errors
 from . import alias
+from .entry import is_released
 from .level import LEVEL, level_of, relabelled, remember, remember_value
 from .record import Box, Extra, functional, services, wrap
 from .refcount import REFS_UNREAD_SLOT, getrefcount
 from .rules import TENSOR_XP, arrays
 from .state import TRANSFORMING, restore_recording, set_recording
-from .tape import RELEASED, Tape, find
+from .tape import Tape, find
 from .trace import touches
 
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
@@ -40,7 +41,7 @@ class Cell:
 def cell_of(t: Any) -> Cell:
     """The hook cell of a tracked non-leaf, made on demand."""
     hit = find(t._s)
-    if hit is None or hit[1][0] <= RELEASED:
+    if hit is None or is_released(hit[1]):
         raise errors.second_backward(None)
     home = hit[0]
     ref = home.cells.get(t._s)

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import record as recorder
+from .entry import OUTPUT, output_entry
 from .kinds import HALF, is_inexact
 from .op import BY_ID, PACKED, TABLE, Op
 from .record import Box, box, fixed
 from .refcount import REFS_COTANGENT, REFS_TEMPORARY, getrefcount
 from .saved import unpacked
 from .state import current_tape
-from .tape import OUTPUT, next_slot
+from .tape import next_slot
 
 
 class Like:
@@ -445,7 +446,7 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
             saved = [place(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
                 ans = ans and [
-                    None if v is None else lift(v, 0) if mode.lifted else reattach_output(v, s, i, code, at)
+                    None if v is None else lift(v, 0) if mode.lifted else reattach_output(v, s, i, (code, at))
                     for i, v in enumerate(ans)
                 ]
             else:
@@ -486,12 +487,12 @@ def widened(cast: Callable[..., Any], value: Any) -> Any:
     return cast(value, arrays.float32) if getattr(raw, "dtype", None) in HALF else value
 
 
-def reattach_output(value: Any, slot: int, index: int, code: Any, at: int) -> Any:
+def reattach_output(value: Any, slot: int, index: int, place: tuple[Any, int]) -> Any:
     """A saved output as an operand: under a fresh slot that reads the same output of the entry."""
     if not is_inexact((value._d if isinstance(value, Box) else value).dtype):
         return lift(value, 0)
     j = next_slot()
-    current_tape()[j] = (OUTPUT, slot, 0, code, at, index)
+    current_tape()[j] = output_entry(slot, place, index)
     return attach(value, j)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import record, rules
+from .entry import NUMBER, answer_of, saved_of, with_saved
 from .leaves import WATCHED_LEAVES
 from .op import BY_ID, TABLE, Op
 from .record import MARK, RAW, SET_RAW, Box, Extra, getframe, recording, slow, user_place, wrap
@@ -225,8 +226,8 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
     curved, curved_too = callable(first), callable(second)
 
     def as_arrays(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        saved = [v if v is None else arrays.as_array(v) for v in e[5:8]]
-        e = (op.id, *e[1:5], *saved, *e[8:])
+        x, y, ans = [v if v is None else arrays.as_array(v) for v in (*saved_of(e), answer_of(e))]
+        e = with_saved(e, op.id, (x, y), ans)
         warnings = arrays.silence()
         try:
             on_arrays(e, s, arrays.as_array(g) if type(g) is float else g, cot, need, owned)
@@ -309,7 +310,7 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
             if g is None:
                 continue
             e = tape[s]
-            number = e[0]
+            number = e[NUMBER]
             backward = BACKWARD.get(number)
             if backward is None:
                 if BY_ID[number].scalar != number:

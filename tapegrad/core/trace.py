@@ -24,11 +24,11 @@ from typing import Any
 
 from .. import errors
 from . import alias, record
+from .entry import line_at
 from .op import Op, Places
 from .program import Instruction, Program, Ref, Source, references
 from .record import RAW, Box, getframe, running_trace, user_place
 from .state import TRACE, current_tape
-from .tape import line_at
 
 
 class Captured:
