@@ -19,13 +19,14 @@ import numpy as np
 from . import dialect, errors, printing
 from . import storage as storages
 from .arrays import devices, dtypes, shared
+from .arrays.memory import keep_freed_memory
 from .core import alias, gradient, leaves, modes, node, record, scalar
 from .core.level import LEVEL, Lift, layer_of, level_of, raise_in_place, relabelled
 from .core.op import TABLE
 from .core.record import Box
 from .core.rules import bottom, fixed_like
 from .core.state import TRACE, is_recording
-from .core.tape import next_slot
+from .core.tape import HEAVY, next_slot
 from .core.trace import reads, same, touches
 from .ops import (
     activation,
@@ -1211,6 +1212,8 @@ def set_leaf(t: Any, on: bool) -> None:
         slot = getattr(t, "_leaf", 0)
         if not slot:
             slot = t._leaf = -next_slot()
+            if getattr(record.RAW(t), "nbytes", 0) >= HEAVY:
+                keep_freed_memory()
             leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
         level = layer_of(LEVEL.get())
         if level is not None and layer_of(level_of(t)) is not level:

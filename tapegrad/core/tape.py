@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
@@ -39,6 +39,7 @@ next_slot = itertools.count(2**20).__next__
 HEAVY = 32768  # results of at least this many bytes are counted
 ENTRY_SLACK = 256  # times HEAVY: what small results may hold beyond what survived
 BYTE_SLACK = 8 << 20
+FIRST_LARGE: list[Callable[[], object]] = []  # to be called once, when a first large result is recorded
 
 
 class Tape(dict[int, Entry]):
@@ -73,6 +74,10 @@ class Tape(dict[int, Entry]):
 
     def heavy(self, nbytes: int) -> None:
         """Count a large result; sweep when these add up to more than what survived last time."""
+        if FIRST_LARGE:
+            prepare, FIRST_LARGE[:] = FIRST_LARGE[:], ()
+            for call in prepare:
+                call()
         self.bytes += nbytes
         if self.bytes > self.bytes_limit:
             self.sweep()
