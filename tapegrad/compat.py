@@ -69,7 +69,8 @@ class Module(types.ModuleType):
         near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_") and n != name], 2)
         nearest = f"; nearest: {', '.join(near)}" if near else ""
         text = f"module {self.__name__!r} has no attribute {name!r} (it is tapegrad's{nearest}; what it has: {PARITY})"
-        # `from torch import x` would drop an AttributeError with its text and raise an ImportError of its own.
+        # `from torch import x` would drop an AttributeError with its text and raise an ImportError of its own. Which of the
+        # two the caller does, `torch.x` or that, nothing but its instruction tells.
         if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
             return ImportError(text, name=self.__name__)
         return AttributeError(text, name=name, obj=self)

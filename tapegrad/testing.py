@@ -30,11 +30,11 @@ from .comparison import assert_allclose as assert_allclose
 from .comparison import assert_close as assert_close
 from .comparison import make_tensor as make_tensor
 from .core import vjp as rules
+from .core.entry import NUMBER, is_output, source_slot
 from .core.gradient import grad
 from .core.op import TABLE, Op
 from .core.record import services, wrap
 from .core.state import current_tape
-from .core.tape import OUTPUT
 from .func import tree
 from .levels.laplacian import Laplace
 from .programs.subprogram import Part
@@ -719,11 +719,12 @@ def only_asked(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None
     y = call(op, xs, params)[0]
     tape = current_tape()
     slot, entry = y._s, tape[y._s]
-    if entry[0] == OUTPUT:
-        slot, entry = entry[1], tape[entry[1]]
+    if is_output(entry):
+        slot = source_slot(entry)
+        entry = tape[slot]
     for i in indices:
         ran: list[int] = []
-        backward = _watched(op, entry[0], ran)
+        backward = _watched(op, entry[NUMBER], ran)
         got: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             backward(entry, slot, gs[0] if op.outputs == 1 else {0: gs[0]}, got, {xs[i]._s}, set())

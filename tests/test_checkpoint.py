@@ -13,7 +13,7 @@ from test_laws import RECORDS
 
 import tapegrad as tg
 from tapegrad.core import state
-from tapegrad.core.tape import saved_arrays
+from tapegrad.core.entry import saved_arrays
 from tapegrad.utils.checkpoint import (
     CheckpointError,
     checkpoint,

@@ -143,6 +143,56 @@ def test_globals_that_come_and_shadow(monkeypatch):
     )
 
 
+def loaded(text, path=None):
+    """The globals of a program; as those of a file, if there is one."""
+    found = {}
+    if path is not None:
+        path.write_text(text)
+    exec(compile(text, "<nowhere>" if path is None else str(path), "exec"), found)
+    return found
+
+
+@pytest.mark.parametrize("known, edited, retraces", [(True, False, 0), (True, True, 1), (False, False, 1)])
+def test_a_global_of_an_attributes_name_is_compared_only_where_the_source_is_not_known(tmp_path, known, edited, retraces):
+    text = f"def function(x):\n    return x.sum().double() * SCALE * {1 + known + 2 * edited}\n"  # code of its own
+    path = tmp_path / "program.py" if known else None
+    program = loaded(text, path)
+    if edited:
+        path.write_text("\n" + text)
+    program.update(SCALE=2.0, double=0)
+    follows(
+        program["function"],
+        lambda: program.update(double=1),
+        lambda: program.update(SCALE=3.0),
+        retraces=[retraces, 1],
+    )
+
+
+def test_globals_of_a_function_on_one_line_with_others_and_of_private_names(tmp_path):
+    text = """
+SCALE, OTHER, _Model__private = 1.0, 1.0, 1.0
+
+def same(f): return f
+
+class Model:
+    @same
+    @same
+    def method(self, x): return x * __private * (lambda y: y * SCALE)(x)
+
+first, second = (lambda x: x * SCALE), (lambda x: x * OTHER.real)
+
+def declared(x):
+    global SCALE
+    class Inner: value = OTHER
+    return [x * SCALE * Inner.value for _ in range(2)][0]
+"""
+    program = loaded(text, tmp_path / "program.py")
+    for name, read in [("first", ["SCALE"]), ("second", ["OTHER"]), ("declared", ["SCALE", "OTHER"])]:
+        follows(program[name], *[functools.partial(program.update, {n: i + 2.0}) for i, n in enumerate(read)])
+    method = program["Model"]().method
+    follows(method, lambda: program.update(_Model__private=7.0), lambda: program.update(SCALE=8.0))
+
+
 def test_cells():
     scale, table = 2.0, {"k": [1.0]}
 

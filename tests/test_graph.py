@@ -12,8 +12,8 @@ import tapegrad as tg
 from tapegrad import testing
 from tapegrad.autograd import graph
 from tapegrad.core import saved, state
+from tapegrad.core.entry import saved_arrays
 from tapegrad.core.op import TABLE
-from tapegrad.core.tape import saved_arrays
 
 clone = lambda t: t.clone()  # noqa: E731
 identity = lambda t: t  # noqa: E731

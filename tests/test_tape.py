@@ -15,8 +15,9 @@ import pytest
 import tapegrad as tg
 from tapegrad.core import record
 from tapegrad.core import reverse as replay
-from tapegrad.core.op import BY_ID, TABLE, Op
-from tapegrad.core.tape import RELEASED, TAPES, inputs_of
+from tapegrad.core.entry import inputs_of, is_released, op_of
+from tapegrad.core.op import TABLE, Op
+from tapegrad.core.tape import TAPES
 
 SECOND = "Trying to backward through the graph a second time"
 
@@ -344,9 +345,9 @@ class Twin:
         if not retain:
             for s in above:
                 entry = tg.tape().get(s)
-                if entry is not None and entry[0] <= RELEASED:
+                if entry is not None and is_released(entry):
                     self.released.add(s + 0)
-                assert entry is None or entry[0] <= RELEASED or BY_ID[entry[0]].saves_nothing
+                assert entry is None or is_released(entry) or op_of(entry).saves_nothing
 
     def differentiate_recorded(self, a):
         y = self.pick(a)

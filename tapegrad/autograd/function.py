@@ -18,6 +18,17 @@ from typing import Any, NamedTuple
 
 from .. import errors
 from ..core import alias
+from ..core.entry import (
+    answer_of,
+    general_entry,
+    inputs_of,
+    is_released,
+    output_entry,
+    params_of,
+    place_of,
+    results_of,
+    saved_of,
+)
 from ..core.graph import Node
 from ..core.leaves import Cell, leaf_of
 from ..core.level import layer_of, level_of
@@ -26,7 +37,7 @@ from ..core.op import TABLE, Op, number
 from ..core.record import Box, Extra, fixed, getframe, recording, user_place, wrap
 from ..core.saved import is_packed, unpacked
 from ..core.state import RECORDING, current_tape, restore_recording
-from ..core.tape import HEAVY, OUTPUT, RELEASED, find, next_slot
+from ..core.tape import HEAVY, find, next_slot
 from ..core.vjp import add, arrays, attach, reattach_output
 from ..dtypes import is_inexact
 from ..levels import forward
@@ -163,7 +174,7 @@ class FunctionCtx:
 
     def _entry(self) -> Any:
         hit = find(self._slot)
-        if hit is None or hit[1][0] <= RELEASED:
+        if hit is None or is_released(hit[1]):
             raise errors.second_backward(self.name())
         return hit[1]
 
@@ -204,9 +215,9 @@ class FunctionCtx:
 def parts_of(slot: int, entry: Any) -> Parts:
     """Arguments and outputs of an entry as tensors on their slots; None for those it does not keep."""
     entry = unpacked(entry) if is_packed(entry) else entry
-    slots, code, at, saved, answers = entry[1:6]
-    arguments = [attach(v, s) for v, s in zip(saved, slots, strict=True)]
-    outputs = [v if v is None else reattach_output(v, slot, i, code, at) for i, v in enumerate(answers)]
+    place = place_of(entry)
+    arguments = [attach(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)]
+    outputs = [v if v is None else reattach_output(v, slot, i, place) for i, v in enumerate(answer_of(entry))]
     return arguments, outputs
 
 
@@ -231,7 +242,7 @@ class FunctionNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         hit = find(self._slot)
-        if hit is None or hit[1][0] <= RELEASED:
+        if hit is None or is_released(hit[1]):
             return getattr(self._ctx, name)
         return self._ctx._using(parts_of(self._slot, hit[1]), False, getattr, self._ctx, name)
 
@@ -528,12 +539,12 @@ def enter(
     differentiable: list[bool],
 ) -> list[int]:  # fmt: skip
     """Put the entry on the tape; the slots of its outputs (0: not differentiable)."""
-    code, at = user_place(getframe(1), tape)
+    place = user_place(getframe(1), tape)
     s = next_slot()
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
     op = FREE if all([v is None for v in (*saved, *answers)]) else FUNCTION
-    tape[s] = (op.general, slots, code, at, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
+    tape[s] = general_entry(op.general, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
     ctx._cell = Cell()  # marks the entry as one whose derivative must not run twice in a pass
     current_tape().cells[s + 0] = weakref.ref(ctx._cell)
@@ -541,7 +552,7 @@ def enter(
     for i, wanted in enumerate(differentiable):
         new.append(next_slot() if wanted else 0)
         if wanted:
-            tape[new[-1]] = (OUTPUT, s, 0, code, at, i, ctx)
+            tape[new[-1]] = output_entry(s, place, i, ctx)
     nbytes = sum([v.nbytes for v in (*saved, *answers) if v is not None])
     if nbytes >= HEAVY:
         tape.heavy(nbytes)
@@ -610,10 +621,10 @@ def fitted(ctx: FunctionCtx, i: int, t: Any, shape: tuple[int, ...], dtype: Any)
 
 def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
     """The rule in a pass on arrays: backward takes and gives tensors all the same, with recording off."""
-    ctx, slots = e[8][0], e[1]
+    (ctx,), slots = params_of(e), inputs_of(e)
     wanted = [bool(slot) and (need is None or slot in need) for slot in slots]
     with unrecorded():
-        given = [wrap(g[i]) if i in g else None for i in range(len(e[9]))]
+        given = [wrap(g[i]) if i in g else None for i in range(len(results_of(e)))]
         cotangents = pull(ctx, given, parts_of(s, e), wanted)
     for slot, t in zip(slots, cotangents, strict=True):
         if t is not None and slot in cot:
@@ -954,7 +965,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         tape = recording()
         if tape is None:
             return outputs
-        inputs = ctx._entry()[1] if ctx._slot and not ctx._lifted else ()
+        inputs = inputs_of(ctx._entry()) if ctx._slot and not ctx._lifted else ()
         sources = {s for s in (*inputs, *[a._s for a in args if isinstance(a, Box)]) if s}
         if not sources:
             return outputs

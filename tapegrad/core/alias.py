@@ -28,10 +28,12 @@ from typing import Any
 from .. import errors
 from ..dtypes import HALF
 from . import record
+from .entry import unsaved_entry
 from .op import TABLE, Op
 from .record import Box, Extra, box, functional, getframe, known, on_arrays, running_trace, services, user_place, wrap
+from .refcount import REFS_EXCLUSIVE_ARRAY, REFS_LAST_ALIAS, REFS_PRIVATE_BLOCK, getrefcount
 from .state import TRANSFORMING, current_tape, is_recording
-from .tape import HEAVY, getrefcount, next_slot
+from .tape import HEAVY, next_slot
 
 Chain = tuple[tuple[Op, tuple[Any, ...]], ...]
 
@@ -146,7 +148,7 @@ def apply(chain: Chain, x: Any) -> Any:
 
 def exclusive(t: Any) -> bool:
     """Whether a private tensor's array is referred to by nothing but the tensor."""
-    return getrefcount(t._d) <= ALONE and not functional(t._d) and t._d.flags.owndata
+    return getrefcount(t._d) <= REFS_EXCLUSIVE_ARRAY and not functional(t._d) and t._d.flags.owndata
 
 
 def sync(t: Any) -> None:
@@ -176,7 +178,7 @@ def sync(t: Any) -> None:
         t._s = s
         a.hver = hist.ver
         a.cells = union(a.cells, hist.cells)
-    if getrefcount(store) <= LONE and getrefcount(hist) <= LONE and not store.exported():
+    if getrefcount(store) <= REFS_LAST_ALIAS and getrefcount(hist) <= REFS_LAST_ALIAS and not store.exported():
         # what the tape saved shows in the array's reference count
         t._st = None if a.cells is None and type(t._d) is record.ndarray else Extra(a.cells)
 
@@ -190,7 +192,7 @@ def alias_of(t: Any) -> Alias:
         return a
     known(t)
     store = Store(t._d)
-    if getrefcount(t._d) > SHARED_ROOT or type(t._d) is not record.ndarray or not t._d.flags.owndata:
+    if getrefcount(t._d) > REFS_PRIVATE_BLOCK or type(t._d) is not record.ndarray or not t._d.flags.owndata:
         store.save(KEPT)
     t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.cells)
     return a
@@ -199,9 +201,9 @@ def alias_of(t: Any) -> Alias:
 def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
     """Record a view op on a slot, whatever the mode; returns the new slot."""
     tape = current_tape()
-    code, at = user_place(getframe(1), tape)
+    place = user_place(getframe(1), tape)
     s = next_slot()
-    tape[s] = (op.id, slot, 0, code, at, None, None, None, y.dtype, x.shape, None, params, y.shape)
+    tape[s] = unsaved_entry(op.id, (slot, 0), place, y.dtype, (x.shape, None), params, y.shape)
     if s > tape.limit:
         tape.due(s)
     return s
@@ -503,13 +505,12 @@ def restart(t: Any, slot: int) -> None:
 def record_overwrite(base: Any, base_slot: int, value: Any, value_slot: int, chain: Chain) -> int:
     """Entry of `base` with its view `chain` replaced by the value."""
     tape = current_tape()
-    code, at = user_place(getframe(1), tape)
+    place = user_place(getframe(1), tape)
     s = next_slot()
     op = TABLE["overwrite"]
     params = (tuple([(o.name, p) for o, p in chain]),)
-    tape[s] = (
-        op.id, base_slot, value_slot, code, at, None, None, None, base.dtype, base.shape, value.shape, params, base.shape,
-    )  # fmt: skip
+    shapes = base.shape, value.shape
+    tape[s] = unsaved_entry(op.id, (base_slot, value_slot), place, base.dtype, shapes, params, base.shape)
     return s
 
 
@@ -609,28 +610,13 @@ def put(t: Any, index: Any, value: Any, op: Op) -> Any:
     if not recorded:
         return t
     tape = current_tape()
-    code, at = user_place(getframe(1), tape)
+    place = user_place(getframe(1), tape)
     s = next_slot()
-    tape[s] = (op.id, t._s, value_slot, code, at, None, None, None, dst.dtype, dst.shape, v.shape, (index,), dst.shape)
+    tape[s] = unsaved_entry(op.id, (t._s, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
     write_history(t, s, None if value._st is None else value._st.cells)
     if s > tape.limit:
         tape.due(s)
     return t
 
 
-def _calibrate() -> tuple[int, int, int]:
-    """Reference counts seen by `exclusive`, `alias_of` and `sync` where nothing else refers to the object."""
-    t = Box()
-    t._d = object()
-    alone = getrefcount(t._d)
-    store = Store(t._d)
-    shared_root = getrefcount(t._d)
-    hist = Hist(0)
-    a = Alias(store, (), hist, ())
-    del store, hist
-    store = a.store
-    return alone, shared_root, getrefcount(store)
-
-
-ALONE, SHARED_ROOT, LONE = _calibrate()
 services.save, services.result_on_shared = save, result_on_shared

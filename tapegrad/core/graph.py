@@ -11,24 +11,29 @@ from typing import Any, NamedTuple
 from .. import dialect, errors
 from ..dtypes import is_inexact
 from .alias import slot_of
+from .entry import (
+    answer_of,
+    context_of,
+    inputs_of,
+    is_general,
+    is_output,
+    is_released,
+    line_of,
+    op_of,
+    output_entry,
+    output_index,
+    params_of,
+    place_of,
+    results_of,
+    saved_of,
+    source_slot,
+    title,
+)
 from .hooks import Grads, NodeHooks, arguments_of
 from .leaves import LEAVES, WATCHED_LEAVES, Cell, cell_of, leaf_of
 from .record import Extra, wrap
 from .saved import array_of
-from .tape import (
-    OUTPUT,
-    RELEASED,
-    Tape,
-    find,
-    inputs_of,
-    line_of,
-    next_slot,
-    op_of,
-    place_of,
-    results_of,
-    snapshot,
-    title,
-)
+from .tape import Tape, find, next_slot, snapshot
 from .vjp import arrays
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}
@@ -51,7 +56,7 @@ class Node:
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """(node, output number) of each input; None for inputs that are not tracked; empty once released."""
         hit = find(self._slot)
-        if hit is None or hit[1][0] <= RELEASED:
+        if hit is None or is_released(hit[1]):
             return ()
         slots, inner = arguments_of(hit[1]), op_of(hit[1]).inner
         if inner:
@@ -136,11 +141,11 @@ def outside(slots: Iterable[int], floor: int) -> Iterator[int]:
     """What slots depend on through the entries made after floor: the tracked inputs of a function of several ops."""
     for s in slots:
         hit = find(s) if s > floor else None
-        if hit is None or hit[1][0] <= RELEASED:
+        if hit is None or is_released(hit[1]):
             if s:
                 yield s
-        elif hit[1][0] == OUTPUT:
-            yield from outside((hit[1][1],), floor)
+        elif is_output(hit[1]):
+            yield from outside((source_slot(hit[1]),), floor)
         else:
             yield from outside(arguments_of(hit[1]), floor)
 
@@ -148,7 +153,7 @@ def outside(slots: Iterable[int], floor: int) -> Iterator[int]:
 def output_number(slot: int) -> int:
     """Which output of its node a slot is."""
     hit = find(slot) if slot > 0 else None
-    return hit[1][5] if hit is not None and hit[1][0] == OUTPUT else 0
+    return output_index(hit[1]) if hit is not None and is_output(hit[1]) else 0
 
 
 def node_of(slot: int) -> Node | None:
@@ -161,8 +166,9 @@ def node_of(slot: int) -> Node | None:
     if hit is None:
         return kind_of("ReleasedBackward0")(slot, "ReleasedBackward0")
     entry = hit[1]
-    if entry[0] == OUTPUT:  # the operation stands under a slot of its own
-        return node_of(entry[1]) if len(entry) == 6 else entry[6]._node(entry[1])
+    if is_output(entry):  # the operation stands under a slot of its own
+        slot, context = source_slot(entry), context_of(entry)
+        return node_of(slot) if context is None else context._node(slot)
     name = title(entry)
     return kind_of(name)(slot, name)
 
@@ -170,7 +176,7 @@ def node_of(slot: int) -> Node | None:
 def hooks_at(slot: int) -> NodeHooks:
     """The hooks of a recorded operation, made on demand. The tape owns them: nodes come and go."""
     hit = find(slot)
-    if hit is None or hit[1][0] <= RELEASED:
+    if hit is None or is_released(hit[1]):
         raise errors.second_backward(None)
     home = hit[0]
     ref = home.cells.get(slot)
@@ -194,7 +200,7 @@ def owned_hooks(outputs: list[Any]) -> NodeHooks:
     hit = find(made._s)
     if hit is None:
         raise errors.second_backward(None)
-    slot = hit[1][1] if hit[1][0] == OUTPUT else made._s
+    slot = source_slot(hit[1]) if is_output(hit[1]) else made._s
     cell = Cell()
     cell.node = NodeHooks()
     hit[0].cells[slot + 0] = weakref.ref(cell)
@@ -221,7 +227,7 @@ def tensor_at(edge: GradientEdge) -> Any:
         leaf = leaf_of(slot)
         return wrap(arrays.zeros((), arrays.float32), slot) if leaf is None else leaf
     hit = find(slot)
-    if hit is None or hit[1][0] <= RELEASED:
+    if hit is None or is_released(hit[1]):
         raise errors.second_backward(edge.node.name(), None if hit is None else line_of(hit[1]))
     entry = hit[1]
     results = results_of(entry)
@@ -235,26 +241,23 @@ def output_slot(home: Tape, slot: int, entry: Any, i: int) -> int:
     """The slot under which an output of a multi-output entry was recorded; a fresh one if that is gone."""
     for s in sorted(snapshot(home)):
         e = home.get(s)
-        if e is not None and e[0] == OUTPUT and e[1] == slot and e[5] == i:
+        if e is not None and is_output(e) and source_slot(e) == slot and output_index(e) == i:
             return s
     s = next_slot()
-    home[s] = (OUTPUT, slot, 0, *place_of(entry), i)
+    home[s] = output_entry(slot, place_of(entry), i)
     return s
 
 
 def _saved(node: Node, which: int) -> Any:
     """A saved argument (or, for -1, the result) as a tensor of the graph."""
     hit = find(node._slot)
-    if hit is None or hit[1][0] <= RELEASED:
+    if hit is None or is_released(hit[1]):
         raise errors.second_backward(node.name())
     entry = hit[1]
     slots = inputs_of(entry)
-    if type(entry[1]) is tuple:
-        value = entry[5] if which < 0 else entry[4][which]
-    else:
-        value = entry[7] if which < 0 else entry[5 + which]
-        if value is None and which == 1 and len(entry) > 11 and entry[11]:
-            value = entry[11][0]
+    value = answer_of(entry) if which < 0 else saved_of(entry)[which]
+    if value is None and which == 1 and not is_general(entry) and (params := params_of(entry)):
+        value = params[0]
     value = array_of(value)
     if value is None or not hasattr(value, "dtype"):
         return value

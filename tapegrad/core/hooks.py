@@ -11,9 +11,10 @@ from typing import Any
 
 from .. import errors
 from . import alias
+from .entry import inputs_of, is_general, op_of, results_of, shapes_of
 from .leaves import Cell, twin
 from .record import Box, wrap
-from .tape import Tape, inputs_of, op_of
+from .tape import Tape
 from .vjp import Backward, add, add_recorded
 
 Grads = tuple[Any, ...]
@@ -129,7 +130,7 @@ def run_node(
         backward(e, s, g, cot, need, owned)
         return
     several = type(g) is dict  # by output
-    grads = hooks.before(tuple([g.get(i) for i in range(len(e[9]))]) if several else (g,))
+    grads = hooks.before(tuple([g.get(i) for i in range(len(results_of(e)))]) if several else (g,))
     given = {i: v for i, v in enumerate(grads) if v is not None}
     taken = Separate()
     if given:
@@ -144,7 +145,7 @@ def run_node(
 def arguments_of(e: Any) -> tuple[int, ...]:
     """The slots of an entry's array arguments; as in PyTorch a number before a tensor, 3 * t, comes after it."""
     arity, slots = op_of(e).arity, inputs_of(e)
-    if type(e[1]) is int and arity == 2 and e[9] is None:
+    if arity == 2 and not is_general(e) and shapes_of(e)[0] is None:
         return slots[::-1]
     return slots[:arity] if arity > 0 else slots
 

@@ -14,10 +14,12 @@ from typing import Any
 
 from .. import errors
 from . import alias
+from .entry import is_released
 from .level import LEVEL, level_of, remember, remember_value
 from .record import Box, Extra, functional, services, wrap
+from .refcount import REFS_UNREAD_SLOT, getrefcount
 from .state import TRANSFORMING, restore_recording, set_recording
-from .tape import RELEASED, Tape, find, getrefcount, next_slot
+from .tape import Tape, find
 from .tracing import touches
 from .vjp import TENSOR_XP, arrays
 
@@ -39,14 +41,14 @@ class Cell:
 def cell_of(t: Any) -> Cell:
     """The hook cell of a tracked non-leaf, made on demand."""
     hit = find(t._s)
-    if hit is None or hit[1][0] <= RELEASED:
+    if hit is None or is_released(hit[1]):
         raise errors.second_backward(None)
     home = hit[0]
     ref = home.cells.get(t._s)
     cell = ref() if ref is not None else None
     if cell is None:
         cell = Cell()
-        read = getrefcount(t._s) > UNREAD + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
+        read = getrefcount(t._s) > REFS_UNREAD_SLOT + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
         key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
         home.cells[key] = weakref.ref(cell)
         if read:
@@ -251,13 +253,3 @@ def retain(t: Any) -> None:
 
 
 services.retain = retain
-
-
-def _unread() -> int:
-    t = Box()
-    t._s = next_slot() + 0
-    tape = {t._s: None}
-    return getrefcount(t._s) * len(tape)
-
-
-UNREAD = _unread()  # reference count, in `cell_of`, of a tensor's slot that no entry reads

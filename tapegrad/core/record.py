@@ -17,9 +17,20 @@ from typing import Any
 
 from .. import errors
 from ..dtypes import HALF, is_inexact
+from .entry import (
+    NUMBER,
+    context_of,
+    general_entry,
+    is_operation,
+    is_output,
+    output_entry,
+    place_of,
+    source_slot,
+    with_number,
+)
 from .op import Op, renamed
 from .state import RECORDING, TRACE, current_tape
-from .tape import HEAVY, OUTPUT, next_slot
+from .tape import HEAVY, next_slot
 
 getframe = sys._getframe
 recording = RECORDING.get
@@ -137,12 +148,12 @@ def titled(node: str, t: Any, before: int | None = None) -> Any:
     if s > 0 and recording() is not None:
         tape = current_tape()  # saved-tensor hooks and checkpoints stand before it, and have packed the entry already
         entry = tape.get(s)
-        if entry is not None and entry[0] == OUTPUT and len(entry) == 6:
-            s = entry[1]
+        if entry is not None and is_output(entry) and context_of(entry) is None:
+            s = source_slot(entry)
             entry = tape.get(s)
-        if entry is not None and entry[0] >= 0:
+        if entry is not None and is_operation(entry):
             inner = 0 if before is None else s - before
-            tape[s] = (renamed(entry[0], node, inner if inner < MOST_INNER else 0), *entry[1:])
+            tape[s] = with_number(entry, renamed(entry[NUMBER], node, inner if inner < MOST_INNER else 0))
     return t
 
 
@@ -201,7 +212,7 @@ def user_place(frame: Any, tape: Any) -> tuple[Any, int]:
     """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
     forward = tape.place
     if forward is not None:
-        return (forward[2], forward[3]) if type(forward[1]) is tuple else (forward[3], forward[4])
+        return place_of(forward)
     while frame is not None and MARK in frame.f_globals:
         frame = frame.f_back
     return (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
@@ -758,18 +769,18 @@ def _record_outputs(
     if tape is None:
         return out
     arguments, keep_ans = saved(op, tensors, arrays, slots)
-    code, at = user_place(getframe(2), tape)
+    place = user_place(getframe(2), tape)
     kept = tuple([t._d for t in out])
     s = next_slot()
     shapes = tuple([getattr(a, "shape", ()) for a in arrays])
     metas = tuple([(r.shape, r.dtype) for r in kept])
     number, dtype = (op.general, kept[0].dtype) if half is None else (op.half, half)
     answers = tuple([r if i in op.keeps else None for i, r in enumerate(kept)]) if keep_ans else None
-    tape[s] = (number, slots, code, at, arguments, answers, dtype, shapes, params, metas)
+    tape[s] = general_entry(number, slots, place, arguments, answers, dtype, shapes, params, metas)
     for i, t in enumerate(out[: op.differentiable]):
         if is_inexact(t._d.dtype):
             t._s = j = next_slot()
-            tape[j] = (-1, s, 0, code, at, i)
+            tape[j] = output_entry(s, place, i)
             if cells is not None:
                 t._st = Extra(cells)
     _count(tape, s, sum(r.nbytes for r in kept))

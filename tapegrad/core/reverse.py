@@ -19,14 +19,30 @@ from typing import Any
 from .. import errors
 from . import record as recorder
 from .alias import union
+from .entry import (
+    FIRST,
+    NUMBER,
+    RELEASED,
+    SECOND,
+    failed,
+    has_failed,
+    inputs_of,
+    is_operation,
+    line_of,
+    op_of,
+    place_of,
+    stub,
+    title,
+)
 from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
 from .level import LEVEL, layer_of
 from .op import BY_ID
 from .record import Box, Extra, running_trace, wrap
+from .refcount import REFS_LISTED_SLOT, REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
-from .tape import BYTE_SLACK, FAILED, RELEASED, Tape, find, getrefcount, inputs_of, line_of, next_slot, place_of, stub, title
+from .tape import BYTE_SLACK, Tape, find
 from .vjp import (
     GUARDED,
     GUARDED_LIFTED,
@@ -60,14 +76,14 @@ def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, A
             if hit is None:
                 raise errors.second_backward(None)
             homes[s], e = hit
-        if e[0] <= RELEASED:
-            raise errors.second_backward(title(e), line_of(e), failed=e[0] == FAILED)
+        if e[NUMBER] <= RELEASED:
+            raise errors.second_backward(title(e), line_of(e), failed=has_failed(e))
         found[s] = e
-        a = e[1]
+        a = e[FIRST]
         if type(a) is int:
             if a > floor:
                 push(a)
-            a = e[2]
+            a = e[SECOND]
             if a > floor:
                 push(a)
         else:
@@ -83,8 +99,8 @@ def leading_to(inputs: set[int], found: dict[int, Any]) -> tuple[list[int], set[
     work: list[int] = []
     for s in sorted(found):
         e = found[s]
-        a = e[1]
-        if a in need or e[2] in need if type(a) is int else not need.isdisjoint(a):
+        a = e[FIRST]
+        if a in need or e[SECOND] in need if type(a) is int else not need.isdisjoint(a):
             need.add(s)
             work.append(s)
     work.reverse()
@@ -233,7 +249,7 @@ class Pass:
                 got[s] = g
                 owned.discard(s)
             e = found[s]
-            number = e[0]
+            number = e[NUMBER]
             if record:
                 tape.place = e
             try:
@@ -257,9 +273,9 @@ class Pass:
         self.need, self.roots = None, []  # they refer to slots
         for s in self.order:
             e = found.pop(s)
-            number = e[0]
+            number = e[NUMBER]
             home = homes.get(s, tape) if homes else tape
-            if getrefcount(s) <= HELD:
+            if getrefcount(s) <= REFS_LISTED_SLOT:
                 home.pop(s, None)
             elif number >= 0 and not self.spare and not BY_ID[number].saves_nothing:
                 home[s] = stub(e)
@@ -285,7 +301,7 @@ class Pass:
                 TASK.set(task)
                 s = order.pop()
                 e = found.pop(s)
-                number = e[0]
+                number = e[NUMBER]
                 home = homes.get(s, tape) if homes else tape
                 g = cot.pop(s, None)
                 if g is not None:
@@ -303,7 +319,7 @@ class Pass:
                 if not self.retain:
                     if need is not None:
                         need.discard(s)
-                    if getrefcount(s) <= HELD_GUARDED:
+                    if getrefcount(s) <= REFS_POPPED_SLOT:
                         home.pop(s, None)
                         forget_cell(home, s)
                     elif self.spare:
@@ -318,12 +334,12 @@ class Pass:
             TASK.set(task)
             finals = self._finals(cot, got)
         except BaseException:
-            if anomaly and e is not None and e[0] >= 0:
+            if anomaly and e is not None and is_operation(e):
                 warn(errors.anomaly_place(title(e), *source_of(e)))
             for s, left in consumed.items():
                 home = homes.get(s, tape)
                 if s in home and home[s] is left:
-                    home[s] = (FAILED, *left[1:])
+                    home[s] = failed(left)
             raise
         finally:
             TASK.set(task)
@@ -350,7 +366,7 @@ class Pass:
 def is_elsewhere(entry: Any) -> bool:
     """Whether an entry's rule runs on arrays of other devices, and so on tensors."""
     saved = [v for item in entry for v in (item if type(item) is tuple else (item,))]
-    moves = entry[0] >= 0 and BY_ID[entry[0]].name == "transfer"
+    moves = is_operation(entry) and op_of(entry).name == "transfer"
     return moves or not recorder.foreign.isdisjoint(map(type, saved))
 
 
@@ -378,18 +394,3 @@ def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
         raw = bottom(g) if isinstance(g, Box) else g
         if not arrays.finite(raw) and bool((raw != raw).any()):
             raise errors.anomaly(title(entry), i, line_of(entry))
-
-
-def _calibrate() -> tuple[int, int]:
-    """Reference counts of a slot that only tape and pass refer to, in `release` and in `_guarded`."""
-    tape: dict[int, None] = {next_slot() + 0: None}
-    order = list(tape)
-    for s in order:
-        held = getrefcount(s)
-    while order:
-        s = order.pop()
-        held_guarded = getrefcount(s)
-    return held, held_guarded
-
-
-HELD, HELD_GUARDED = _calibrate()

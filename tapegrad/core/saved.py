@@ -11,10 +11,10 @@ from typing import Any
 
 from .. import errors
 from . import alias, record
+from .entry import NUMBER, Entry, answer_of, inputs_of, saved_of, with_saved
 from .op import BY_ID, PACKED
 from .record import Box
 from .state import RECORDING, current_tape, restore_recording, set_packing
-from .tape import Entry
 
 
 class Packed:
@@ -74,17 +74,14 @@ class Packing:
 
     def packed(self, slot: int, entry: Entry) -> Entry:
         """The entry with its saved arrays packed."""
-        number = entry[0]
+        number = entry[NUMBER]
         if number < 0 or BY_ID[number].saves_nothing:
             return entry
         own = slot + 0  # an equal int, not the same: a hook that keeps the result does not keep the entry
-        if type(entry[1]) is tuple:
-            saved = tuple([self.kept(v, s) for v, s in zip(entry[4], entry[1], strict=True)])
-            ans = entry[5]
-            ans = tuple([self.kept(v, 0) for v in ans]) if type(ans) is tuple else self.kept(ans, own)
-            return (number + PACKED, *entry[1:4], saved, ans, *entry[6:])
-        x, y, ans = self.kept(entry[5], entry[1]), self.kept(entry[6], entry[2]), self.kept(entry[7], own)
-        return (number + PACKED, *entry[1:5], x, y, ans, *entry[8:])
+        saved = tuple([self.kept(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)])
+        ans = answer_of(entry)
+        ans = tuple([self.kept(v, 0) for v in ans]) if type(ans) is tuple else self.kept(ans, own)
+        return with_saved(entry, number + PACKED, saved, ans)
 
     def kept(self, value: Any, slot: int) -> Any:
         return self.keep(value, slot) if type(value) is record.ndarray else value
@@ -105,13 +102,11 @@ def array_of(value: Any) -> Any:
 
 def unpacked(entry: Entry) -> Entry:
     """The entry as it was before its saved arrays were packed."""
-    if type(entry[1]) is tuple:
-        ans = entry[5]
-        ans = tuple([array_of(v) for v in ans]) if type(ans) is tuple else array_of(ans)
-        return (entry[0] - PACKED, *entry[1:4], tuple([array_of(v) for v in entry[4]]), ans, *entry[6:])
-    return (entry[0] - PACKED, *entry[1:5], *[array_of(v) for v in entry[5:8]], *entry[8:])
+    ans = answer_of(entry)
+    ans = tuple([array_of(v) for v in ans]) if type(ans) is tuple else array_of(ans)
+    return with_saved(entry, entry[NUMBER] - PACKED, tuple([array_of(v) for v in saved_of(entry)]), ans)
 
 
 def is_packed(entry: Entry) -> bool:
-    number: int = entry[0]
+    number: int = entry[NUMBER]
     return number >= 0 and number % (2 * PACKED) >= PACKED

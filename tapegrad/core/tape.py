@@ -4,16 +4,7 @@ Slots are integers from one process-wide counter, strictly increasing. An entry 
 in topological order by construction and nothing here or in the replay recurses. Leaves have negative slots and no
 entry.
 
-Entry layouts (ints, arrays, code objects and tuples of these, which the cyclic garbage collector drops from its lists):
-
-    plain     (number, slot of x, slot of y or 0, code, instruction, x, y, ans, dtype, shape of x, shape of y, params, shape)
-    general   (number, slots, code, instruction, saved arguments, ans, dtype, shapes, params, shape)
-    output    (OUTPUT, slot of the multi-output entry, 0, code, instruction, index), then the context of a custom function
-    released  (RELEASED, number, code, instruction)  what remains of an entry whose tensor is still alive; then the name of
-              its node, if that depends on more than the op
-
-`number` is an op's `id` for the plain layout and `general` for the general one. Fields a rule does not read are None;
-`params` and `shape` (of the result) are left out where elementwise ops without parameters need neither.
+`core.entry` describes the entries.
 
 Liveness: a Tensor, the tape's key and every entry that reads a slot share one int object. When nobody but the key
 refers to it, the entry is dead; dropping an entry drops its references to older slots, so one pass from the newest to
@@ -23,106 +14,32 @@ the oldest finds everything dead. The counter starts at 2**20 because CPython sh
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
-from .. import dialect
-from .op import BY_ID
+from .entry import (
+    Entry,
+    inputs_of,
+    is_output,
+    is_released,
+    line_of,
+    op_of,
+    output_index,
+    results_of,
+    saved_arrays,
+    source_slot,
+)
+from .refcount import REFS_ORPHAN_TAPE, REFS_POPPED_SLOT, counts, getrefcount
 
 next_slot = itertools.count(2**20).__next__
-getrefcount = sys.getrefcount
-
-OUTPUT = -1
-RELEASED = -2
-FAILED = -3
 
 HEAVY = 32768  # results of at least this many bytes are counted
 ENTRY_SLACK = 256  # times HEAVY: what small results may hold beyond what survived
 BYTE_SLACK = 8 << 20
-
-Entry = tuple[Any, ...]
-
-
-def inputs_of(entry: Entry) -> tuple[int, ...]:
-    """Slots an entry reads (0: an untracked operand)."""
-    first = entry[1]
-    if type(first) is tuple:
-        return first
-    if entry[0] <= RELEASED:
-        return ()
-    return first, entry[2]
-
-
-def place_of(entry: Entry) -> tuple[Any, int]:
-    """The code object and instruction offset of the call that recorded the entry."""
-    if type(entry[1]) is tuple or entry[0] <= RELEASED:
-        return entry[2], entry[3]
-    return entry[3], entry[4]
-
-
-def line_of(entry: Entry) -> tuple[str, int]:
-    """File and line of the user's call that recorded the entry."""
-    return line_at(*place_of(entry))
-
-
-def line_at(code: Any, instruction: int) -> tuple[str, int]:
-    """File and line of an instruction of a code object."""
-    if code is None:
-        return "?", 0
-    for start, stop, line in code.co_lines():
-        if start <= instruction < stop and line is not None:
-            return code.co_filename, line
-    return code.co_filename, code.co_firstlineno
-
-
-def op_of(entry: Entry) -> Any:
-    return BY_ID[entry[1] if entry[0] <= RELEASED else entry[0]]
-
-
-def title(entry: Entry) -> str:
-    """The name of an entry's node, for example "MulBackward0"."""
-    if entry[0] <= RELEASED and len(entry) > 4:
-        return entry[4]  # type: ignore[no-any-return]
-    own, name = dialect.current.node, op_of(entry).display
-    if own is None and type(name) is str:
-        return name
-    return (own or name)(_recorded(entry))
-
-
-def stub(entry: Entry) -> Entry:
-    """What remains of an entry that is released."""
-    rest = () if dialect.current.node is None and type(op_of(entry).display) is str else (title(entry),)
-    return (RELEASED, entry[0], *place_of(entry), *rest)
-
-
-def _recorded(entry: Entry) -> dialect.Recorded:
-    op = op_of(entry)
-    if entry[0] <= RELEASED:
-        return dialect.Recorded(op.name, op.display)
-    if type(entry[1]) is tuple:
-        saved, shapes, params = entry[4], entry[7], entry[8]
-    else:
-        saved, shapes = entry[5:7], entry[9:11]
-        params = entry[11] if len(entry) > 11 else ()
-    operands = enumerate(zip(inputs_of(entry), saved, strict=False))
-    number = next((i for i, (slot, v) in operands if not slot and type(v) in (int, float)), None)
-    return dialect.Recorded(op.name, op.display, number, tuple(shapes), params)
-
-
-def saved_arrays(entry: Entry) -> Iterator[Any]:
-    """Arrays an entry keeps alive."""
-    if entry[0] < 0:
-        return
-    values = (*entry[4], entry[5]) if type(entry[1]) is tuple else entry[5:8]
-    for v in values:
-        if type(v) is tuple:
-            yield from (w for w in v if hasattr(w, "nbytes"))
-        elif hasattr(v, "nbytes"):
-            yield v
+FIRST_LARGE: list[Callable[[], object]] = []  # to be called once, when a first large result is recorded
 
 
 class Tape(dict[int, Entry]):
@@ -157,6 +74,10 @@ class Tape(dict[int, Entry]):
 
     def heavy(self, nbytes: int) -> None:
         """Count a large result; sweep when these add up to more than what survived last time."""
+        if FIRST_LARGE:
+            prepare, FIRST_LARGE[:] = FIRST_LARGE[:], ()
+            for call in prepare:
+                call()
         self.bytes += nbytes
         if self.bytes > self.bytes_limit:
             self.sweep()
@@ -199,7 +120,7 @@ class Tape(dict[int, Entry]):
         seen: set[int] = set()
         while slots:
             s = slots.pop()
-            if getrefcount(s) <= UNSHARED:
+            if getrefcount(s) <= REFS_POPPED_SLOT:
                 self.pop(s, None)
                 continue
             entry = self.get(s)
@@ -228,7 +149,7 @@ class Tape(dict[int, Entry]):
         slots.reverse()
         while slots:
             s = slots.pop()
-            if getrefcount(s) <= UNSHARED:
+            if getrefcount(s) <= REFS_POPPED_SLOT:
                 self.pop(s, None)
 
     def clear(self) -> None:
@@ -260,15 +181,11 @@ def snapshot(tape: Tape) -> list[int]:
 def orphans() -> list[Tape]:
     """Tapes whose thread has ended; those with nothing on them that no context refers to are forgotten."""
     gone = [t for t in tuple(TAPES) if (th := t.thread()) is None or not th.is_alive()]
-    unused = [not t and n <= FORGOTTEN for t, n in zip(gone, references(gone), strict=True)]
+    unused = [not t and n <= REFS_ORPHAN_TAPE for t, n in zip(gone, counts(gone), strict=True)]
     for tape, useless in zip(gone, unused, strict=True):
         if useless and tape in TAPES:
             TAPES.remove(tape)
     return [t for t in gone if t]
-
-
-def references(objects: list[Any]) -> list[int]:
-    return [getrefcount(t) for t in objects]
 
 
 def find(slot: int) -> tuple[Tape, Entry] | None:
@@ -280,43 +197,10 @@ def find(slot: int) -> tuple[Tape, Entry] | None:
     return None
 
 
-def _calibrate() -> int:
-    """Reference count of a slot that only the tape's key holds, seen from `_sweep`'s loop."""
-    probe: dict[int, None] = {next_slot() + 0: None}
-    slots = list(probe)
-    while slots:
-        s = slots.pop()
-        count = getrefcount(s)
-    return count
-
-
-def _calibrate_forgotten() -> int:
-    """Reference count of a tape that only TAPES and `orphans` refer to."""
-    tapes = [object()]
-    gone = [t for t in tuple(tapes)]
-    return references(gone)[0]
-
-
-UNSHARED = _calibrate()
-FORGOTTEN = _calibrate_forgotten()
-
-
 def size_text(nbytes: int) -> str:
     if nbytes < 1024:
         return f"{nbytes} B"
     return f"{nbytes / 1024:.3g} KB" if nbytes < 1 << 20 else f"{nbytes / (1 << 20):.3g} MB"
-
-
-def results_of(entry: Entry) -> list[tuple[tuple[int, ...], Any]]:
-    """Shape and dtype of each result of an entry."""
-    if type(entry[1]) is tuple:
-        return list(entry[9]) if op_of(entry).outputs > 1 else [(entry[9], entry[6])]
-    if len(entry) > 12:
-        return [(entry[12], entry[8])]
-    shapes = [s for s in entry[9:11] if s is not None]
-    rank = max(map(len, shapes))
-    padded = [(1,) * (rank - len(s)) + s for s in shapes]
-    return [(tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True)), entry[8])]
 
 
 def wengert_lines(tape: Tape) -> Iterator[str]:
@@ -335,9 +219,9 @@ def wengert_lines(tape: Tape) -> Iterator[str]:
             continue
         file, line = line_of(entry)
         where = f"{file.rsplit('/', 1)[-1]}:{line}"
-        if entry[0] == OUTPUT:
-            yield f"{name(s)} = {name(entry[1])}[{entry[5]}]  {where}"
-        elif entry[0] <= RELEASED:
+        if is_output(entry):
+            yield f"{name(s)} = {name(source_slot(entry))}[{output_index(entry)}]  {where}"
+        elif is_released(entry):
             yield f"{name(s)} = {op_of(entry).name}, released  {where}"
         else:
             results = results_of(entry)

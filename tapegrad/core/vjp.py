@@ -16,11 +16,13 @@ from typing import Any
 
 from ..dtypes import HALF, is_inexact
 from . import record as recorder
+from .entry import OUTPUT, output_entry
 from .op import BY_ID, PACKED, TABLE, Op
 from .record import Box, box, fixed
+from .refcount import REFS_COTANGENT, REFS_TEMPORARY, getrefcount
 from .saved import unpacked
 from .state import current_tape
-from .tape import OUTPUT, getrefcount, next_slot
+from .tape import next_slot
 
 
 class Like:
@@ -118,7 +120,7 @@ def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
     elif slot in owned:
         p += t
     else:
-        if getrefcount(p) <= HELD_BY_COT and arrays.owns(p):
+        if getrefcount(p) <= REFS_COTANGENT and arrays.owns(p):
             p += t
         else:
             p = p + t
@@ -134,7 +136,7 @@ def add_recorded(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> Non
 
 def product_in_place(g: Any, d: Any) -> Any:
     """g * d of a raw replay; written into d where that is a large temporary."""
-    if type(d) is not float and type(d) is not int and getrefcount(d) <= TEMPORARY and arrays.fits(d, g):
+    if type(d) is not float and type(d) is not int and getrefcount(d) <= REFS_TEMPORARY and arrays.fits(d, g):
         return arrays.multiply(g, d, out=d)
     return g * d
 
@@ -444,7 +446,7 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
             saved = [place(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
                 ans = ans and [
-                    None if v is None else lift(v, 0) if mode.lifted else reattach_output(v, s, i, code, at)
+                    None if v is None else lift(v, 0) if mode.lifted else reattach_output(v, s, i, (code, at))
                     for i, v in enumerate(ans)
                 ]
             else:
@@ -485,12 +487,12 @@ def widened(cast: Callable[..., Any], value: Any) -> Any:
     return cast(value, arrays.float32) if getattr(raw, "dtype", None) in HALF else value
 
 
-def reattach_output(value: Any, slot: int, index: int, code: Any, at: int) -> Any:
+def reattach_output(value: Any, slot: int, index: int, place: tuple[Any, int]) -> Any:
     """A saved output as an operand: under a fresh slot that reads the same output of the entry."""
     if not is_inexact((value._d if isinstance(value, Box) else value).dtype):
         return lift(value, 0)
     j = next_slot()
-    current_tape()[j] = (OUTPUT, slot, 0, code, at, index)
+    current_tape()[j] = output_entry(slot, place, index)
     return attach(value, j)
 
 
@@ -587,20 +589,6 @@ def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned:
     index = e[5]
     holder[index] = g if index not in holder else holder[index] + g
 
-
-def _temporary(d: Any) -> int:
-    return getrefcount(d)
-
-
-def _held_by_cot() -> int:
-    cot = {0: object()}
-    p = cot.get(0)
-    return getrefcount(p)
-
-
-# Reference counts, as seen by `add` and `product`, of a cotangent and of a temporary that nothing else refers to.
-HELD_BY_COT = _held_by_cot()
-TEMPORARY = _temporary(object())
 
 PLAIN, LARGE, GUARDED = Mode(False, False), Mode(False, False, large=True), Mode(False, True)
 PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..core import alias, record
+from ..core.entry import inputs_of, is_output, is_released, stub
 from ..core.graph import Handle
 from ..core.record import Box, box
+from ..core.refcount import REFS_RESULT, getrefcount
 from ..core.reverse import Pass, reach
 from ..core.state import current_tape, is_recording
-from ..core.tape import OUTPUT, RELEASED, inputs_of, next_slot, stub
+from ..core.tape import next_slot
 from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
@@ -25,8 +26,6 @@ from . import nans
 from .arguments import watched
 from .guards import Walk, change, first_changed, held
 from .writes import remedy
-
-getrefcount = sys.getrefcount
 
 
 class Unusable(Exception):
@@ -142,7 +141,7 @@ class Capture:
             twin = first.setdefault(id(leaf), i)
             self.results.append(self._result(leaf) if twin == i or not isinstance(leaf, Box) else Result(None, twin=twin))
         for r in self.results:
-            if r.slot and is_released(r.slot, floor):
+            if r.slot and is_used_up(r.slot, floor):
                 r.spent, r.slot = spent(r.slot), 0
         if any(r.slot for r in self.results):
             self.backward = Backward(self, leaves, before, floor)
@@ -299,8 +298,8 @@ class Capture:
         places = {id(t): 2 * sum(other is t for other in stored) for t in stored}
         for several in (leaves, gradients, stored):
             for t in several:
-                expected = HELD + 2 * times.get(id(t), 0) + 2 * (id(t) in kept) + places.get(id(t), 0)
-                if id(t) in born and getrefcount(t) > expected:
+                listed = 2 * times.get(id(t), 0) + 2 * (id(t) in kept) + places.get(id(t), 0)
+                if id(t) in born and getrefcount(t) > REFS_RESULT + listed:
                     raise Unusable("a tensor that the function returns, or sets as a gradient, is also stored elsewhere")
 
     def _new_gradients(self, born: set[int]) -> list[Any]:
@@ -318,10 +317,10 @@ def slots_below(slot: int, floor: int) -> set[int]:
 def spent(slot: int) -> Any:
     """What stands on the tape for a result whose graph has been used up; None if nothing does."""
     entry = current_tape().get(slot)
-    return entry if entry is None or entry[0] <= RELEASED else None if entry[0] == OUTPUT else stub(entry)
+    return entry if entry is None or is_released(entry) else None if is_output(entry) else stub(entry)
 
 
-def is_released(slot: int, floor: int) -> bool:
+def is_used_up(slot: int, floor: int) -> bool:
     """Whether the function has used up what leads to a result, as one that calls backward and returns the loss."""
     try:
         reach([slot], current_tape(), floor)
@@ -346,17 +345,6 @@ def array_of(t: Any) -> Any:
     if t._st is not None:
         alias.sync_only(t)
     return t._d
-
-
-def _held() -> int:
-    """References to a leaf in `_escaped` besides the list of leaves and the result's container."""
-    leaves = [Box()]
-    for leaf in leaves:
-        count = getrefcount(leaf)
-    return count - 1
-
-
-HELD = _held()
 
 
 class Backward:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from ..autograd.function import Function
@@ -10,6 +9,7 @@ from ..core import alias, record
 from ..core.graph import Handle
 from ..core.modes import enable_grad
 from ..core.record import RAW, SET_RAW, Box, box, fixed
+from ..core.refcount import REFS_STATE_ARRAY, getrefcount
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays
@@ -25,7 +25,6 @@ from .explain import names_of
 from .guards import changed, held
 from .keys import named
 
-getrefcount = sys.getrefcount
 jax_type = lower.jax_type
 
 
@@ -320,7 +319,7 @@ class Entry:
                 if type(t) is alias.Store or type(t._st) is alias.Alias:
                     shared.append(id(t if type(t) is alias.Store else t._st.store))
             if state.donated:
-                given.append(lower.copied(v) if getrefcount(v) > FREE or type(t) is alias.Store else v)
+                given.append(lower.copied(v) if getrefcount(v) > REFS_STATE_ARRAY or type(t) is alias.Store else v)
             else:
                 kept.append(v)
         if len(set(shared)) < len(shared):
@@ -409,19 +408,6 @@ def tensor_of(array: Any, like: Any) -> Any:
     return box(array, 0) if isinstance(like, Box) and pending.is_foreign(like) else box_of(array)
 
 
-def free() -> int:
-    """References to an array that nothing but its tensor holds, as `_gather` counts them."""
-    t = Box()
-    t._d = object()
-
-    def found(t: Any) -> Any:
-        return RAW(t)
-
-    v = found(t)
-    return getrefcount(v)
-
-
-FREE = free()
 TENSOR: Any = record.Tensor
 PENDING: Any = pending.kind_of(TENSOR)
 

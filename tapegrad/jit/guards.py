@@ -8,7 +8,6 @@ holds what it held.
 
 from __future__ import annotations
 
-import dis
 import enum
 import functools
 import pickle
@@ -27,6 +26,7 @@ from ..kernels.random import Generator
 from ..nn.hooks import CALL_TABLES, EVERYWHERE
 from ..nn.module import Module
 from ..optim.optimizer import Optimizer, _global_optimizer_post_hooks, _global_optimizer_pre_hooks
+from . import source
 
 SIMPLE = (int, float, str, bool, bytes, complex, frozenset, type(None))
 DEPTH = 8  # calls and containers between the function and what is looked at
@@ -356,19 +356,13 @@ def open_classes(cls: Any) -> tuple[type, ...]:
 
 @functools.lru_cache(4096)
 def names_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Global names that a code object and the code inside it read, and all names and words in it."""
-    read, used = set(), set(code.co_names)
-    for instruction in dis.get_instructions(code):
-        if instruction.opname.endswith("_GLOBAL") or instruction.opname.endswith("_NAME"):
-            read.add(instruction.argval)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            more, others = names_in(constant)
-            read.update(more)
-            used |= others
-        elif isinstance(constant, str) and constant.isidentifier():
-            used.add(constant)
-    return tuple(sorted(read)), frozenset(used)
+    """Names of globals that a function's code and the code inside it may read, and all names and words in it."""
+    codes = [code]
+    used: set[str] = set()
+    for inner in codes:
+        codes += [c for c in inner.co_consts if isinstance(c, types.CodeType)]
+        used.update(inner.co_names, [c for c in inner.co_consts if isinstance(c, str) and c.isidentifier()])
+    return tuple(sorted(source.variables_of(codes))), frozenset(used)
 
 
 def changed(places: list[Place]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dis
+import ast
 import linecache
 import types
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from typing import Any
 from ..core.record import MARK
 from ..optim.lr_scheduler import LRScheduler
 from .guards import LENGTH, Cell, Members, Place, Walk, held
+from .source import functions_of
 
 CHANGE = frozenset((
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove", "reverse",
@@ -28,7 +29,8 @@ def remedy(walk: Walk, place: Place) -> str:
         advice = "register and remove hooks outside the compiled function"
     else:
         advice = "return it instead, or keep it in a tensor"
-    lines = {at for code in codes(walk) for at in lines_of(code, place, names, isinstance(owner, LRScheduler))}
+    codes = [f.__code__ for f in walk.functions() if MARK not in f.__globals__]
+    lines = {at for code in codes for at in lines_of(code, place, names, isinstance(owner, LRScheduler))}
     if len(lines) != 1:
         return advice
     ((file, line),) = lines
@@ -47,26 +49,26 @@ def names_of(walk: Walk, owner: Any) -> set[str]:
     return names
 
 
-def codes(walk: Walk) -> Iterator[types.CodeType]:
-    """The code of the user's functions that are called, and what is inside it."""
-    waiting = [f.__code__ for f in walk.functions() if MARK not in f.__globals__]
-    for code in waiting:
-        yield code
-        waiting += [c for c in code.co_consts if isinstance(c, types.CodeType)]
-
-
 def lines_of(code: types.CodeType, place: Place, names: set[str], steps: bool) -> Iterator[tuple[str, int]]:
-    """Lines that bind the place's name, or write into what is known by one of the names."""
+    """Lines of a function that bind the place's name, or write into what is known by one of the names."""
     container, key, _ = place
     bound = names if isinstance(container, Cell) else {key}
     methods = {"step"} if steps else CHANGE if key is LENGTH or isinstance(container, Members) else ()
-    line, loaded = code.co_firstlineno, False
-    starts = dict(dis.findlinestarts(code))
-    for i in dis.get_instructions(code):
-        if i.offset in starts:
-            line, loaded = starts[i.offset], False
-        loaded = loaded or (i.opname.startswith("LOAD_") and i.argval in names)
-        binds = i.opname in ("STORE_ATTR", "STORE_DEREF", "STORE_GLOBAL") and i.argval in bound
-        writes = loaded and (i.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") or i.argval in methods)
-        if binds or writes:
-            yield code.co_filename, line
+    for node in [node for function in functions_of(code) for node in ast.walk(function)]:
+        if isinstance(node, ast.Name):
+            hit = isinstance(node.ctx, ast.Store) and node.id in bound and node.id not in code.co_varnames
+        elif isinstance(node, ast.Attribute):
+            stored = isinstance(node.ctx, ast.Store) and node.attr in bound
+            hit = stored or (node.attr in methods and mentions(node.value, names))
+        elif isinstance(node, ast.Subscript):
+            hit = not isinstance(node.ctx, ast.Load) and mentions(node.value, names)
+        else:
+            continue
+        if hit:
+            yield code.co_filename, node.lineno
+
+
+def mentions(expression: ast.expr, names: set[str]) -> bool:
+    """Whether an expression reads a variable or an attribute of one of the names."""
+    nodes = list(ast.walk(expression))
+    return any([getattr(node, "id", None) in names or getattr(node, "attr", None) in names for node in nodes])

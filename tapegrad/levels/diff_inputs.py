@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core import alias, record
+from ..core.entry import inputs_of
 from ..core.leaves import WATCHED_LEAVES, leaf_of, run_leaf_hooks
 from ..core.level import layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import functional
 from ..core.reverse import Pass, reach
 from ..core.state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
-from ..core.tape import inputs_of, next_slot
+from ..core.tape import next_slot
 from ..core.vjp import arrays, fixed_like
 from . import scalar
 from .level import Level, Lift, boxed, raised, relabelled

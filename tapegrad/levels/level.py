@@ -19,6 +19,7 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, record
+from ..core.entry import general_entry, output_entry
 from ..core.level import LEVEL, layer_of, level_of, remember_value
 from ..core.op import TABLE, Op
 from ..core.record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_place
@@ -283,7 +284,7 @@ def record_lifted(
 ) -> None:
     """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""
     saved, keep_ans = record.saved(op, list(tensors), [kept(t) for t in tensors], slots)
-    code, at = user_place(getframe(2), tape)
+    place = user_place(getframe(2), tape)
     half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
     number, dtype = (op.general, outs[0]._d.dtype) if half is None else (op.half, half)
     shapes = tuple([t._d.shape if isinstance(t, Box) else () for t in tensors])
@@ -297,15 +298,15 @@ def record_lifted(
         if keep_ans:
             answers = tuple([relabelled(o, 0) if i in op.keeps else None for i, o in enumerate(outs)])
         meta: Any = tuple([(o._d.shape, o._d.dtype) for o in outs])
-        tape[s] = (number, slots, code, at, saved, answers, dtype, shapes, params, meta)
+        tape[s] = general_entry(number, slots, place, saved, answers, dtype, shapes, params, meta)
         for i, o in enumerate(outs[: op.differentiable]):
             if is_inexact(o._d.dtype):
                 o._s = j = next_slot()
-                tape[j] = (-1, s, 0, code, at, i)
+                tape[j] = output_entry(s, place, i)
                 o._st.cells = cells
     else:
         answers = relabelled(outs[0], 0) if keep_ans else None
-        tape[s] = (number, slots, code, at, saved, answers, dtype, shapes, params, outs[0]._d.shape)
+        tape[s] = general_entry(number, slots, place, saved, answers, dtype, shapes, params, outs[0]._d.shape)
         outs[0]._s = s
         outs[0]._st.cells = cells
     nbytes = sum([bottom(o).nbytes for o in outs])

@@ -15,12 +15,13 @@ from typing import Any
 
 from ..core import record
 from ..core import vjp as rules
+from ..core.entry import NUMBER, answer_of, saved_of, with_saved
 from ..core.leaves import WATCHED_LEAVES
 from ..core.op import BY_ID, TABLE, Op
 from ..core.record import MARK, RAW, SET_RAW, Box, Extra, getframe, recording, slow, user_place, wrap
-from ..core.reverse import HELD
+from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE
-from ..core.tape import getrefcount, next_slot
+from ..core.tape import next_slot
 from ..core.vjp import Mode, add_recorded, arrays
 
 Values = Callable[..., Any]
@@ -226,8 +227,8 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
     curved, curved_too = callable(first), callable(second)
 
     def as_arrays(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        saved = [v if v is None else arrays.as_array(v) for v in e[5:8]]
-        e = (op.id, *e[1:5], *saved, *e[8:])
+        x, y, ans = [v if v is None else arrays.as_array(v) for v in (*saved_of(e), answer_of(e))]
+        e = with_saved(e, op.id, (x, y), ans)
         warnings = arrays.silence()
         try:
             on_arrays(e, s, arrays.as_array(g) if type(g) is float else g, cot, need, owned)
@@ -310,7 +311,7 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
             if g is None:
                 continue
             e = tape[s]
-            number = e[0]
+            number = e[NUMBER]
             backward = BACKWARD.get(number)
             if backward is None:
                 if BY_ID[number].scalar != number:
@@ -326,7 +327,7 @@ def pull(outputs: list[Any], target: int, floor: int) -> float | None:
     outputs.clear()
     del e  # it refers to slots
     for s in visited:
-        if getrefcount(s) <= HELD:
+        if getrefcount(s) <= REFS_LISTED_SLOT:
             tape.pop(s, None)
     tape.settle_after_backward()
     return g

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core import alias
 from ..core.record import wrap
-from ..core.tape import getrefcount
+from ..core.refcount import counts
 from ..tensor.tensor import raw
 
 SMALL = 1 << 15  # elements of a parameter that gains from company
@@ -80,7 +80,7 @@ class Bucket:
 
     def holders(self) -> list[int]:
         """How many hold each part of the state, and the flat arrays."""
-        return [getrefcount(k[3]) for k in self.kept] + [getrefcount(flat) for flat in self.flat.values()]
+        return counts([k[3] for k in self.kept]) + counts(list(self.flat.values()))
 
     def fits(self, state: dict[Any, dict[str, Any]]) -> bool:
         """Whether parameters and state are still as the bucket left them."""

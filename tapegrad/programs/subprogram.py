@@ -16,12 +16,13 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, record
+from ..core.entry import inputs_of, is_operation, is_output, op_of, source_slot
 from ..core.level import LEVEL
-from ..core.op import BY_ID, TABLE, Op, Places
+from ..core.op import TABLE, Op, Places
 from ..core.record import Box, Extra, fixed, new
 from ..core.reverse import reach
 from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_packing, set_recording
-from ..core.tape import OUTPUT, inputs_of, next_slot
+from ..core.tape import next_slot
 from ..dtypes import HALF, is_inexact
 from ..levels.level import Level, Lift
 from ..levels.vmap import Batch, representative
@@ -167,9 +168,9 @@ class Body(Trace):
             place = self.places.get(number)
             return place is None or self.tensors[place].slot == slot
         entry = current_tape().get(slot)
-        if entry is not None and entry[0] == OUTPUT:
-            entry = current_tape().get(entry[1])
-        return entry is None or entry[0] < 0 or BY_ID[entry[0]].name != "function"
+        if entry is not None and is_output(entry):
+            entry = current_tape().get(source_slot(entry))
+        return entry is None or not is_operation(entry) or op_of(entry).name != "function"
 
     def cut(self, number: int, array: Any) -> int:
         """The number of the same value without a derivative."""

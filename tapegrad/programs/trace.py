@@ -24,10 +24,10 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, record
+from ..core.entry import line_at
 from ..core.op import Op, Places
 from ..core.record import RAW, Box, getframe, user_place
 from ..core.state import TRACE, current_tape
-from ..core.tape import line_at
 from .program import Instruction, Program, Ref, Source, references
 
 

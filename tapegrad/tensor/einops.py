@@ -1,4 +1,8 @@
-"""einops on tensors. It looks for backends among the subclasses of a class of its own: one is made when it is imported."""
+"""einops on tensors. It looks for backends among the subclasses of a class of its own: one is made when it is imported.
+
+einops asks neither a tensor nor the package, so something has to wait for its import: `import tapegrad` puts a finder into
+sys.meta_path, which goes as soon as einops is imported, and is not needed where that came first.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import Box
 from ..core.state import TRACE, is_recording
-from ..core.tape import next_slot
+from ..core.tape import HEAVY, next_slot
 from ..core.tracing import reads, same, touches
 from ..core.vjp import bottom, fixed_like
 from ..functions import (
@@ -48,6 +48,7 @@ from ..functions import (
 )  # fmt: skip
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
+from ..kernels.memory import keep_freed_memory
 from ..levels import scalar
 from ..levels.level import Lift, raise_in_place, relabelled
 from ..table import decompose as decompose_records
@@ -1229,6 +1230,8 @@ def set_leaf(t: Any, on: bool) -> None:
         slot = getattr(t, "_leaf", 0)
         if not slot:
             slot = t._leaf = -next_slot()
+            if getattr(record.RAW(t), "nbytes", 0) >= HEAVY:
+                keep_freed_memory()
             leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
         level = layer_of(LEVEL.get())
         if level is not None and layer_of(level_of(t)) is not level:

@@ -15,11 +15,12 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, saved
+from ..core.entry import Entry, is_operation, line_of, op_of
 from ..core.level import LEVEL
 from ..core.op import TABLE
 from ..core.record import Box, Extra, on_arrays, running_trace, wrap
 from ..core.state import PACKING, TASK, TRANSFORMING, current_tape, is_recording, restore_recording, set_recording
-from ..core.tape import Entry, line_of, next_slot, op_of
+from ..core.tape import next_slot
 from ..functions import casting
 from ..functions.create import fork_rng, get_rng_state, set_rng_state
 from ..nn import Sequential
@@ -166,7 +167,7 @@ class Counting(saved.Packing):
         self.origin = "argument"
 
     def packed(self, slot: int, entry: Entry) -> Entry:
-        if self.frame.debug and entry[0] >= 0:
+        if self.frame.debug and is_operation(entry):
             self.origin = "{} at {}:{}".format(op_of(entry).name, *line_of(entry))
         packed = super().packed(slot, entry)
         self.origin = "argument"
