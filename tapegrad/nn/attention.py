@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ops import create, shape
-from ..tensor import Parameter
+from ..tensor import Parameter, Tensor
 from . import functional as F
 from . import init
 from .linear import NonDynamicallyQuantizableLinear
@@ -83,9 +83,9 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(own)
 
     def forward(
-        self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
-        attn_mask: Any = None, average_attn_weights: bool = True, is_causal: bool = False,
-    ) -> tuple[Any, Any]:  # fmt: skip
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
+        attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """(output of query's shape, weights (N, L, S) or None).
 
         Args:
