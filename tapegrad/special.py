@@ -55,3 +55,7 @@ from .ops.special import zeta as zeta
 
 psi, gammaln, multigammaln, expit, gammainc, gammaincc = digamma, lgamma, mvlgamma, sigmoid, igamma, igammac
 modified_bessel_i0, modified_bessel_i1 = i0, i1
+
+
+def __dir__() -> list[str]:
+    return sorted([n for n in globals() if not n.startswith("_") and n != "annotations"])

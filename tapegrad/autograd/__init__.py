@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from ..core.modes import detect_anomaly as detect_anomaly
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     K = TypeVar("K")
     Place = Tensor | graph.GradientEdge
-    Places = Place | Sequence[Place] | Iterator[Place]
-    Cotangents = Tensor | Sequence[Tensor | None] | None
+    Places = Place | Sequence[Place] | Iterator[Place] | ValuesView[Place]
+    Cotangents = Tensor | Sequence[Tensor | None] | Iterator[Tensor | None] | None
 
     def backward(
         tensors: Places, grad_tensors: Cotangents = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -72,3 +72,7 @@ __all__ = [
     "functional", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
     "set_grad_enabled",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

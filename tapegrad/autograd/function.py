@@ -1015,3 +1015,7 @@ def refused(tape: Any, sources: tuple[int, ...], outputs: Any) -> Any:
         t._s = slot
         full[i] = t
     return tuple(full) if type(outputs) is tuple else full[0]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -77,7 +77,7 @@ class MultiheadAttention(Module):
                 init.xavier_uniform_(getattr(self, name))
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
-            init.zeros_(self.out_proj.bias)
+            init.zeros_(self.out_proj.bias)  # type: ignore[arg-type]  # there is one where in_proj has one
         for own in (self.bias_k, self.bias_v):
             if own is not None:
                 init.xavier_normal_(own)
