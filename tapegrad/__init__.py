@@ -616,6 +616,10 @@ def is_storage(obj: object) -> _bool:
 
 
 _ON_FIRST_USE = ("compat", "distributions", "testing")
+_MODULES = (
+    "amp", "autograd", "cuda", "custom", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "random",
+    "serialization", "sparse", "special", "utils", *_ON_FIRST_USE,
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> _types.ModuleType:
@@ -627,7 +631,8 @@ def __getattr__(name: str) -> _types.ModuleType:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_FIRST_USE})
+    names = {n for n, v in globals().items() if not n.startswith("_") and not isinstance(v, _types.ModuleType)}
+    return sorted({*names, *_MODULES, "__version__"} - {"annotations"})
 
 
 _watch_einops()

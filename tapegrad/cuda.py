@@ -50,3 +50,7 @@ def manual_seed(seed: int) -> None:
 
 def manual_seed_all(seed: int) -> None:
     """Seed the generators of all GPUs: nothing to do, see `manual_seed`."""
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -324,3 +324,7 @@ def _check(name: str, op: Op) -> None:
         text = str(e).split("\n  repeat:")[0].replace(f"op {op.name} ({op.kind})", f"{op.kind} operation {name!r}")
         hint = HINTS.get(e.law)
         raise testing.LawError(e.law, name, text + (f"\n  meaning:  {hint}" if hint else "")) from None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

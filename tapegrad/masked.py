@@ -199,3 +199,7 @@ def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: An
     """The elements taken in over their norm, or over eps if that is larger; 0 elsewhere."""
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(input, mask, 0) / elementwise.clamp(size, min=eps)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,3 +13,7 @@ __all__ = [
     "seed",
     "set_rng_state",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

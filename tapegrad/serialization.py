@@ -34,6 +34,10 @@ from .kernels import devices
 from .sparse import sparse_coo_tensor
 from .tensor.tensor import PRIVATE, Parameter, Tensor, raw, rebuild
 
+__all__ = [
+    "add_safe_globals", "clear_safe_globals", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
+    "safe_globals", "save",
+]  # fmt: skip
 STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
@@ -1012,3 +1016,7 @@ def _read(file: Any, unpickler: Any, encoding: str, mapped: Any) -> Any:
         raise
     except Exception as e:
         raise pickle.UnpicklingError(f"Weights only load failed. The file is damaged: {type(e).__name__}: {e}") from e
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

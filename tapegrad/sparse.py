@@ -447,3 +447,7 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Logarithm of softmax along dim over the elements that are stored."""
     return _normalized("log_softmax", input, dim, dtype)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -56,3 +56,7 @@ from .table.special import ndtri as ndtri
 
 psi, gammaln, multigammaln, expit, gammainc, gammaincc = digamma, lgamma, mvlgamma, sigmoid, igamma, igammac
 modified_bessel_i0, modified_bessel_i1 = i0, i1
+
+
+def __dir__() -> list[str]:
+    return sorted([n for n in globals() if not n.startswith("_") and n != "annotations"])

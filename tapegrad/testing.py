@@ -1093,3 +1093,7 @@ def _needs(
     before = pull(op, arrays, params, gs, wanted=wanted)
     after = pull(op, arrays, params, gs, wanted=wanted, before=spoil)
     return any(not same(a, b) for a, b in zip(after, before, strict=True))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

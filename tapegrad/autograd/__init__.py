@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.gradient import backward as backward
-from ..core.gradient import grad as grad
+from collections.abc import Iterator, Sequence, ValuesView
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
 from ..core.modes import detect_anomaly as detect_anomaly
 from ..core.modes import enable_grad as enable_grad
 from ..core.modes import inference_mode as inference_mode
@@ -20,8 +21,58 @@ from .gradcheck import gradcheck as gradcheck
 from .gradcheck import gradgradcheck as gradgradcheck
 from .variable import Variable as Variable
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+    K = TypeVar("K")
+    Place = Tensor | graph.GradientEdge
+    Places = Place | Sequence[Place] | Iterator[Place] | ValuesView[Place]
+    Cotangents = Tensor | Sequence[Tensor | None] | Iterator[Tensor | None] | None
+
+    def backward(
+        tensors: Places, grad_tensors: Cotangents = None, retain_graph: bool | None = None, create_graph: bool = False,
+        inputs: Places | None = None,
+    ) -> None: ...  # fmt: skip
+    @overload
+    def grad(
+        outputs: Places, inputs: Places, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        create_graph: bool = False, only_inputs: bool = True, allow_unused: Literal[False] | None = None,
+        is_grads_batched: bool = False, materialize_grads: bool = False,
+    ) -> tuple[Tensor, ...]: ...  # fmt: skip
+    @overload
+    def grad(
+        outputs: Places, inputs: Places, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        create_graph: bool = False, only_inputs: bool = True, *, allow_unused: bool, is_grads_batched: bool = False,
+        materialize_grads: Literal[True],
+    ) -> tuple[Tensor, ...]: ...  # fmt: skip
+    @overload
+    def grad(
+        outputs: Places, inputs: Places, grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        create_graph: bool = False, only_inputs: bool = True, *, allow_unused: bool, is_grads_batched: bool = False,
+        materialize_grads: bool = False,
+    ) -> tuple[Tensor | None, ...]: ...  # fmt: skip
+    @overload
+    def grad(
+        outputs: Places, inputs: dict[K, Tensor], grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        create_graph: bool = False, only_inputs: bool = True, allow_unused: Literal[False] | None = None,
+        is_grads_batched: bool = False, materialize_grads: bool = False,
+    ) -> dict[K, Tensor]: ...  # fmt: skip
+    @overload
+    def grad(
+        outputs: Places, inputs: dict[K, Tensor], grad_outputs: Cotangents = None, retain_graph: bool | None = None,
+        create_graph: bool = False, only_inputs: bool = True, *, allow_unused: bool, is_grads_batched: bool = False,
+        materialize_grads: bool = False,
+    ) -> dict[K, Tensor | None]: ...  # fmt: skip
+    def grad(*args: Any, **kwargs: Any) -> Any: ...
+else:
+    from ..core.gradient import backward, grad
+
 __all__ = [
     "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function",
     "functional", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
     "set_grad_enabled",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

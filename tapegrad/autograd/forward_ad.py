@@ -301,3 +301,7 @@ def check_seen(top: Level, function: str, t: Any) -> None:
 def linked(t: Any) -> int:
     """A slot for a tensor of t's value and history."""
     return alias.link(TABLE["alias"], t._s, t._d, t._d, ()) if t._s and is_recording() else 0
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

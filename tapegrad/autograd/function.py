@@ -14,7 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
 from ..core import alias
@@ -44,6 +44,12 @@ from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
 from ..table.samples.common import Sample, uniform
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "VmapInfo", "once_differentiable"]
 
@@ -105,7 +111,11 @@ class FunctionCtx:
         self._live: dict[int, tuple[Parts, bool]] = {}  # by thread, while a derivative runs: (parts, whether it is jvp)
         self._cell: Any = None
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    if TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Tensors (or None) that `backward` finds in `saved_tensors`; inputs and outputs keep their place in the graph.
 
         An intermediate result counts as a constant there: return it as an output where its derivative matters.
@@ -138,7 +148,7 @@ class FunctionCtx:
         return type(self).__name__
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
+    def saved_tensors(self) -> tuple[Tensor, ...]:
         """What was saved, as tensors of the graph.
 
         Raises:
@@ -747,6 +757,27 @@ number(FREE)
 # ----------------------------------------------------------------------------------------------------------- the classes
 
 
+class ForwardOfCtx(Protocol[P, R]):
+    """A Function whose forward takes ctx; `apply` passes on the other parameters and the result to type checkers."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+class Forward(Protocol[P, R]):
+    """One whose forward takes no ctx."""
+
+    @staticmethod
+    def forward(*args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+class ForwardOfFirst(Protocol[P, R]):
+    """One that has another name for ctx."""
+
+    @staticmethod
+    def forward(ctx: Any, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
 class Function:
     """Base of functions with a derivative of their own: subclass it, write static methods, call `apply`.
 
@@ -791,7 +822,7 @@ class Function:
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: Any, *grad_outputs: Any, **_: Any) -> Any:
         """Gradients of the arguments from those of the outputs; see the class."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
@@ -801,20 +832,29 @@ class Function:
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: Any, *grad_inputs: Any, **_: Any) -> Any:
         """Tangents of the outputs from those of the arguments; see the class."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
-    def vmap(info: VmapInfo, in_dims: tuple[Any, ...], *args: Any) -> Any:
+    def vmap(info: VmapInfo, in_dims: tuple[Any, ...], *args: Any, **_: Any) -> Any:
         """(output, out_dims) for arguments that carry a batch at in_dims (None: not batched); see the class."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
             "generate_vmap_rule=True."
         )
 
+    @overload
+    @classmethod
+    def apply(cls: type[ForwardOfCtx[P, R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    @classmethod
+    def apply(cls: type[Forward[P, R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    @classmethod
+    def apply(cls: type[ForwardOfFirst[P, R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the function, and record it where a tensor among the arguments requires grad."""
@@ -989,3 +1029,7 @@ def refused(tape: Any, sources: tuple[int, ...], outputs: Any) -> Any:
         t._s = slot
         full[i] = t
     return tuple(full) if type(outputs) is tuple else full[0]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

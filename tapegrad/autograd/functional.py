@@ -454,3 +454,7 @@ def hessian(
 
     rows = jacobian(gradient, given, create_graph, strict, vectorize, outer_jacobian_strategy)
     return rows if several else rows[0][0]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

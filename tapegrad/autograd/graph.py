@@ -172,3 +172,7 @@ def register_multi_grad_hook(
     hook = MultiHook([slot_of(t) for t in tensors], fn)
     handles = [register_hook(t, hook.first if mode == "any" else hook.nth(i)) for i, t in enumerate(tensors)]
     return MultiHandle(handles)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

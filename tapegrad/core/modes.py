@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from .. import errors
 from .state import ANOMALY, INFERENCE, RECORDING, current_tape, is_recording, restore_recording, set_recording
@@ -23,15 +23,6 @@ class Mode:
 
     def __init__(self) -> None:
         self._previous: list[Any] = []
-
-    def __new__(cls, function: Any = None, *args: Any, **kwargs: Any) -> Any:
-        self = super().__new__(cls)
-        if callable(function) and cls._bare:
-            Mode.__init__(self)
-            return self(function)  # used as a bare decorator
-        return self
-
-    _bare = True
 
     def enter(self) -> Any:
         raise NotImplementedError
@@ -134,14 +125,25 @@ class Awaitable:
         return self.steps
 
 
-class no_grad(Mode):
+class BareMode(Mode):
+    """A mode that decorates without parentheses, too."""
+
+    @overload
+    def __new__(cls, function: F, /) -> F: ...  # type: ignore[misc]
+    @overload
+    def __new__(cls) -> Self: ...
+    def __new__(cls, function: Any = None) -> Any:
+        return cls()(function) if callable(function) else super().__new__(cls)
+
+
+class no_grad(BareMode):
     """Nothing is recorded inside: results do not require grad."""
 
     def enter(self) -> Any:
         return set_recording(False)
 
 
-class enable_grad(Mode):
+class enable_grad(BareMode):
     """Recording is on inside, also within no_grad."""
 
     def enter(self) -> Any:
@@ -150,8 +152,6 @@ class enable_grad(Mode):
 
 class set_grad_enabled(Mode):
     """Recording on or off: takes effect at once when called, and until the end of the block as a context manager."""
-
-    _bare = False
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
@@ -173,9 +173,20 @@ class set_grad_enabled(Mode):
 class inference_mode(Mode):
     """no_grad under another name; is_inference_mode_enabled() tells."""
 
-    def __init__(self, mode: Any = True) -> None:
-        super().__init__()
-        self.mode = mode is not False
+    mode: bool
+
+    @overload
+    def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
+    @overload
+    def __new__(cls, mode: bool = True) -> Self: ...
+    def __new__(cls, mode: Any = True) -> Any:
+        return cls()(mode) if callable(mode) else super().__new__(cls)
+
+    if not TYPE_CHECKING:  # checkers would take it instead of __new__
+
+        def __init__(self, mode: bool = True) -> None:
+            super().__init__()
+            self.mode = mode is not False
 
     def enter(self) -> Any:
         previous = (RECORDING.get(), INFERENCE.get())
@@ -194,8 +205,6 @@ class inference_mode(Mode):
 class set_detect_anomaly(Mode):
     """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it."""
 
-    _bare = False
-
     def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
         super().__init__()
         self.mode, self.check_nan = mode, check_nan
@@ -213,7 +222,7 @@ class set_detect_anomaly(Mode):
         copy = Mode.__new__(set_detect_anomaly)
         Mode.__init__(copy)
         copy.mode, copy.check_nan, copy._initial = self.mode, self.check_nan, ANOMALY.get()
-        return copy  # type: ignore[no-any-return]
+        return copy
 
     def __call__(self, function: F) -> F:
         ANOMALY.set(self._initial)
@@ -225,8 +234,6 @@ class detect_anomaly(Mode):
 
     A pass that fails warns with the line that recorded the operation; with `check_nan`, a nan in a gradient fails it.
     """
-
-    _bare = False
 
     def __init__(self, check_nan: bool = True) -> None:
         super().__init__()
@@ -246,7 +253,7 @@ class detect_anomaly(Mode):
         copy = Mode.__new__(detect_anomaly)
         Mode.__init__(copy)
         copy.check_nan = self.check_nan
-        return copy  # type: ignore[no-any-return]
+        return copy
 
 
 def is_grad_enabled() -> bool:

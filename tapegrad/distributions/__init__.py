@@ -91,3 +91,7 @@ __all__ = [
 ]  # fmt: skip
 
 _mark_package(__name__)  # it is loaded on first use
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

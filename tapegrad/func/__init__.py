@@ -18,3 +18,7 @@ __all__ = [
     "jacfwd", "jacobian", "jacrev", "jet", "jvp", "laplacian", "linearize", "nth_derivative",
     "replace_all_batch_norm_modules_", "stack_module_state", "value_and_grad", "vhp", "vjp", "vmap",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,10 +7,18 @@ among the entries. JAX is imported when something is compiled, not before.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from .. import errors
-from ..nn.module import Module
+from ..nn.module import HasForward, Module
+
+if TYPE_CHECKING:
+    from .compiled import Compiled, OptimizedModule
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Statistics:
@@ -24,11 +32,58 @@ class Statistics:
 STATISTICS = Statistics()
 
 
-def stats() -> dict[str, Any]:
+def stats() -> dict[str, float]:
     """Counts since the process began: traces, programs, calls of programs and eager calls, and seconds of each stage."""
     return dict(vars(STATISTICS))
 
 
+class Options(TypedDict, total=False):
+    """Keywords of `compile`."""
+
+    fullgraph: bool
+    static_argnames: str | Iterable[str]
+    donate: bool
+    debug_nans: bool
+    mesh: Any
+    shard: Any
+    dynamic: bool | None
+    backend: Any
+    mode: str | None
+    options: dict[str, Any] | None
+    disable: bool
+
+
+class Decorator(Protocol):
+    """What `compile` gives without a model."""
+
+    @overload
+    def __call__(self, model: HasForward[P, R], /) -> OptimizedModule[P, R]: ...
+    @overload
+    def __call__(self, model: Callable[P, R], /) -> Compiled[P, R]: ...
+
+
+class Compile(Protocol):
+    """`compile` for type checkers: what it gives has the parameters and the result of the model."""
+
+    @overload  # an answer of its own to a Literal that bool includes
+    def __call__(self, model: T, *, disable: Literal[True], **options: Any) -> T: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, model: HasForward[P, R], **options: Unpack[Options]) -> OptimizedModule[P, R]: ...
+    @overload
+    def __call__(self, model: Callable[P, R], **options: Unpack[Options]) -> Compiled[P, R]: ...
+    @overload
+    def __call__(self, model: None = None, **options: Unpack[Options]) -> Decorator: ...
+
+    def stats(self) -> dict[str, float]:
+        """See `stats`."""
+
+
+def with_stats(function: Any) -> Compile:
+    function.stats = stats
+    return function  # type: ignore[no-any-return]
+
+
+@with_stats
 def compile(
     model: Any = None, *, fullgraph: bool = False, static_argnames: Any = (), donate: bool = True, debug_nans: bool = False,
     mesh: Any = None, shard: Any = None, dynamic: Any = None, backend: Any = None, mode: Any = None, options: Any = None,
@@ -82,4 +137,3 @@ def compile_module(self: Module, **options: Any) -> None:
 
 
 Module.compile = compile_module
-compile.stats = stats  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from .. import dtypes, errors
 from ..core import alias, record
@@ -27,6 +27,9 @@ from .keys import leaf_names, listed, named, nearest, signature_of, static, with
 from .lower import placed
 from .mesh import Layout
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
 record.mark_package(__name__.partition(".")[0])  # these modules are loaded later than the package
 MOST_ENTRIES = 8  # programs kept for one kind of call
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
@@ -58,11 +61,11 @@ class Kind:
         self.history: list[str] = []
 
 
-class Compiled:
+class Compiled(Generic[P, R]):
     """A function that runs as compiled programs; see `compile`."""
 
     def __init__(
-        self, function: Callable[..., Any], *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
+        self, function: Callable[P, R], *, static_argnames: Any = (), donate: bool = True, fullgraph: bool = False,
         debug_nans: bool = False, mesh: Any = None, shard: Any = None,
     ) -> None:  # fmt: skip
         self.function = function
@@ -82,10 +85,14 @@ class Compiled:
         self.traces = 0
         self.lock = threading.RLock()
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(self: Compiled[Concatenate[Any, Q], R], instance: object, owner: Any = None) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if runs_eagerly():
             return self.function(*args, **kwargs)
         tensors, key = self._key(args, kwargs)
@@ -94,7 +101,7 @@ class Compiled:
         with self.lock:
             kind = self.kinds.get(key) or self._kind(key, args, kwargs)
             if kind.eager is None:
-                return self._run(kind, args, kwargs, tensors)
+                return self._run(kind, args, kwargs, tensors)  # type: ignore[no-any-return]
         STATISTICS.eager_calls += 1
         return self.function(*args, **kwargs)  # without the lock: it may call others that call this one
 
@@ -276,7 +283,7 @@ def runs_eagerly() -> bool:
     return bool(traced) or LEVEL.get() is not None or PACKING.get() is not None or ANOMALY.get()[0]
 
 
-class OptimizedModule(Module):
+class OptimizedModule(Module, Generic[P, R]):
     """A module whose calls are compiled; all else is that of the module itself, `_orig_mod`."""
 
     def __init__(self, module: Module, **options: Any) -> None:
@@ -293,8 +300,8 @@ class OptimizedModule(Module):
     def training(self, mode: bool) -> None:
         self._orig_mod.training = mode
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled(*args, **kwargs)
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._compiled(*args, **kwargs)  # type: ignore[no-any-return]
 
     def explain(self, *args: Any, **kwargs: Any) -> None:
         """See `Compiled.explain`."""

@@ -336,3 +336,7 @@ __all__ = [
     "parameter",
     "utils",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

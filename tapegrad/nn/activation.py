@@ -7,7 +7,7 @@ from typing import Any
 from ..core.warning import warn
 from ..functions import create, elementwise
 from ..table import elementwise as elementwise_records
-from ..tensor.tensor import Parameter
+from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init
 from .module import Module
@@ -17,7 +17,7 @@ from .settings import Functional, settings
 class Activation(Functional):
     """Base of activations: a function of one input."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return self._of(input)
 
@@ -43,7 +43,7 @@ class Unshown(InPlace):
 class ReLU(InPlace):
     """max(input, 0) of any shape; its derivative at 0 is 0."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return F.relu(input, True) if self.inplace else elementwise_records.relu(input)
 
@@ -51,7 +51,7 @@ class ReLU(InPlace):
 class SiLU(InPlace):
     """input * sigmoid(input), of any shape."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return F.silu(input, self.inplace)
 
@@ -106,7 +106,7 @@ class RReLU(Activation, function=F.rrelu):
     @settings
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None: ...
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
@@ -144,7 +144,7 @@ class ReLU6(Hardtanh):
 class Sigmoid(Activation):
     """1 / (1 + exp(-input)), of any shape."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return elementwise_records.sigmoid(input)
 
@@ -152,7 +152,7 @@ class Sigmoid(Activation):
 class Tanh(Activation):
     """Hyperbolic tangent, of any shape."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return elementwise_records.tanh(input)
 
@@ -175,7 +175,7 @@ class GELU(Activation):
     @settings
     def __init__(self, approximate: str = "none") -> None: ...
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return elementwise.gelu(input, self.approximate)
 
@@ -186,7 +186,7 @@ class Softplus(Activation):
     @settings
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None: ...
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return elementwise.softplus(input, self.beta, self.threshold)
 
@@ -234,7 +234,7 @@ class PReLU(Module):
         """The weight as at the start."""
         init.constant_(self.weight, self.init)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
         return F.prelu(input, self.weight)
 
@@ -268,7 +268,7 @@ class Softmax2d(Activation):
         ValueError: for an input of another rank.
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) to the same shape."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")

@@ -64,7 +64,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
-        for layer in (self.head, *[layer for cluster in self.tail for layer in cluster]):
+        clusters: list[Any] = list(self.tail)
+        for layer in (self.head, *[layer for cluster in clusters for layer in cluster]):
             layer.reset_parameters()
 
     def forward(self, input_: Any, target_: Any) -> _ASMoutput:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..functions import create, shape
 from ..table import shape as shape_records
-from ..tensor.tensor import Parameter
+from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init
 from .linear import NonDynamicallyQuantizableLinear
@@ -78,15 +78,15 @@ class MultiheadAttention(Module):
                 init.xavier_uniform_(getattr(self, name))
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
-            init.zeros_(self.out_proj.bias)
+            init.zeros_(self.out_proj.bias)  # type: ignore[arg-type]  # there is one where in_proj has one
         for own in (self.bias_k, self.bias_v):
             if own is not None:
                 init.xavier_normal_(own)
 
     def forward(
-        self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
-        attn_mask: Any = None, average_attn_weights: bool = True, is_causal: bool = False,
-    ) -> tuple[Any, Any]:  # fmt: skip
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,
+        attn_mask: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         """(output of query's shape, weights (N, L, S) or None).
 
         Args:

@@ -6,7 +6,7 @@ import operator
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
-from typing import Any
+from typing import Any, Self, SupportsIndex, overload
 
 from ..tensor.tensor import Parameter, Tensor
 from .module import Module, indented, typename
@@ -26,7 +26,7 @@ class Ordered(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
     def _key(self, index: Any) -> str:
@@ -35,6 +35,10 @@ class Ordered(Module):
     def _like(self, modules: Iterable[tuple[str, Module]]) -> Any:
         raise NotImplementedError
 
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Module: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._like(list(self._modules.items())[index])
@@ -52,12 +56,12 @@ class Ordered(Module):
     def _renumber(self, modules: list[Any]) -> None:
         self._modules = {str(i): m for i, m in enumerate(modules)}
 
-    def append(self, module: Any) -> Any:
+    def append(self, module: Module) -> Self:
         """Add a module at the end; returns the container."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index: int, module: Any) -> Any:
+    def insert(self, index: int, module: Module) -> Self:
         """Add a module before an index; returns the container."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -116,7 +120,7 @@ class Sequential(Ordered):
     def __imul__(self, other: Any) -> Any:
         return self.extend(list(self * other)[len(self) :])
 
-    def extend(self, sequential: Iterable[Any]) -> Any:
+    def extend(self, sequential: Iterable[Module]) -> Self:
         """Add modules at the end; returns the container."""
         for module in list(sequential):
             self.append(module)
@@ -140,7 +144,7 @@ class ModuleList(Ordered):
     def __add__(self, other: Iterable[Any]) -> Any:
         return ModuleList([*self, *other])
 
-    def extend(self, modules: Iterable[Any]) -> Any:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end; returns the list."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
@@ -336,7 +340,7 @@ class ParameterDict(Module):
     def __ror__(self, other: Any) -> ParameterDict:
         joined = other.copy()
         joined.update(self)
-        return joined  # type: ignore[no-any-return]
+        return joined
 
     def __ior__(self, other: Any) -> Any:
         self.update(other)

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import errors
 from ..functions import create
-from ..tensor.tensor import Parameter
+from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init
 from .linear import affine, repeated
@@ -22,6 +22,8 @@ class _ConvNd(Module):
     _dims: int
     _op: Any
     transposed = False
+    weight: Parameter
+    bias: Parameter | None
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
@@ -104,7 +106,7 @@ class _Conv(_ConvNd):
             input, padding = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode), 0
         return self._op(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, *sizes) or (in_channels, *sizes) to (N, out_channels, *sizes) or without N."""
         return self._conv_forward(input, *affine(self))
 
@@ -186,7 +188,7 @@ class _ConvTransposeNd(_ConvNd):
             )
         return tuple(n - a for n, a in zip(sizes, least, strict=True))
 
-    def forward(self, input: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         """(N, in_channels, *sizes) or (in_channels, *sizes) to (N, out_channels, *sizes) or without N.
 
         Args:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..tensor import Tensor
 from . import functional as F
 from .module import Module
 from .settings import Functional, settings
@@ -19,7 +18,7 @@ class CosineSimilarity(Functional, function=F.cosine_similarity):
     @settings
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None: ...
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Two tensors, broadcast to one shape, to that shape without dim."""
         return self._of(x1, x2)
 
@@ -36,6 +35,6 @@ class PairwiseDistance(Module):
         super().__init__()
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
-    def forward(self, x1: Any, x2: Any) -> Any:
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """(N, D) and (N, D), or (D,), to (N,), or ()."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tensor import Tensor
 from . import functional as F
 from .module import Module, shown
 
@@ -23,7 +24,7 @@ class _DropoutNd(Module):
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p, self.inplace = p, inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Any shape that the class names to the same shape; the input itself in evaluation mode."""
         return self._op(input, self.p, self.training, self.inplace)
 

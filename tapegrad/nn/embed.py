@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.modes import no_grad
 from ..functions import create
-from ..tensor.tensor import Parameter
+from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init
 from .module import Module
@@ -88,7 +88,7 @@ class Embedding(_Table):
             device, dtype,
         )  # fmt: skip
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """Indices (...) to rows (..., D)."""
         return F.embedding(
             input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
@@ -136,7 +136,7 @@ class EmbeddingBag(_Table):
         )  # fmt: skip
         self.mode, self.include_last_offset = mode, include_last_offset
 
-    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         """Indices (B, n), or (N,) with the offsets (B,) of the bags, to (B, D).
 
         Args:

@@ -12,7 +12,14 @@ from .. import linalg
 from ..core.modes import no_grad
 from ..core.warning import warn
 from ..functions import create
+from ..tensor.tensor import Tensor
 
+__all__ = [
+    "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",
+    "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal", "orthogonal_", "sparse", "sparse_",
+    "trunc_normal_", "uniform", "uniform_", "xavier_normal", "xavier_normal_", "xavier_uniform", "xavier_uniform_",
+    "zeros_",
+]  # fmt: skip
 LINEAR = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",
 )  # fmt: skip
@@ -56,40 +63,40 @@ def _calculate_correct_fan(tensor: Any, mode: str) -> int:
 
 
 @no_grad()
-def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform on [a, b); returns the tensor."""
     return tensor.uniform_(a, b, generator=generator)
 
 
 @no_grad()
-def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Normal of a mean and standard deviation; returns the tensor."""
     return tensor.normal_(mean, std, generator=generator)
 
 
 @no_grad()
-def constant_(tensor: Any, val: float) -> Any:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Every element val; returns the tensor."""
     return tensor.fill_(val)
 
 
-def ones_(tensor: Any) -> Any:
+def ones_(tensor: Tensor) -> Tensor:
     """Every element 1; returns the tensor."""
     return constant_(tensor, 1.0)
 
 
-def zeros_(tensor: Any) -> Any:
+def zeros_(tensor: Tensor) -> Tensor:
     """Every element 0; returns the tensor."""
     return constant_(tensor, 0.0)
 
 
-def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform on [-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio); returns the tensor."""
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(sum(fans(tensor)))))
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Normal with std = gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio); returns the tensor."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(sum(fans(tensor)))), generator)
 
@@ -103,8 +110,8 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float |
 
 
 def kaiming_uniform_(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
-) -> Any:
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
     """Uniform on [-b, b) with b = gain * sqrt(3 / fan) (He et al.); returns the tensor.
 
     Args:
@@ -125,8 +132,8 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
-) -> Any:
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+) -> Tensor:
     """Normal with std = gain / sqrt(fan) (He et al.); arguments as kaiming_uniform_; returns the tensor."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
@@ -134,8 +141,8 @@ def kaiming_normal_(
 
 @no_grad()
 def trunc_normal_(
-    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
-) -> Any:
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+) -> Tensor:
     """Normal of a mean and standard deviation, given that it lies in [a, b]; returns the tensor.
 
     Where the interval holds more than 0.3 of the normal distribution, numbers outside are drawn again; else uniform numbers
@@ -166,7 +173,7 @@ def trunc_normal_(
 
 
 @no_grad()
-def eye_(tensor: Any) -> Any:
+def eye_(tensor: Tensor) -> Tensor:
     """A matrix with 1 on the diagonal and 0 elsewhere; returns the tensor."""
     check_matrix(tensor)
     return tensor.copy_(create.eye(*tensor.shape))
@@ -178,7 +185,7 @@ def check_matrix(tensor: Any) -> None:
 
 
 @no_grad()
-def dirac_(tensor: Any, groups: int = 1) -> Any:
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """A convolution's weight that passes on as many of its input channels as it can, in each group; returns the tensor.
 
     Raises:
@@ -198,7 +205,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 
 @no_grad()
-def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """A matrix (all dimensions but the first taken as one) with orthonormal rows or columns, times gain; returns the tensor.
 
     Uniform among such matrices: Q of a normal matrix, with signs that make R's diagonal positive (Mezzadri 2007).
@@ -219,7 +226,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 
 
 @no_grad()
-def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """A normal matrix with a fraction `sparsity` of each column 0 (Martens 2010); returns the tensor."""
     check_matrix(tensor)
     rows, columns = tensor.shape
@@ -250,3 +257,7 @@ kaiming_uniform, kaiming_normal = _deprecated(kaiming_uniform_), _deprecated(kai
 eye, dirac, orthogonal, sparse = _deprecated(eye_), _deprecated(dirac_), _deprecated(orthogonal_), _deprecated(sparse_)
 
 _calculate_fan_in_and_fan_out = fans
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..functions import attention, create, linalg
-from ..tensor.tensor import Parameter
+from ..tensor.tensor import Parameter, Tensor
 from . import init
 from .module import Module, shown
 
@@ -32,7 +32,7 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The input itself."""
         return input
 
@@ -49,6 +49,9 @@ class Linear(Module):
         weight: (out_features, in_features), initialised uniformly on +-1 / sqrt(in_features).
         bias: (out_features,), initialised likewise; None without bias.
     """
+
+    weight: Parameter
+    bias: Parameter | None
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -69,7 +72,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(..., in_features) to (..., out_features)."""
         return linalg.linear(input, *affine(self))
 
@@ -97,6 +100,9 @@ class Bilinear(Module):
         ValueError: for an in1_features that is not positive.
     """
 
+    weight: Parameter
+    bias: Parameter | None
+
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
         dtype: Any = None,
@@ -119,7 +125,7 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1: Any, input2: Any) -> Any:
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """(..., in1_features) and (..., in2_features) to (..., out_features)."""
         return attention.bilinear(input1, input2, *affine(self))
 

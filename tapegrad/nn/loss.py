@@ -55,7 +55,7 @@ class _WeightedLoss(_Loss):
 class OfTarget(Functional):
     """Base of losses of an input and a target."""
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
         return self._of(input, target)
 
@@ -63,7 +63,7 @@ class OfTarget(Functional):
 class OfLabels(Functional):
     """Base of losses of scores and class indices."""
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(N, C) or (C,) and int64 (N,) or () to a 0-dim tensor, or with "none" to the target's shape."""
         return self._of(input, target)
 
@@ -71,7 +71,7 @@ class OfLabels(Functional):
 class OfTwo(Functional):
     """Base of losses of two inputs and a target of 1 and -1."""
 
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape, and a target, to a 0-dim tensor, or with "none" to the target's shape."""
         return self._of(input1, input2, target)
 
@@ -79,7 +79,7 @@ class OfTwo(Functional):
 class OfTriplet(Functional):
     """Base of losses of an anchor, what is to be near it and what is to be far."""
 
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Three tensors of shape (N, D) or (D,) to a 0-dim tensor, or with "none" to (N,) or ()."""
         return self._of(anchor, positive, negative)
 
@@ -130,7 +130,7 @@ class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss):
         reduce: Any = None, reduction: str = "mean",
     ) -> None: ...  # fmt: skip
 
-    def forward(self, log_input: Any, target: Any) -> Any:
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
         return self._of(log_input, target)
 
@@ -146,7 +146,7 @@ class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
     @settings
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None: ...
 
-    def forward(self, input: Any, target: Any, var: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor, var: Tensor) -> Tensor:
         """Two tensors of one shape and a variance: a number, of that shape, or of that without the last size."""
         return self._of(input, target, var)
 
@@ -273,7 +273,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.ignore_index, self.label_smoothing, self.options = ignore_index, label_smoothing, options
         self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
-    def forward(self, input: Any, target: Any) -> Any:
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(N, in_features) and what CrossEntropyLoss takes of an output (N, C, *out_features)."""
         linear, sizes = self.linear, (self.num_classes, *self.out_features)
         return F.linear_cross_entropy(
@@ -401,6 +401,6 @@ class CTCLoss(_Loss, function=F.ctc_loss):
     @settings
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None: ...
 
-    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
         """(T, N, C) or (T, C), targets (N, S) or in one dimension, lengths (N,), to a 0-dim tensor, or (N,)."""
         return self._of(log_probs, targets, input_lengths, target_lengths)

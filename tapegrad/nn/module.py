@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,8 @@ __all__ = [
 ]  # fmt: skip
 
 M = TypeVar("M", bound="Module")
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 T_destination = TypeVar("T_destination", bound=dict[str, Any])
 EVERYWHERE = hooks.EVERYWHERE
 
@@ -77,6 +79,14 @@ class IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+class HasForward(Protocol[P, R]):
+    """What `__call__` needs of a module; it passes on forward's parameters and result to type checkers."""
+
+    _hooked: bool
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
 class Module:
@@ -119,11 +129,15 @@ class Module:
 
     # --------------------------------------------------------------------------------------------------------- calling
 
-    def forward(self, *input: Any) -> Any:
-        """The computation; a subclass defines it, with any arguments."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]
+    else:
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        def forward(self, *input: Any) -> Any:
+            """The computation; a subclass defines it, with any arguments."""
+            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __call__(self: HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if self._hooked or EVERYWHERE["_hooked"]:
                 return hooks.call(self, args, kwargs)
@@ -362,11 +376,11 @@ class Module:
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Any]]:
+    ) -> Iterator[tuple[str, Parameter]]:
         """(name, parameter) of this module and, with recurse, of all below it; shared parameters once."""
         return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
-    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters of this module and, with recurse, of all below it."""
         if type(self).named_parameters is not Module.named_parameters:
             for _, param in self.named_parameters(recurse=recurse):
@@ -389,11 +403,11 @@ class Module:
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Any]]:
+    ) -> Iterator[tuple[str, Tensor]]:
         """(name, buffer) of this module and, with recurse, of all below it."""
         return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers of this module and, with recurse, of all below it."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
@@ -407,7 +421,7 @@ class Module:
             module = getattr(module, part)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
-        return module  # type: ignore[no-any-return]
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put a module at a dotted name; with strict only in the place of another.
@@ -426,11 +440,11 @@ class Module:
             parent.get_submodule(name)
         setattr(parent, name, module)
 
-    def get_parameter(self, target: str) -> Any:
+    def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name; AttributeError if there is none."""
         return self._member(target, "_parameters", "an nn.Parameter")
 
-    def get_buffer(self, target: str) -> Any:
+    def get_buffer(self, target: str) -> Tensor:
         """The buffer of a dotted name; AttributeError if there is none."""
         return self._member(target, "_buffers", "a buffer")
 
@@ -637,7 +651,7 @@ class Module:
         members = {**self._parameters, **{k: v for k, v in self._buffers.items() if k not in skipped}}
         return {k: v for k, v in members.items() if v is not None}
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """Parameters and persistent buffers of this module and all below it, by dotted name.
 
         The tensors share memory with the module's, without history; keep_vars=True gives the parameters themselves.

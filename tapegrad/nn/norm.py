@@ -8,7 +8,7 @@ from ..core.record import running_trace
 from ..core.warning import warn
 from ..functions import create
 from ..functions.normalize import move
-from ..tensor.tensor import Parameter
+from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init
 from .linear import affine, repeated
@@ -33,6 +33,11 @@ class _NormBase(Module):
     """Base of batch and instance normalisations: weight, bias and running statistics of each channel."""
 
     _version = 2
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
 
     def __init__(
         self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool, device: Any,
@@ -51,9 +56,9 @@ class _NormBase(Module):
     def reset_running_stats(self) -> None:
         """Running mean 0, running variance 1, no batches seen."""
         if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
+            self.running_mean.zero_()  # type: ignore[union-attr]
+            self.running_var.fill_(1)  # type: ignore[union-attr]
+            self.num_batches_tracked.zero_()  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
         """Running statistics, weight and bias as at the start."""
@@ -87,12 +92,12 @@ class _BatchNorm(_NormBase):
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, ...) to the same shape; updates the running statistics in training mode."""
         self._check_input_dim(input)
         mean, var, training = self.running_mean, self.running_var, self.training
         seen = self.num_batches_tracked if training and self.track_running_stats else None
-        momentum = self.momentum
+        momentum: Any = self.momentum
         if momentum is None:
             momentum = 0.0 if seen is None else 1.0 / ((seen.double() if running_trace() is not None else float(seen)) + 1.0)
         if training and not self.track_running_stats:
@@ -194,7 +199,7 @@ class _InstanceNorm(_NormBase):
         if input.dim() not in (least, least + 1):
             raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same shape; updates the running statistics in training mode."""
         self._check_input_dim(input)
         dim = input.dim() - self._dims - 1
@@ -258,6 +263,9 @@ class GroupNorm(Module):
         ValueError: for channels that num_groups does not divide.
     """
 
+    weight: Parameter | None
+    bias: Parameter | None
+
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
         dtype: Any = None, *, bias: bool = True,
@@ -273,7 +281,7 @@ class GroupNorm(Module):
         """Weight 1, bias 0."""
         neutral(self)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, ...) to the same shape."""
         return F.group_norm(input, self.num_groups, *affine(self), self.eps)
 
@@ -290,6 +298,9 @@ class LayerNorm(Module):
         elementwise_affine: whether there are a weight and (with bias) a bias of this shape.
     """
 
+    weight: Parameter | None
+    bias: Parameter | None
+
     def __init__(
         self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
         device: Any = None, dtype: Any = None,
@@ -304,7 +315,7 @@ class LayerNorm(Module):
         """Weight 1, bias 0."""
         neutral(self)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(..., *normalized_shape) to the same shape."""
         return F.layer_norm(input, self.normalized_shape, *affine(self), self.eps)
 
@@ -321,6 +332,8 @@ class RMSNorm(Module):
         elementwise_affine: whether there is a weight of this shape.
     """
 
+    weight: Parameter | None
+
     def __init__(
         self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None,
         dtype: Any = None,
@@ -336,7 +349,7 @@ class RMSNorm(Module):
         """Weight 1."""
         neutral(self)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         """(..., *normalized_shape) to the same shape."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
@@ -358,7 +371,7 @@ class _ResponseNorm(Module):
 class LocalResponseNorm(_ResponseNorm):
     """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, ...) to the same shape."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
@@ -369,7 +382,7 @@ class CrossMapLRN2d(_ResponseNorm):
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) to the same shape."""
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")

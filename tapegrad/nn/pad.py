@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tensor import Tensor
 from . import functional as F
 from .linear import repeated
 from .module import Module, shown
@@ -22,7 +23,7 @@ class _PadNd(Module):
         super().__init__()
         self.padding = repeated(padding, 2 * self._dims)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with larger sizes."""
         return F.pad(input, self.padding, self._mode)
 
@@ -37,7 +38,7 @@ class _ConstantPadNd(_PadNd):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(..., *sizes) to (..., *larger sizes)."""
         return F.pad(input, self.padding, "constant", self.value)
 
@@ -60,7 +61,7 @@ class _CircularPadNd(_PadNd):
 
     _mode = "circular"
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with larger sizes."""
         rank, least = input.dim(), self._dims + 1
         if rank not in (least, least + 1):

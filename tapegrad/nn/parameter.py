@@ -155,3 +155,7 @@ def way_back(t: Any) -> Callable[[], None]:
 def is_lazy(param: Any) -> bool:
     """Whether a parameter or buffer has no shape yet."""
     return isinstance(param, Uninitialized)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tensor import Tensor
 from . import functional as F
 from .linear import repeated
 from .module import Module, shown
@@ -24,7 +25,7 @@ class _MaxPoolNd(Module):
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding, self.dilation, self.return_indices, self.ceil_mode = padding, dilation, return_indices, ceil_mode
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements; with return_indices (maxima, indices)."""
         return self._op(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
@@ -72,7 +73,7 @@ class _MaxUnpoolNd(Module):
         sizes = kernel_size, kernel_size if stride is None else stride, padding
         self.kernel_size, self.stride, self.padding = (repeated(v, self._dims) for v in sizes)
 
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Maxima and their indices to the image they came from, other elements 0.
 
         Args:
@@ -125,7 +126,7 @@ class _AvgPoolNd(Module):
         self.padding, self.ceil_mode = padding, ceil_mode
         self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
         return self._op(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
@@ -146,7 +147,7 @@ class AvgPool1d(_AvgPoolNd):
         step = kernel_size if stride is None else stride
         super().__init__(repeated(kernel_size, 1), repeated(step, 1), repeated(padding, 1), ceil_mode, count_include_pad)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, L) or (C, L) to the same with fewer elements."""
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
@@ -181,7 +182,7 @@ class _LPPoolNd(Module):
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
         return self._op(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
@@ -230,7 +231,7 @@ class _Adaptive(Module):
 class _AdaptiveAvgPoolNd(_Adaptive):
     """Base of the layers of means over given numbers of windows."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N."""
         return self._op(input, self.output_size)
 
@@ -242,7 +243,7 @@ class _AdaptiveMaxPoolNd(_Adaptive):
         super().__init__(output_size)
         self.return_indices = return_indices
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N; with return_indices (maxima, indices)."""
         return self._op(input, self.output_size, self.return_indices)
 
@@ -271,7 +272,7 @@ class _FractionalMaxPoolNd(Module):
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements; with return_indices (maxima, indices)."""
         return self._op(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples

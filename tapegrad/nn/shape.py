@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..functions import shape
+from ..tensor.tensor import Tensor
 from . import functional as F
 from .module import Module, shown
 
@@ -16,7 +17,7 @@ class Flatten(Module):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, ...) to (N, product of ...) by default."""
         return shape.flatten(input, self.start_dim, self.end_dim)
 
@@ -46,7 +47,7 @@ class Unflatten(Module):
                 )
         self.dim, self.unflattened_size = dim, unflattened_size
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(..., product of sizes, ...) to (..., *sizes, ...)."""
         return input.unflatten(self.dim, self.unflattened_size)
 
@@ -68,7 +69,7 @@ class _Columns(Module):
 class Unfold(_Columns):
     """Windows of images as columns; arguments as nn.functional.unfold."""
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) to (N, C * elements of a window, number of windows) or without N."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
@@ -80,7 +81,7 @@ class Fold(_Columns):
         super().__init__(kernel_size, dilation, padding, stride)
         self.output_size = output_size
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C * elements of a window, number of windows), or without N, to (N, C, *output_size)."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
@@ -95,7 +96,7 @@ class PixelShuffle(Module):
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(*, C r r, H, W) to (*, C, H r, W r) for the factor r."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
@@ -110,7 +111,7 @@ class PixelUnshuffle(Module):
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(*, C, H r, W r) to (*, C r r, H, W) for the factor r."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
@@ -125,7 +126,7 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *) to the same shape."""
         return F.channel_shuffle(input, self.groups)
 
@@ -148,7 +149,7 @@ class Upsample(Module):
         self.scale_factor = float(scale_factor) if scale_factor and not isinstance(scale_factor, tuple) else scale_factor
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) to (N, C, *other sizes)."""
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor)
 

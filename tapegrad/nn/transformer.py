@@ -11,7 +11,7 @@ from ..core.record import running_trace
 from ..core.tracing import reads
 from ..functions import create, shape
 from ..functions.attention import added_masks
-from ..tensor.tensor import raw
+from ..tensor.tensor import Tensor, raw
 from . import functional as F
 from . import init
 from .attention import MultiheadAttention
@@ -22,6 +22,7 @@ from .module import Module
 from .norm import LayerNorm
 
 Activation = str | Callable[[Any], Any]
+Mask = Tensor | None
 
 
 def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
@@ -43,7 +44,7 @@ def _is_causal(mask: Any, given: bool | None, x: Any, length: int) -> bool:
 
 def _length(x: Any, batch_first: bool) -> int:
     """Number of positions of (L, E), (L, N, E), or with batch_first (N, L, E)."""
-    return x.size(1 if batch_first and x.dim() == 3 else 0)  # type: ignore[no-any-return]
+    return x.size(1 if batch_first and x.dim() == 3 else 0)
 
 
 class TransformerLayer(Module):
@@ -120,7 +121,9 @@ class TransformerEncoderLayer(TransformerLayer):
 
     _attentions = ("self_attn",)
 
-    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+    def forward(
+        self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
+    ) -> Tensor:
         """The layer on src (L, N, E), (N, L, E) with batch_first, or (L, E); masks as of MultiheadAttention."""
         names = "src_key_padding_mask", "src_mask"
         padding, mask = added_masks(src_key_padding_mask, src_mask, names, raw(src).dtype)
@@ -136,9 +139,10 @@ class TransformerDecoderLayer(TransformerLayer):
         return self._attended(1, x, mem, attn_mask, key_padding_mask, is_causal)
 
     def forward(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None, tgt_is_causal: bool = False, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Mask = None, memory_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
         """The layer on tgt (L, N, E) and the encoder's output (S, N, E); masks as of MultiheadAttention."""
         return self._through(
             tgt,
@@ -182,7 +186,9 @@ class TransformerEncoder(TransformerStack):
         super().__init__(encoder_layer, num_layers, norm)
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
 
-    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None) -> Any:
+    def forward(
+        self, src: Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
+    ) -> Tensor:
         """src through all layers; masks as of MultiheadAttention. Whether `mask` is causal is found out for None."""
         padding, mask = added_masks(src_key_padding_mask, mask, ("src_key_padding_mask", "mask"), raw(src).dtype)
         causal = _is_causal(mask, is_causal, src, self._length(src))
@@ -204,9 +210,10 @@ class TransformerDecoder(TransformerStack):
         super().__init__(decoder_layer, num_layers, norm)
 
     def forward(
-        self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Mask = None, memory_mask: Mask = None,
+        tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
         """tgt and the encoder's output through all layers; masks as of MultiheadAttention."""
         causal = _is_causal(tgt_mask, tgt_is_causal, tgt, self._length(tgt))
         for layer in self.layers:
@@ -261,10 +268,10 @@ class Transformer(Module):
                 init.xavier_uniform_(p)
 
     def forward(
-        self, src: Any, tgt: Any, src_mask: Any = None, tgt_mask: Any = None, memory_mask: Any = None,
-        src_key_padding_mask: Any = None, tgt_key_padding_mask: Any = None, memory_key_padding_mask: Any = None,
+        self, src: Tensor, tgt: Tensor, src_mask: Mask = None, tgt_mask: Mask = None, memory_mask: Mask = None,
+        src_key_padding_mask: Mask = None, tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None,
         src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """The decoder's output, of tgt's shape.
 
         Args:

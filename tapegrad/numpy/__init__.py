@@ -16,3 +16,7 @@ __array_api_version__ = namespace.__array_api_version__
 __array_namespace_info__ = namespace.__array_namespace_info__
 globals().update(namespace.PAGE)
 use_namespace(sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat, TypeVar
 
 from ..core.modes import enable_grad, no_grad
 from ..functions.parts import view_as_real
 from ..functions.shape import cat
 from .optimizer import Optimizer, ParamsT, _to_scalar, check_lr, given
 
+R = TypeVar("R", bound=SupportsFloat)
 CURVATURE = 1e-10  # pairs with less change no memory
 
 
@@ -173,7 +174,7 @@ class LBFGS(Optimizer):
         return loss, g
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:
+    def step(self, closure: Callable[[], R]) -> R:  # type: ignore[override]
         """Up to max_iter iterations.
 
         Args:

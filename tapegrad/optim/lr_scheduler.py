@@ -864,3 +864,7 @@ class OneCycleLR(_WithMomentum):
             for group in groups:
                 self._set_momentum(group, self._between(group, phase["start_momentum"], phase["end_momentum"], share))
         return [self._between(group, phase["start_lr"], phase["end_lr"], share) for group in groups]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

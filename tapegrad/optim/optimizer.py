@@ -15,7 +15,7 @@ import copy
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -34,7 +34,9 @@ from ..tensor.tensor import Tensor, raw
 from . import buckets
 from .arithmetic import Arrays, Tensors
 
-ParamsT = Iterable[Any]
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 Group = dict[str, Any]
 TENSORS = Tensors()
 
@@ -144,7 +146,7 @@ def exact(t: Any) -> Any:
     return raw(t)[()]
 
 
-def hooked(function: Callable[..., Any]) -> Callable[..., Any]:
+def hooked(function: F) -> F:
     """A `step` that calls the hooks around another; not again where that calls the `step` of a base class."""
 
     @functools.wraps(function)
@@ -170,7 +172,7 @@ def hooked(function: Callable[..., Any]) -> Callable[..., Any]:
             self._stepping = False
 
     step.hooked = True  # type: ignore[attr-defined]
-    return step
+    return step  # type: ignore[return-value]
 
 
 class Optimizer:
@@ -210,7 +212,7 @@ class Optimizer:
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
         self.state: dict[Any, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[Group] = []
-        groups = list(params)
+        groups: list[Any] = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
@@ -229,6 +231,10 @@ class Optimizer:
 
     # ---------------------------------------------------------------------------------------------------------- steps
 
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], R]) -> R: ...
     @hooked
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient.

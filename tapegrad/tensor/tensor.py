@@ -12,9 +12,10 @@ import pickle
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import dialect, dtypes, errors
 from ..core import alias, gradient, leaves, modes, record
@@ -75,6 +76,7 @@ else:
 
 
 CPU = devices.CPU
+T = TypeVar("T", bound="Tensor")
 
 
 def raw(t: Any) -> Any:
@@ -99,7 +101,7 @@ class Tensor(Box, TableMethods):
 
     def __new__(
         cls, *data: Any, size: Any = None, device: Any = None, requires_grad: bool = False, dtype: Any = None
-    ) -> Any:
+    ) -> Self:
         to = create.check_device(device)
         if len(data) == 1 and isinstance(data[0], Tensor):
             t = _legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
@@ -120,7 +122,11 @@ class Tensor(Box, TableMethods):
         """Sizes of the dimensions."""
         return tuple.__new__(dtypes.Size, raw(self).shape)
 
-    def size(self, dim: int | None = None) -> Any:
+    @overload
+    def size(self, dim: None = None) -> dtypes.Size: ...
+    @overload
+    def size(self, dim: int) -> int: ...
+    def size(self, dim: int | None = None) -> dtypes.Size | int:
         """The shape, or one size of it."""
         if dim is None:
             return self.shape
@@ -130,17 +136,17 @@ class Tensor(Box, TableMethods):
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return raw(self).ndim  # type: ignore[no-any-return]
+        return raw(self).ndim
 
     def dim(self) -> int:
         """Number of dimensions."""
-        return raw(self).ndim  # type: ignore[no-any-return]
+        return raw(self).ndim
 
     ndimension = dim
 
     def numel(self) -> int:
         """Number of elements."""
-        return raw(self).size  # type: ignore[no-any-return]
+        return raw(self).size
 
     nelement = numel
 
@@ -158,21 +164,21 @@ class Tensor(Box, TableMethods):
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return raw(self).itemsize  # type: ignore[no-any-return]
+        return raw(self).itemsize
 
-    def element_size(self) -> Any:
+    def element_size(self) -> int:
         """Bytes of one element."""
         return raw(self).itemsize
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-        return raw(self).nbytes  # type: ignore[no-any-return]
+        return raw(self).nbytes
 
     @property
     def strides(self) -> tuple[int, ...]:
         """NumPy's strides, in bytes."""
-        return shape_records.form_of(raw(self)).strides  # type: ignore[no-any-return]
+        return shape_records.form_of(raw(self)).strides
 
     # Kinds of tensors that do not exist here
     is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
@@ -188,7 +194,7 @@ class Tensor(Box, TableMethods):
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex."""
-        return raw(self).dtype.kind == "c"  # type: ignore[no-any-return]
+        return raw(self).dtype.kind == "c"
 
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
@@ -198,32 +204,36 @@ class Tensor(Box, TableMethods):
         )
         if rank is not None:
             return a.ndim == rank and bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
-        return a.flags.c_contiguous  # type: ignore[no-any-return]
+        return a.flags.c_contiguous
 
-    def stride(self, dim: int | None = None) -> Any:
+    @overload
+    def stride(self, dim: None = None) -> tuple[int, ...]: ...
+    @overload
+    def stride(self, dim: int) -> int: ...
+    def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Steps in memory, in elements."""
         a = shape_records.form_of(raw(self))
         strides = tuple([s // a.itemsize for s in a.strides])
         return strides if dim is None else strides[dim]
 
-    def storage_offset(self) -> Any:
+    def storage_offset(self) -> int:
         """Elements between the beginning of the memory block and the first element."""
         own, _, block = alias.layers(self)
         return shape.place_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
 
-    def is_nonzero(self) -> Any:
+    def is_nonzero(self) -> bool:
         """Whether the one element is not 0."""
         return builtins.bool(self)
 
-    def is_same_size(self, other: Any) -> Any:
+    def is_same_size(self, other: Any) -> bool:
         """Whether the other tensor has this shape."""
         return raw(self).shape == raw(other).shape
 
-    def is_signed(self) -> Any:
+    def is_signed(self) -> bool:
         """Whether the dtype has negative numbers."""
         return raw(self).dtype.kind not in "bu"
 
-    def is_set_to(self, tensor: Any) -> Any:
+    def is_set_to(self, tensor: Any) -> bool:
         """Whether the other tensor shows the same memory in the same way."""
         one, other = alias.layers(self), alias.layers(tensor)
         return (
@@ -233,34 +243,34 @@ class Tensor(Box, TableMethods):
             and (self.storage_offset() == tensor.storage_offset())
         )
 
-    def is_pinned(self, device: Any = None) -> Any:
+    def is_pinned(self, device: Any = None) -> bool:
         """Whether it lies in pinned memory: never."""
         return False
 
-    def is_shared(self) -> Any:
+    def is_shared(self) -> bool:
         """Whether it lies in memory that processes share; see share_memory_."""
         return type(raw(self)) is np.ndarray and shared.block_of(raw(self)) is not None
 
-    def share_memory_(self) -> Any:
+    def share_memory_(self) -> Self:
         """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
         if raw(self).size and not self.is_shared():
             alias.rebind(self, create.from_numpy(shared.copied(raw(self))))
             _send_memory()
         return self
 
-    def dim_order(self, *, ambiguity_check: Any = False) -> Any:
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
         """The dimensions from the largest step in memory to the smallest."""
         return tuple(shape.memory_order(shape_records.form_of(raw(self))))
 
-    def dense_dim(self) -> Any:
+    def dense_dim(self) -> int:
         """Number of dimensions that are dense: all."""
         return raw(self).ndim
 
-    def sparse_dim(self) -> Any:
+    def sparse_dim(self) -> int:
         """Number of dimensions that are sparse: 0."""
         return 0
 
-    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+    def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
         """Itself, in another dtype if one is given: every tensor is dense."""
         return self if dtype is None else self.to(dtype)
 
@@ -288,7 +298,7 @@ class Tensor(Box, TableMethods):
         """The whole memory block that it looks at, in bytes."""
         return storages.block_of(self).untyped()
 
-    def set_(self, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Any:
+    def set_(self, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Tensor:
         """Look at other memory from now on: that of a tensor, or of a storage; without one, at none. Returns the tensor."""
         if source is None:
             source = create.empty(0, dtype=self.dtype)
@@ -297,31 +307,31 @@ class Tensor(Box, TableMethods):
         alias.rebind(self, storages.placed(source, storage_offset, size, stride))
         return self
 
-    def as_subclass(self, cls: Any) -> Any:
+    def as_subclass(self, cls: builtins.type[T]) -> T:
         """Another tensor of a subclass, on this memory and with this history; what is computed of it is a Tensor again."""
         if not (isinstance(cls, builtins.type) and issubclass(cls, Tensor)):
             raise TypeError(f"as_subclass(): {cls!r} is no subclass of Tensor")
-        view = self[...]
+        view: Any = self[...]
         view.__class__ = cls
         return view
 
     @staticmethod
-    def _make_subclass(cls: Any, data: Any, require_grad: builtins.bool = False) -> Any:
+    def _make_subclass(cls: builtins.type[T], data: Any, require_grad: builtins.bool = False) -> T:
         """A tensor of a subclass on the memory of data, without its history: what the subclass's `__new__` may give."""
         t = Box.__new__(cls)
         t._d, t._s, t._st = None, 0, None
         alias.rebind(t, data)
         return t.requires_grad_() if require_grad else t
 
-    def module_load(self, other: Any, assign: Any = False) -> Any:
+    def module_load(self, other: Any, assign: Any = False) -> Tensor:
         """What Module.load_state_dict puts in this tensor's place: itself with the other's values, or (assign) the other."""
         return other.detach() if assign else self.copy_(other).detach()
 
-    def is_inference(self) -> Any:
+    def is_inference(self) -> bool:
         """Whether it can only be used for inference: no, tensors made under inference_mode are like any others."""
         return False
 
-    def is_distributed(self) -> Any:
+    def is_distributed(self) -> bool:
         """Whether it lies on several machines: no."""
         return False
 
@@ -359,7 +369,7 @@ class Tensor(Box, TableMethods):
             raise errors.only_float_grad_setter()
         set_leaf(self, value)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Switch recording of operations on this leaf on or off; returns the tensor itself."""
         if type(requires_grad) is not bool:
             got = type(requires_grad).__name__
@@ -390,7 +400,7 @@ class Tensor(Box, TableMethods):
         return node.node_of(self._s) if self._s > 0 else None
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf, or of a tensor with retain_grad(); None before any backward."""
         touches(self, True)
         try:
@@ -459,11 +469,11 @@ class Tensor(Box, TableMethods):
         """Call hook(leaf) after this leaf's gradient was accumulated."""
         return node.register_post_accumulate_grad_hook(self, hook)
 
-    def detach(self) -> Any:
+    def detach(self) -> Tensor:
         """The same memory without history."""
         return alias.detached(self)
 
-    def detach_(self) -> Any:
+    def detach_(self) -> Tensor:
         """Forget the history of this tensor; returns itself."""
         a = self._st
         if type(a) is alias.Alias and a.hchain:
@@ -472,7 +482,7 @@ class Tensor(Box, TableMethods):
         return self
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Tensor:
         """The values, untracked, in the same memory."""
         return alias.detached(self)
 
@@ -484,11 +494,11 @@ class Tensor(Box, TableMethods):
             raise errors.data_dtype()
         alias.rebind(self, value)
 
-    def clone(self, *, memory_format: Any = None) -> Any:
+    def clone(self, *, memory_format: Any = None) -> Tensor:
         """A recorded copy."""
         return TABLE["clone"].call(self)
 
-    def contiguous(self, *, memory_format: Any = None) -> Any:
+    def contiguous(self, *, memory_format: Any = None) -> Tensor:
         """Itself if its memory is in row-major order, else a copy that is."""
         if self.is_contiguous():
             return self
@@ -496,7 +506,7 @@ class Tensor(Box, TableMethods):
 
     # --------------------------------------------------------------------------------------------- to Python and NumPy
 
-    def item(self) -> Any:
+    def item(self) -> int | float | bool:
         """The value of a one-element tensor as a Python number."""
         reads(self, "item()")
         a = raw(self)
@@ -509,7 +519,7 @@ class Tensor(Box, TableMethods):
         reads(self, "tolist()")
         return raw(self).tolist()
 
-    def numpy(self, *, force: bool = False) -> Any:
+    def numpy(self, *, force: bool = False) -> npt.NDArray[Any]:
         """An ndarray that shares memory, both ways; force=True detaches first.
 
         Raises:
@@ -527,11 +537,11 @@ class Tensor(Box, TableMethods):
             return alias.export(alias.detached(self))
         return alias.export(self)
 
-    def to_numpy(self) -> Any:
+    def to_numpy(self) -> npt.NDArray[Any]:
         """`numpy()` under the name by which matplotlib and data frames ask for an array."""
         return self.numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         reads(self, "conversion to a NumPy array")
         _refuse_recorded(self)
         _refuse_device(self)
@@ -578,7 +588,7 @@ class Tensor(Box, TableMethods):
             raise TypeError("iteration over a 0-d tensor")
         return iter(shape.unbind(self))
 
-    def __reversed__(self) -> Any:
+    def __reversed__(self) -> Tensor:
         return shape.flip(self, 0) if raw(self).ndim else self
 
     def __contains__(self, value: Any) -> bool:
@@ -598,7 +608,7 @@ class Tensor(Box, TableMethods):
 
     __hash__ = object.__hash__
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Tensor:
         return index.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -612,7 +622,7 @@ class Tensor(Box, TableMethods):
     def to(
         self, *args: Any, dtype: Any = None, device: Any = None, non_blocking: builtins.bool = False,
         copy: builtins.bool = False, memory_format: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """In another dtype or on another device (a dtype, a device, or a tensor to follow); itself if nothing changes."""
         dtype, device = destination(args, dtype, device)
         target = raw(self).dtype if dtype is None else dtypes.to_numpy(dtype)
@@ -623,94 +633,98 @@ class Tensor(Box, TableMethods):
             return self.clone() if copy and moved is self else moved
         return TABLE["cast"].call(moved, target)
 
+    @overload
+    def type(self, dtype: None = None) -> str: ...
+    @overload
+    def type(self, dtype: dtypes.dtype | str | builtins.type[Any] | TensorType) -> Tensor: ...
     def type(self, dtype: Any = None) -> Any:
         """The tensor's PyTorch type name, or the tensor in another dtype: one itself, or its type or the type's name."""
         if dtype is None:
             return f"{dialect.current.prefix}.{errors.dtype_name(raw(self).dtype)}Tensor"
         return self.to(dtype if isinstance(dtype, dtypes.dtype | np.dtype) else type_named(dtype).dtype)
 
-    def type_as(self, other: Any) -> Any:
+    def type_as(self, other: Any) -> Tensor:
         """In other's dtype, on its device."""
         return self.to(other.dtype, device=other.device)
 
-    def float(self, *, memory_format: Any = None) -> Any:
+    def float(self, *, memory_format: Any = None) -> Tensor:
         """In float32."""
         return self.to(dtypes.float32)
 
-    def double(self, *, memory_format: Any = None) -> Any:
+    def double(self, *, memory_format: Any = None) -> Tensor:
         """In float64."""
         return self.to(dtypes.float64)
 
-    def half(self, *, memory_format: Any = None) -> Any:
+    def half(self, *, memory_format: Any = None) -> Tensor:
         """In float16."""
         return self.to(dtypes.float16)
 
-    def bfloat16(self, *, memory_format: Any = None) -> Any:
+    def bfloat16(self, *, memory_format: Any = None) -> Tensor:
         """In bfloat16, which needs ml_dtypes."""
         return self.to(dtypes.bfloat16)
 
-    def cfloat(self, *, memory_format: Any = None) -> Any:
+    def cfloat(self, *, memory_format: Any = None) -> Tensor:
         """In complex64."""
         return self.to(dtypes.complex64)
 
-    def cdouble(self, *, memory_format: Any = None) -> Any:
+    def cdouble(self, *, memory_format: Any = None) -> Tensor:
         """In complex128."""
         return self.to(dtypes.complex128)
 
-    def int(self, *, memory_format: Any = None) -> Any:
+    def int(self, *, memory_format: Any = None) -> Tensor:
         """In int32."""
         return self.to(dtypes.int32)
 
-    def long(self, *, memory_format: Any = None) -> Any:
+    def long(self, *, memory_format: Any = None) -> Tensor:
         """In int64."""
         return self.to(dtypes.int64)
 
-    def short(self, *, memory_format: Any = None) -> Any:
+    def short(self, *, memory_format: Any = None) -> Tensor:
         """In int16."""
         return self.to(dtypes.int16)
 
-    def char(self, *, memory_format: Any = None) -> Any:
+    def char(self, *, memory_format: Any = None) -> Tensor:
         """In int8."""
         return self.to(dtypes.int8)
 
-    def byte(self, *, memory_format: Any = None) -> Any:
+    def byte(self, *, memory_format: Any = None) -> Tensor:
         """In uint8."""
         return self.to(dtypes.uint8)
 
-    def bool(self, *, memory_format: Any = None) -> Any:
+    def bool(self, *, memory_format: Any = None) -> Tensor:
         """In bool: whether each element is not zero."""
         return self.to(dtypes.bool_)
 
-    def chalf(self, *, memory_format: Any = None) -> Any:
+    def chalf(self, *, memory_format: Any = None) -> NoReturn:
         """In complex32; raises, since NumPy has no such dtype."""
         raise TypeError("chalf() needs complex32, which NumPy does not have: use .cfloat()")
 
-    def cpu(self) -> Any:
+    def cpu(self) -> Tensor:
         """On the CPU; itself if it is there."""
         return self.to(CPU)
 
-    def pin_memory(self, device: Any = None) -> Any:
+    def pin_memory(self, device: Any = None) -> NoReturn:
         """In pinned memory; raises, since there is no accelerator here."""
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
-    def cuda(self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Any:
+    def cuda(self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Tensor:
         """On a CUDA device; an error if JAX finds none."""
         return self.to("cuda" if device is None else device)
 
     # -------------------------------------------------------------------------------------------- new tensors like this
 
-    def new(self, *data: Any, device: Any = None) -> Any:
+    def new(self, *data: Any, device: Any = None) -> Tensor:
         """Tensor(*data) in this dtype: of a sequence, of sizes, or on the memory of a tensor."""
         return legacy_tensor(data, self.dtype).to(create.home(self, device))
 
-    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Tensor:
         """A new leaf of the data, in this dtype."""
         return create.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
     def new_zeros(
         self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
         layout: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Zeros of the given sizes, in this dtype."""
         return create.zeros(
             *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
@@ -719,7 +733,7 @@ class Tensor(Box, TableMethods):
     def new_ones(
         self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
         layout: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Ones of the given sizes, in this dtype."""
         return create.ones(
             *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
@@ -728,7 +742,7 @@ class Tensor(Box, TableMethods):
     def new_empty(
         self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
         layout: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """Uninitialised memory of the given sizes, in this dtype."""
         return create.empty(
             *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
@@ -736,14 +750,14 @@ class Tensor(Box, TableMethods):
 
     def new_empty_strided(
         self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False
-    ) -> Any:
+    ) -> Tensor:
         """Uninitialised memory with the given sizes and steps, in this dtype."""
         return create.empty_strided(size, stride, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
 
     def new_full(
         self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,
         layout: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Tensor:  # fmt: skip
         """The value repeated to the given sizes, in this dtype."""
         return create.full(
             size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
@@ -751,7 +765,7 @@ class Tensor(Box, TableMethods):
 
     # ------------------------------------------------------------------------------------------------------- in place
 
-    def resize_as_result_(self, result: Any) -> Any:
+    def resize_as_result_(self, result: Any) -> Tensor:
         """Take a result given by `out=`: its values, and its shape if that differs."""
         alias.check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
         if raw(self).shape != raw(result).shape:
@@ -759,7 +773,7 @@ class Tensor(Box, TableMethods):
             return self
         return alias.assign(self, result, "out")
 
-    def copy_(self, other: Any, non_blocking: Any = False) -> Any:
+    def copy_(self, other: Any, non_blocking: Any = False) -> Tensor:
         """Overwrite with other's values, broadcast and converted to this dtype."""
         source = other
         if not isinstance(other, Box):  # of a complex number the real part is kept, as of a tensor
@@ -779,19 +793,19 @@ class Tensor(Box, TableMethods):
             source = TABLE["expand"].call(source, full)
         return overwrite(self, source)
 
-    def fill_(self, value: Any) -> Any:
+    def fill_(self, value: Any) -> Tensor:
         """Overwrite every element with a number or a 0-dim tensor."""
         if getattr(value, "ndim", 0):
             raise errors.fill_value(value.ndim)
         return self.copy_(operands.filling(value, raw(self).dtype))
 
-    def zero_(self) -> Any:
+    def zero_(self) -> Tensor:
         """Overwrite every element with 0."""
         return self.copy_(0)
 
     zeros_ = zero_
 
-    def resize_(self, *sizes: Any, memory_format: Any = None) -> Any:
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Take other sizes, in place: the memory's first elements stay, what is added is not initialised."""
         target = create.checked(shape_records.given("resize_", "size", sizes))
         if self.requires_grad:
@@ -805,7 +819,7 @@ class Tensor(Box, TableMethods):
         alias.rebind(self, fixed_like(line.reshape(target), self))
         return self
 
-    def resize(self, *sizes: Any) -> Any:
+    def resize(self, *sizes: Any) -> Tensor:
         """The elements in another shape. PyTorch prefers reshape."""
         target = create.checked(shape_records.given("resize", "size", sizes))
         a = raw(self)
@@ -813,11 +827,11 @@ class Tensor(Box, TableMethods):
             raise errors.resize_count(target, a.shape)
         return shape_records.reshape(self, target)
 
-    def resize_as(self, tensor: Any) -> Any:
+    def resize_as(self, tensor: Any) -> Tensor:
         """The elements in another tensor's shape."""
         return self.resize(*raw(tensor).shape)
 
-    def _each(self, name: str, callable: Callable[..., Any], *others: Any) -> Any:
+    def _each(self, name: str, callable: Callable[..., Any], *others: Any) -> Tensor:
         """Overwrite each element x with callable(x, *elements of the others, broadcast to this shape)."""
         if self.requires_grad:
             raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
@@ -832,19 +846,19 @@ class Tensor(Box, TableMethods):
         values = [callable(*elements) for elements in zip(*[v.reshape(-1).tolist() for v in arrays], strict=True)]
         return overwrite(self, record.wrap(np.array(values, a.dtype).reshape(a.shape)))
 
-    def apply_(self, callable: Callable[[Any], Any]) -> Any:
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
         """Overwrite each element with callable(element): slow, and not recorded."""
         return self._each("apply_", callable)
 
-    def map_(self, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
+    def map_(self, tensor: Any, callable: Callable[[Any, Any], Any]) -> Tensor:
         """Overwrite each element with callable(element, tensor's element): slow, and not recorded."""
         return self._each("map_", callable, tensor)
 
-    def map2_(self, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
+    def map2_(self, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
         """Overwrite each element with callable(element, x's element, y's element): slow, and not recorded."""
         return self._each("map2_", callable, x, y)
 
-    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Any:
+    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Tensor:
         """Overwrite the main diagonal with a number, in place; with wrap again after each full turn of a tall matrix."""
         a = raw(self)
         if a.ndim < 2:
@@ -857,25 +871,25 @@ class Tensor(Box, TableMethods):
         self[(rows, *[place] * (a.ndim - 1))] = fill_value
         return self
 
-    def resize_as_(self, other: Any) -> Any:
+    def resize_as_(self, other: Any) -> Tensor:
         """resize_ to other's shape."""
         return self.resize_(*raw(other).shape)
 
-    def bernoulli(self, p: Any = None, *, generator: Any = None) -> Any:
+    def bernoulli(self, p: Any = None, *, generator: Any = None) -> Tensor:
         """1 with the probability given by each element, or with probability p, else 0."""
         if p is None:
             return create.bernoulli(self, generator=generator)
         return create.empty_like(self).bernoulli_(p, generator=generator)
 
-    def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Any:
+    def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Tensor:
         """Indices drawn with probabilities proportional to the rows."""
         return create.multinomial(self, num_samples, replacement, generator=generator)
 
-    def where(self, condition: Any, other: Any) -> Any:
+    def where(self, condition: Any, other: Any) -> Tensor:
         """This tensor's elements where the condition holds, else the other's."""
         return elementwise.where(condition, self, other)
 
-    def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Any:
+    def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Tensor:
         """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
         alias.check_writable(self, name, False)
         a = raw(self)
@@ -884,7 +898,7 @@ class Tensor(Box, TableMethods):
         back = tuple(np.argsort(order).tolist())
         return overwrite(self, drawn if back == tuple(range(a.ndim)) else TABLE["permute"].call(drawn, back))
 
-    def _draws(self, method: str, *args: Any, generator: Any) -> Any:
+    def _draws(self, method: str, *args: Any, generator: Any) -> Tensor:
         """Overwrite with numbers of this dtype from a stream."""
         dtype = raw(self).dtype
         return self._drawn(
@@ -892,12 +906,12 @@ class Tensor(Box, TableMethods):
             lambda shape: create.drawn(lambda g, full: getattr(g, method)(full, dtype, *args), shape, generator),
         )
 
-    def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Any:
+    def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Overwrite with uniform numbers in [from_, to)."""
         a = raw(self)
         return self._drawn("uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=generator))
 
-    def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
+    def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Overwrite with normal numbers of a mean and standard deviation."""
         a = raw(self)
         dense = shape_records.form_of(a).flags.c_contiguous
@@ -905,13 +919,13 @@ class Tensor(Box, TableMethods):
             "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
         )
 
-    def random_(self, *bounds: Any, generator: Any = None) -> Any:
+    def random_(self, *bounds: Any, generator: Any = None) -> Tensor:
         """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
         if not bounds:
             return self._draws("random_ints", generator=generator)
         return self._draws("randint", *(bounds if len(bounds) == 2 else (0, bounds[0])), generator=generator)
 
-    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Any:
+    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
         """Overwrite with 1 at probability p (a number, or a tensor of this shape), else 0."""
         if not isinstance(p, Box):
             return self._draws("bernoulli", p, generator=generator)
@@ -922,25 +936,25 @@ class Tensor(Box, TableMethods):
             "bernoulli", lambda shape: create.drawn_from(lambda g, given: g.bernoulli_array(given, a.dtype), p, generator)
         )
 
-    def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Any:
+    def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Overwrite with exponential numbers of rate lambd."""
         return self._draws("exponential", lambd, generator=generator)
 
-    def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
+    def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Tensor:
         """Overwrite with exp of normal numbers of a mean and standard deviation."""
         return self._draws("log_normal", mean, std, generator=generator)
 
-    def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
+    def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Overwrite with Cauchy numbers of a median and half width."""
         return self._draws("cauchy", median, sigma, generator=generator)
 
-    def geometric_(self, p: Any, *, generator: Any = None) -> Any:
+    def geometric_(self, p: Any, *, generator: Any = None) -> Tensor:
         """Overwrite with the number of trials up to the first success of probability p."""
         return self._draws("geometric", p, generator=generator)
 
     # ------------------------------------------------------------------------------------------- copying and pickling
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Self:
         if self._s > 0:
             return alias.view(self, TABLE["alias"])
         shared = alias.detached(self)
@@ -951,7 +965,7 @@ class Tensor(Box, TableMethods):
         t._g = getattr(self, "_g", None)
         return t
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:  # type: ignore[valid-type]
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:  # type: ignore[valid-type]
         if self._s > 0:
             raise errors.deepcopy_non_leaf()
         if id(self) in memo:
@@ -984,7 +998,7 @@ class Tensor(Box, TableMethods):
             return raw(self).__dlpack__(stream=stream, **given)
         return alias.export(self).__dlpack__(stream=stream, **{k: v for k, v in given.items() if v is not None})
 
-    def __dlpack_device__(self) -> Any:
+    def __dlpack_device__(self) -> builtins.tuple[builtins.int, builtins.int]:
         """The device in DLPack's terms."""
         return raw(self).__dlpack_device__()
 
@@ -999,7 +1013,7 @@ class Tensor(Box, TableMethods):
             raise ValueError(f"no array API of version {api_version!r}: tapegrad.numpy has {newest}")
         return numpy_namespace
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """On a device; itself if it is there."""
         return self.to(device)
 
@@ -1009,38 +1023,38 @@ class Tensor(Box, TableMethods):
     # ------------------------------------------------------------------------------------------------- sizes as methods
 
     @property
-    def T(self) -> Any:
+    def T(self) -> Tensor:
         """Dimensions in reverse order."""
         return shape.permute(self, tuple(range(raw(self).ndim))[::-1])
 
     @property
-    def mT(self) -> Any:
+    def mT(self) -> Tensor:
         """The last two dimensions exchanged."""
         if self.ndim < 2:
             raise errors.no_matrix_property("mT", self.ndim)
         return shape.transpose(self, -2, -1)
 
     @property
-    def H(self) -> Any:
+    def H(self) -> Tensor:
         """Conjugate transpose of a matrix."""
         if self.ndim not in (0, 2):
             raise errors.not_a_matrix("H", self.ndim)
         return shape.adjoint(self) if self.ndim else self
 
     @property
-    def mH(self) -> Any:
+    def mH(self) -> Tensor:
         """The last two dimensions exchanged, complex values conjugated."""
         if self.ndim < 2:
             raise errors.no_matrix_property("mH", self.ndim)
         return shape.adjoint(self)
 
     @property
-    def real(self) -> Any:
+    def real(self) -> Tensor:
         """Real part, a view."""
         return parts.real(self)
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Tensor:
         """Imaginary part, a view."""
         return parts.imag(self)
 
@@ -1081,7 +1095,7 @@ class Parameter(Tensor):
     __module__ = "tapegrad.nn"
     _is_parameter = True
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = create.empty(0)
         if not isinstance(data, Tensor):

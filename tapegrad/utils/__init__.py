@@ -18,3 +18,7 @@ def __getattr__(name: str) -> Any:
     if name == "data":  # loaded on first use
         return importlib.import_module(".data", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -47,3 +47,7 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -186,12 +186,12 @@ class DataLoader(Generic[T_co]):
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_iterator"}
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Any]:
         if not self.num_workers:
             return _SingleProcessDataLoaderIter(self)
         if self.persistent_workers and self._iterator is not None and self._iterator._workers:
             self._iterator._reset(self)
-            return self._iterator
+            return self._iterator  # type: ignore[no-any-return]
         self.check_worker_number_rationality()
         iterator = _MultiProcessingDataLoaderIter(self)
         if self.persistent_workers:
