@@ -1,4 +1,9 @@
-"""Every test leaves the library as it found it: modes, default dtype, operations, and a tape that can be emptied."""
+"""Every test leaves the library as it found it: modes, default dtype, operations, and a tape that can be emptied.
+
+`--all` runs every test, as .ci/run does. Without it, what repeats a law over every record is thinned out: tests marked
+`exhaustive` (a law's second dtype, an order that another test has) are deselected, and tests that take the fixture
+`exhaustive` run on one sample of each record. Each such law still meets every record once.
+"""
 
 import gc
 
@@ -7,6 +12,30 @@ import pytest
 import tapegrad as tg
 from tapegrad.core import state
 from tapegrad.core.op import TABLE
+
+
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="also the repetitions of laws over every record: dtypes, samples")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--all"):
+        return
+    repeated = [item for item in items if item.get_closest_marker("exhaustive")]
+    if repeated:
+        config.hook.pytest_deselected(items=repeated)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not config.getoption("--all"):
+        terminalreporter.write_line("laws over every record in one dtype and order, some on one sample: --all runs the rest")
+
+
+@pytest.fixture(scope="session")
+def exhaustive(pytestconfig):
+    """Whether laws over every record run on all samples."""
+    return pytestconfig.getoption("--all")
 
 
 @pytest.fixture(autouse=True)

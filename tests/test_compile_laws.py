@@ -161,7 +161,7 @@ def silent():
         yield
 
 
-@pytest.mark.parametrize("bits", [64, 32])
+@pytest.mark.parametrize("bits", [pytest.param(64, marks=pytest.mark.exhaustive), 32])
 @pytest.mark.parametrize("names", GROUPS, ids=first_and_last)
 def test_records(names, bits, quick):
     assert not failures([Case(name, bits, ORDERS[bits]) for name in names], bits)

@@ -1213,7 +1213,12 @@ def autocast(wrap):
     return lambda i: step(tg.randn(4, 3)), [model]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+def marks(name):
+    """A program in float32 repeats the one in float64, if there is one."""
+    return [pytest.mark.exhaustive] if name.endswith("-float32") and name.replace("32", "64") in PROGRAMS else []
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in PROGRAMS])
 def test_compiled_equals_eager(name):
     build, dtype, steps, traces, quick = PROGRAMS[name]
     compiled = []

@@ -118,6 +118,7 @@ COMPILED = [name for name in RECORDS if chosen(name)]
 MANY = 24
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("names", [COMPILED[i : i + MANY] for i in range(0, len(COMPILED), MANY)], ids=laws.first_and_last)
 def test_compiled(names):
     check({name: chosen(name) for name in names})

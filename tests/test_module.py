@@ -598,3 +598,32 @@ def test_sparse_dirac_and_eye():
     close(F.conv2d(x, nn.init.dirac_(tg.empty(4, 4, 3, 3)), padding=1), x.numpy())
     close(F.conv2d(x, nn.init.dirac_(tg.empty(4, 2, 3, 3), 2), padding=1, groups=2), x.numpy())
     close(nn.init.eye_(tg.empty(2, 3)), np.eye(2, 3))
+
+
+def test_a_module_on_the_device_meta_keeps_no_values():
+    model = tg.nn.Sequential(tg.nn.Linear(3, 2), tg.nn.BatchNorm1d(2)).eval()
+    base, state, x = copy.deepcopy(model).to("meta"), dict(model.state_dict()), tg.ones(1, 3)
+    assert base[0].weight.shape == (2, 3) and base[0].weight.isnan().all() and base[0].weight.requires_grad
+    assert base[1].num_batches_tracked.dtype is tg.int64
+    assert tg.equal(tg.func.functional_call(base, state, (x,)), model(x))
+    base.to_empty(device="cpu").load_state_dict(state)
+    assert tg.equal(base(x), model(x))
+    base = copy.deepcopy(model).to(device="meta")
+    base.load_state_dict(state, assign=True)
+    assert tg.equal(base(x), model(x))
+
+
+def test_batch_norm_without_running_statistics():
+    model = tg.nn.Sequential(tg.nn.BatchNorm1d(3), tg.nn.InstanceNorm1d(3, track_running_stats=True))
+    assert tg.func.replace_all_batch_norm_modules_(model) is model
+    assert model[0].running_mean is None and not model[0].track_running_stats
+    assert model[1].running_mean is not None and model[1].track_running_stats
+
+
+def test_blank_lines_of_a_nested_extra_repr_are_empty():
+    class Described(tg.nn.Module):
+        def extra_repr(self):
+            return "a\n\n  b\n"
+
+    assert repr(Described()) == "Described(\n  a\n  \n    b\n  \n)"
+    assert repr(tg.nn.Sequential(Described())) == "Sequential(\n  (0): Described(\n    a\n\n      b\n\n  )\n)"

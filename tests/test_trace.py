@@ -154,7 +154,7 @@ def derived(function, order):
 
 # -------------------------------------------------------------------------------------------------------------- records
 
-NOT_HERE = {"function", "while", "scan", "cond"}  # Python code of the user's; bodies, which test_control.py traces
+NOT_HERE = {"function", "while", "scan", "cond"}  # Python code of the user's; bodies, which test_control_flow.py traces
 if importlib.util.find_spec("scipy") is None:
     NOT_HERE |= {"airy", "bessel_j", "bessel_k", "bessel_ke", "bessel_y"}
 

@@ -11,6 +11,8 @@ jax = pytest.importorskip("jax")
 jnp = jax.numpy
 lax, special, jnn = jax.lax, jax.scipy.special, jax.nn
 
+FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
 
 @pytest.fixture(scope="module", autouse=True)
 def double_precision():
@@ -134,34 +136,43 @@ def smooth_samples(name):
     return samples[:3] + [s for s in samples[3:] if any(np.iscomplexobj(a) for a in s.arrays)]
 
 
-def jax_derivatives(function, sample, indices, g):
-    """Value and cotangents of the arguments, in one compilation."""
+def jax_derivatives(function, sample, indices, xs, g):
+    """Value and cotangents of the arguments."""
 
-    @jax.jit
-    def run(xs, g):
-        def f(*xs):
-            full = list(sample.arrays)
-            for i, x in zip(indices, xs, strict=True):
-                full[i] = x
-            return function(*full, *sample.params)
+    def f(*xs):
+        full = list(sample.arrays)
+        for i, x in zip(indices, xs, strict=True):
+            full[i] = x
+        return function(*full, *sample.params)
 
-        value, pull = jax.vjp(f, *xs)
-        # JAX's cotangents are the conjugates of PyTorch's
-        return value, [] if g is None else [jnp.conj(t) for t in pull(jnp.conj(g))]
+    value, pull = jax.vjp(f, *xs)
+    # JAX's cotangents are the conjugates of PyTorch's
+    return value, [] if g is None else [jnp.conj(t) for t in pull(jnp.conj(g))]
 
-    return run([sample.arrays[i] for i in indices], g)
+
+def seed_of(op, sample):
+    """A random cotangent, if the record has a derivative there."""
+    if not testing.differentiable(op, sample.arrays):
+        return None
+    return testing.cotangents_for(op, sample.arrays, sample.params, testing.generator(op, sample.arrays))[0]
 
 
 @pytest.mark.parametrize("name", sorted(COUNTERPARTS))
-def test_record_agrees(name):
-    op, function = TABLE[name], COUNTERPARTS[name]
-    for sample in smooth_samples(name):
-        indices = testing.differentiable(op, sample.arrays)
-        rng = testing.generator(op, sample.arrays)
-        g = testing.cotangents_for(op, sample.arrays, sample.params, rng)[0] if indices else None
-        expected, gradients = jax_derivatives(function, sample, indices, g)
+def test_record_agrees(name, exhaustive):
+    op, function, samples = TABLE[name], COUNTERPARTS[name], smooth_samples(name)[: None if exhaustive else 1]
+    indices = [testing.differentiable(op, s.arrays) for s in samples]
+    seeds = [seed_of(op, s) for s in samples]
+
+    def every(arrays, seeds):
+        """Of all samples in one program: compiling takes the time."""
+        cases = zip(samples, indices, arrays, seeds, strict=True)
+        return [jax_derivatives(function, s, places, xs, g) for s, places, xs, g in cases]
+
+    arrays = [[s.arrays[i] for i in places] for s, places in zip(samples, indices, strict=True)]
+    results = jax.jit(every).lower(arrays, seeds).compile(FAST)(arrays, seeds)
+    for sample, g, (expected, gradients) in zip(samples, seeds, results, strict=True):
         np.testing.assert_allclose(testing.forward(op, sample.arrays, sample.params)[0], expected, rtol=1e-10, atol=1e-12)
-        if not indices:
+        if g is None:
             continue
         for ours, theirs in zip(testing.pull(op, sample.arrays, sample.params, [g]), gradients, strict=True):
             np.testing.assert_allclose(np.zeros_like(theirs) if ours is None else ours, theirs, rtol=1e-9, atol=1e-12)

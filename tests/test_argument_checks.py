@@ -1,0 +1,122 @@
+"""Wrong arguments of functions are refused, with PyTorch's error type and text."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.nn import functional as F
+
+nan = math.nan
+
+
+def leaf(values):
+    return tg.tensor(values, dtype=tg.float64, requires_grad=True)
+
+
+def test_numbers_that_a_dtype_cannot_hold_are_refused():
+    with pytest.raises(TypeError):
+        tg.tensor(1j, dtype=tg.float32)
+    for value, dtype in ((300, tg.uint8), (-256, tg.uint8), (nan, tg.int64), (1e30, tg.int32)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            tg.tensor(value, dtype=dtype)
+
+
+def test_triangles_are_of_matrices():
+    for triangle in (tg.tril, tg.triu):
+        with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+            triangle(tg.ones(3))
+
+
+def test_a_list_is_no_tensor():
+    for call in (
+        lambda: tg.sin([1.0]),
+        lambda: tg.mul(tg.ones(2), [1, 2]),
+        lambda: tg.nn.Linear(1, 1)([[1.0]]),
+        lambda: tg.exp(None),
+    ):
+        with pytest.raises(TypeError, match="must be Tensor, not"):
+            call()
+    assert (tg.ones(2) == None) is False  # noqa: E711
+
+
+def test_only_inputs():
+    x = tg.ones(1, requires_grad=True)
+    assert tg.autograd.grad(x * 2, x, only_inputs=True)[0].item() == 2
+    with pytest.warns(FutureWarning, match="only_inputs argument is deprecated and is ignored now"):
+        assert tg.autograd.grad(x * 2, x, only_inputs=False)[0].item() == 2
+
+
+def test_there_is_no_gpu():
+    assert not tg.cuda.is_available() and tg.cuda.device_count() == 0
+
+
+def test_shapes_that_do_not_broadcast():
+    a, b = tg.zeros(4, 3), tg.zeros(2)
+    for f in (tg.broadcast_tensors, F.cosine_similarity):
+        with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match .* b \(2\)"):
+            f(a, b)
+
+
+def test_numbers_of_several_elements():
+    for number in (int, float, complex):
+        with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
+            number(tg.zeros(3))
+        assert number(tg.ones(1, 1)) == 1
+
+
+@pytest.mark.parametrize("f", [tg.fft.fft, tg.fft.ifft, tg.fft.rfft, tg.fft.irfft, tg.fft.hfft, tg.fft.ihfft])
+def test_a_transform_of_minus_one_values(f):
+    with pytest.raises(RuntimeError, match=r"Invalid number of data points \(-1\)"):
+        f(tg.ones(3), -1)
+    assert tg.fft.fftn(tg.ones(3, 2), s=(-1, 2)).shape == (3, 2)
+
+
+def test_binary_cross_entropy_refuses_nan():
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        F.binary_cross_entropy(tg.tensor([nan, 0.5]), tg.zeros(2))
+
+
+def test_class_weights_are_one_for_each_class():
+    x, y = leaf([[0.0, 1.0], [2.0, 0.0]]), tg.tensor([1, 0])
+    for loss, target in ((F.cross_entropy, y), (F.nll_loss, y), (F.cross_entropy, x.detach())):
+        for weight in (tg.ones(3), tg.ones(2, 1)):
+            with pytest.raises(RuntimeError, match="weight tensor should be defined either for all 2 classes or no classes"):
+                loss(x, target, weight)
+
+
+def test_a_single_label_may_have_a_dimension():
+    x = leaf([0.0, 1.0, 2.0])
+    assert F.nll_loss(x, tg.tensor([1])).item() == -1
+    assert F.cross_entropy(x, tg.tensor([1])).item() == F.cross_entropy(x, tg.tensor(1)).item()
+    with pytest.raises(ValueError, match="1D target must have size 1, but got target size: 2"):
+        F.nll_loss(x, tg.tensor([1, 2]))
+
+
+@pytest.mark.parametrize(
+    "shape, source",
+    [((3, 4), (7,)), ((3, 4), (4, 3)), ((3, 4), (2, 3)), ((2,), (0,)), ((4,), (1, 4)), ((1,), (3,)), ((), (2,))],
+)
+def test_copy_of_a_shape_that_does_not_fit(shape, source):
+    for values in (tg.arange(float(np.prod(source))).reshape(source), tg.ones(source)):
+        t = tg.full(shape, 5.0)
+        with pytest.raises(RuntimeError, match=r"must match the size|doesn't match the broadcast shape"):
+            t.copy_(values)
+        assert (t == 5).all()
+
+
+def test_masks_and_indices_that_do_not_broadcast():
+    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match .* b \(2\)"):
+        tg.masked_scatter(tg.ones(3), tg.ones(2, dtype=tg.bool), tg.ones(3))
+    with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match .* b \(2\)"):
+        tg.take_along_dim(tg.ones(3, 1), tg.zeros(2, 1, dtype=tg.int64), 1)
+
+
+def test_requires_grad_is_a_bool():
+    x = tg.ones(2)
+    with pytest.raises(TypeError, match="must be bool, not str"):
+        x.requires_grad_("x")
+    with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
+        x.requires_grad = "x"
+    assert not x.requires_grad

@@ -1,0 +1,87 @@
+"""Indices and views of tensors of few dimensions, and shapes that are changed in place: values and gradients."""
+
+import pytest
+
+import tapegrad as tg
+
+
+def leaf(values):
+    return tg.tensor(values, dtype=tg.float64, requires_grad=True)
+
+
+def test_a_scalar_bool_index_adds_a_dimension():
+    x = tg.arange(3.0)
+    x[x.sum() > 0] = 9
+    assert x.tolist() == [9, 9, 9]
+    x = tg.arange(6.0).reshape(2, 3)
+    assert x[True].shape == (1, 2, 3) and x[None, False].shape == (1, 0, 2, 3)
+    x = tg.arange(3.0, requires_grad=True)
+    y = x[x.sum() > 0]
+    y.sum().backward()
+    assert y.tolist() == [[0, 1, 2]] and x.grad.tolist() == [1, 1, 1]
+    z = tg.tensor(2.0)
+    assert z[z > 0].tolist() == [2] and z[z < 0].tolist() == []
+    z[z > 0] = 5
+    assert z.item() == 5
+
+
+def test_scalars_take_part_in_indexing_operations():
+    x = tg.tensor(2.0)
+    assert tg.masked_select(x, x > 0).tolist() == [2]
+    assert tg.nonzero(x).shape == (1, 0) and [i.tolist() for i in tg.nonzero(x, as_tuple=True)] == [[0]]
+    assert tg.gather(x, 0, tg.tensor(0)).item() == 2 and x.movedim(0, 0).item() == 2 and tg.norm(x, dim=0).item() == 2
+
+
+def test_what_is_not_repeated_by_expand_may_be_written():
+    x = tg.ones(2, 3)
+    x.expand(1, 2, 3).add_(1)
+    a, _ = tg.broadcast_tensors(x, x)
+    a += 1
+    assert (x == 3).all()
+
+
+def test_as_strided_counts_in_elements_of_the_tensor_that_it_is_given():
+    z = leaf([1.0, 2.0, 3.0, 4.0]) * (1 + 10j)
+    part = z.imag[1:]
+    assert part.storage_offset() == 3 and part.as_strided((2, 2), (1, 2)).tolist() == [[20, 30], [3, 4]]
+    x = leaf([1.0, 2.0, 3.0, 4.0])
+    z = x * (1 + 10j)
+    z.imag[1:].as_strided((2,), (4,)).mul_(3)
+    assert z.tolist() == [1 + 10j, 2 + 60j, 3 + 30j, 4 + 120j]
+    z.imag.sum().backward()
+    assert x.grad.tolist() == [10, 30, 10, 30]
+    x = leaf([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    pairs = tg.view_as_complex(x.reshape(3, 2) * 1.0)
+    with pytest.raises(RuntimeError, match="setStorage"):
+        pairs.as_strided((2,), (2,), 2)
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda t: t.unsqueeze_(0), lambda t: t.t_(), lambda t: t.transpose_(0, 1), lambda t: t.squeeze_(),
+        lambda t: t.swapaxes_(0, 1), lambda t: t.as_strided_((2, 3), (3, 1)),
+    ],
+)  # fmt: skip
+def test_a_shape_changed_in_place_under_no_grad_keeps_its_history(turn):
+    x = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    y = x * 3
+    part = y[:]
+    for t in (y, part):
+        with tg.no_grad():
+            turn(t)
+        assert t.requires_grad
+        assert tg.autograd.grad((t * t).sum(), x, retain_graph=True)[0].tolist() == (18 * x).tolist()
+
+
+def test_an_element_of_a_tensor_without_dimensions():
+    """The gradient of x[None] beside that of another use of x: one of them was lost."""
+    for f in (lambda x: x[None] * x, lambda x: x * x[None][0], lambda x: (x * 1)[...] * x, lambda x: x[None, None] * x):
+        x = leaf(0.7)
+        f(x).sum().backward()
+        assert x.grad.item() == 1.4
+        assert tg.func.grad(lambda x, f=f: f(x).sum())(0.7) == 1.4
+    x = leaf([0.7, 0.8])
+    y = x[0]
+    (y[None] * y).sum().backward()
+    assert x.grad.tolist() == [1.4, 0.0]
