@@ -1,7 +1,8 @@
-"""Every exception and every message text that tapegrad words itself.
+"""Exceptions, and message texts that are used in more than one place or that programs match on.
 
 Where PyTorch raises for the same mistake, its error type and first sentence come first, since programs match on them;
-then what happened here: the op, the shapes, where it was recorded, and the fix.
+then what happened here: the op, the shapes, where it was recorded, and the fix. A text that one function alone raises,
+and that repeats nothing of PyTorch's, stands with that function.
 """
 
 from __future__ import annotations
