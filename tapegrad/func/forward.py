@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
+from .. import errors
 from ..core.forward import Dual
 from ..core.record import Box
 from ..core.rules import zeros_like
@@ -102,7 +103,7 @@ def tangent_of(x: Any, t: Any) -> Any:
 def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
     """Primal and tangent of an output."""
     if not isinstance(y, Box):
-        raise RuntimeError(f"{JVP}: expected f(*primals) to return only tensors, got unsupported type {type(y)}")
+        raise errors.not_tensor_output(JVP, type(y))
     value, tangent = level.lower(y)
     if tangent is None:
         if strict:

@@ -1,7 +1,7 @@
 """Gradients and vector-Jacobian products of functions, to any order.
 
-The differentiated arguments are put behind fresh slots, the function runs with recording on, and the reverse replay goes to
-these slots: see `core.fresh`.
+The differentiated arguments get fresh slots, the function runs with recording on, and the backward pass goes to these
+slots: see `core.fresh`.
 """
 
 from __future__ import annotations
@@ -326,7 +326,7 @@ def vjp(
     func: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
 ) -> tuple[R, Callable[[R], tuple[Any, ...]], A]: ...
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """func at the primals, and the function that takes cotangents of its outputs to those of the primals.
+    """func at the primals, and the function that maps cotangents of its outputs to those of the primals.
 
     Args:
         func: takes the primals as tensors and returns a tensor or nested tensors.
@@ -363,7 +363,7 @@ def checked_outputs(result: Any) -> tuple[list[Any], tree.Spec]:
         raise RuntimeError(f"{VJP}: Expected f to be a function that has non-empty output (got output = {result})")
     for y in outputs:
         if not isinstance(y, Box):
-            raise RuntimeError(f"{VJP}: expected f(*primals) to return only tensors, got unsupported type {type(y)}")
+            raise errors.not_tensor_output(VJP, type(y))
         if not is_inexact(synced(y)._d.dtype):
             raise RuntimeError(
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}"  # type: ignore[attr-defined]

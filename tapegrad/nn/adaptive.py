@@ -63,7 +63,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(first, Linear(hidden, high - low, bias=False, **made)))
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialise all weights."""
         for layer in (self.head, *[layer for cluster in self.tail for layer in cluster]):
             layer.reset_parameters()
 
