@@ -1,4 +1,4 @@
-"""Operations of your own: state a forward on NumPy arrays and its derivative once; the rest follows.
+"""Custom operations: define a forward on NumPy arrays and its derivative once; the rest follows.
 
     import numpy as np
     import tapegrad as tg
@@ -11,8 +11,8 @@
 
 `softsign(x)` takes tensors, ndarrays and numbers, is differentiated to any order and in both modes, and runs under
 `tg.func.vmap`. A derivative calls tapegrad's functions through `xp` and operators, so that it can itself be differentiated;
-it names its arguments, because what it reads is what is kept for it. The laws of `tapegrad.testing` run on the samples when
-an operation is defined: a wrong derivative is an error at once. Defining a name again replaces it.
+it names its arguments, because only those that it reads are saved. The laws of `tapegrad.testing` run on the samples when
+an operation is defined: a wrong derivative raises at once. Defining a name again replaces it.
 
 Where a derivative cannot be written that way (it needs NumPy or another library) use `tg.autograd.Function`.
 """

@@ -1,7 +1,8 @@
-"""Every exception and every message text that tapegrad words itself.
+"""Exceptions and message texts: those that several places raise, those of PyTorch that programs match on, and the longer
+ones of the machine and of `compile`, which would hide the code that raises them. Other texts stand where they are raised.
 
-Where PyTorch raises for the same mistake, its error type and first sentence come first, since programs match on them;
-then what happened here: the op, the shapes, where it was recorded, and the fix.
+Where PyTorch raises for the same mistake, its error type and first sentence come first; then what happened here: the op,
+the shapes, where it was recorded, and the fix.
 """
 
 from __future__ import annotations
@@ -226,6 +227,21 @@ def random_in_vmap() -> RuntimeError:
     return RuntimeError(
         "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
         "randomness flags on vmap or perform the randomness operation out of vmap"
+    )
+
+
+def not_tensor_output(transform: str, kind: type) -> RuntimeError:
+    return RuntimeError(f"{transform}: expected f(*primals) to return only tensors, got unsupported type {kind}")
+
+
+def not_one_tensor(transform: str, kind: type) -> RuntimeError:
+    return RuntimeError(f"{transform}: Expected f to return a Tensor, got {kind}")
+
+
+def tangent_size(size: Sequence[int], given: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+        f"supported. Tensor is of size {list(size)} while the given forward gradient is of size {list(given)}."
     )
 
 

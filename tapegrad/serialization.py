@@ -724,7 +724,7 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
 
 
 class Trusted(pickle.Unpickler):
-    """An unpickler that runs what the file names; PyTorch's tensors and layers become this package's."""
+    """An unpickler that imports and calls what the file names; PyTorch's tensors and layers become this package's."""
 
     def __init__(self, file: Any, encoding: str, storage: Callable[..., Any]) -> None:
         super().__init__(file, encoding=encoding)
@@ -892,7 +892,7 @@ def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
     mmap: bool | None = None, encoding: str = "utf-8",
 ) -> Any:  # fmt: skip
-    """Read what `save` or torch.save wrote: the zip format, the one before PyTorch 1.6, .safetensors and .npz (by suffix).
+    """Read a file of `save` or torch.save: the zip format, the one before PyTorch 1.6, .safetensors and .npz (by suffix).
 
     Nothing in the file is run: tensors, containers, numbers and strings are made, anything else is refused. Tensors that
     were on another device come to the CPU, unless map_location names one. Tensors that shared memory share it again there.
@@ -902,7 +902,7 @@ def load(
         map_location: the device that all tensors go to; a dict of devices, of which the first other than the CPU counts. A
             function is accepted, and all tensors come to the CPU.
         pickle_module: accepted, not used.
-        weights_only: False allows any pickled object, and so runs what the file says: for files of your own alone. Layers
+        weights_only: False allows any pickled object, which can run arbitrary code: for trusted files only. Layers
             and optimizers of PyTorch become those of this package. None is True, unless PyTorch's environment variable
             TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is 1; TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 makes it True always.
         mmap: read storages from disk when they are used; needs a path.
@@ -951,7 +951,7 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
         f: a path, or a binary file, of what `save` or torch.save wrote.
 
     Raises:
-        What `load` raises for a file that is not there or is damaged.
+        The error of `load` for a missing or damaged file.
     """
     found: list[str] = []
 

@@ -6,11 +6,12 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+INDEX = ROOT / "docs" / "index.md"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def targets(page):
-    return [page.parent / t for t in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
+    return [(page.parent / t).resolve() for t in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -19,5 +20,6 @@ def test_links_lead_somewhere(page):
     assert not missing
 
 
-def test_every_page_is_found_from_the_readme():
-    assert set(PAGES) - {PAGES[0], *targets(PAGES[0])} == set()
+def test_every_page_is_found_from_the_index():
+    assert INDEX.resolve() in targets(PAGES[0])
+    assert {page.resolve() for page in PAGES[1:]} - {INDEX.resolve(), *targets(INDEX)} == set()

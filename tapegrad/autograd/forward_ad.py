@@ -1,7 +1,7 @@
-"""Forward mode in PyTorch's style: dual tensors, which carry a tangent along through operations.
+"""Forward mode in PyTorch's style: dual tensors, whose tangent is propagated through operations.
 
 Inside `dual_level()` a tensor made by `make_dual` has a value and a derivative along one direction; `unpack_dual` reads both
-off a result. Backward passes see duals as what they are made of: `unpack_dual(y).tangent.backward()` differentiates the
+of a result. Backward passes differentiate both: `unpack_dual(y).tangent.backward()` differentiates the
 derivative, and the gradient of a dual is a dual, whose tangent is a Hessian-vector product. Levels nest.
 
 When a level ends its tensors are plain ones.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple, TypeVar
 
+from .. import errors
 from ..core import alias
 from ..core.level import LEVEL, level_of
 from ..core.modes import Mode
@@ -178,9 +179,9 @@ class dual_level(Mode):
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A tensor of tensor's value that carries the tangent.
+    """A tensor with tensor's value and the given tangent.
 
-    Both stay differentiable in reverse mode. Later writes into `tensor` do not show in the dual.
+    Both stay differentiable in reverse mode. Later writes into `tensor` do not change the dual.
 
     Args:
         tensor: of a floating or complex dtype.
@@ -205,11 +206,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         if not is_inexact(synced(t)._d.dtype):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {t.dtype}")
     if tensor.shape != tangent.shape:
-        raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
-            f"{list(tangent.shape)}."
-        )
+        raise errors.tangent_size(tensor.shape, tangent.shape)
     return joined(home, tensor, tangent)  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Functions with a derivative of their own: `Function` and what its methods see.
+"""Functions with a custom derivative: `Function` and the context that its methods receive.
 
 `apply` runs `forward` with recording off and puts one entry on the tape. The entry owns the context `ctx`, and it keeps the
 saved arrays itself: `ctx` knows only where they stand, so a context that outlives the graph keeps no array, and an output
@@ -58,7 +58,7 @@ Parts = tuple[Sequence[Any], Sequence[Any]]  # of an entry: arguments and output
 
 
 class VmapInfo(NamedTuple):
-    """What a `vmap` staticmethod is told of the batch.
+    """The batch, as a `vmap` staticmethod receives it.
 
     Attributes:
         batch_size: number of samples.
@@ -668,11 +668,7 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
         if t is not None and not isinstance(t, Box):
             raise RuntimeError(f"expected Variable or None (got {type(t).__name__}) for grad output {i}.")
         if t is not None and t._d.shape != meta[0]:
-            raise RuntimeError(
-                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-                f"supported. Tensor is of size {list(meta[0])} while the given forward gradient is of size "
-                f"{list(t._d.shape)}."
-            )
+            raise errors.tangent_size(meta[0], t._d.shape)
     return [None if i in ctx._constant or t is None else in_dtype(t, ctx._out[i][1]) for i, t in enumerate(results)]
 
 

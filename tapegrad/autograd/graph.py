@@ -26,15 +26,15 @@ DISABLED: ContextVar[str | None] = ContextVar("tapegrad_hooks_disabled", default
 
 
 class saved_tensors_hooks(saved.Packing):
-    """Inside, what an operation saves for the backward pass goes through hooks.
+    """Inside, the tensors that an operation saves for the backward pass are packed and unpacked by hooks.
 
     Args:
-        pack_hook: pack_hook(tensor) is called for every saved tensor; what it returns, anything, is kept in its place.
+        pack_hook: pack_hook(tensor) is called for every saved tensor; the object that it returns is kept instead.
         unpack_hook: takes that and returns a tensor of the same shape and values; called once when the backward of the
             operation runs, in every pass.
 
-    Hooks run without recording. Of nested pairs the innermost acts. Gradients of any order see the saved tensors where they
-    were in the graph, whatever history the unpacked ones have.
+    Hooks run without recording. Of nested pairs the innermost applies. Gradients of any order treat saved tensors at their
+    original position in the graph, whatever history the unpacked ones have.
 
     Raises:
         RuntimeError: where hooks are disabled, for a pack_hook that writes into its tensor, for another shape.
@@ -97,7 +97,7 @@ def increment_version(tensor: Any) -> None:
 def get_gradient_edge(tensor: Any) -> GradientEdge:
     """The edge at which the gradient of a tensor arrives: `autograd.grad` and `backward` take it in the tensor's place.
 
-    It keeps the graph alive, not the tensor.
+    It keeps the graph alive, but not the tensor.
 
     Raises:
         RuntimeError: for a tensor that does not require grad.

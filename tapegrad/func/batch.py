@@ -36,13 +36,13 @@ def vmap(
     other, with a warning that names the line.
 
     Args:
-        func: takes tensors without the mapped dimension; returns a tensor or nested tensors. Keyword arguments are handed
-            on as they are.
+        func: takes tensors without the mapped dimension; returns a tensor or nested tensors. Keyword arguments are passed
+            unmapped.
         in_dims: dimension of each argument to map over, or None for one that all samples share: an int for all, or nested
             like the arguments.
         out_dims: where the mapped dimension is put in the outputs, or None for one that all samples share: an int for all,
             or nested like the outputs.
-        randomness: what random numbers drawn inside are: "different" or "same" for the samples, or an "error".
+        randomness: whether random numbers drawn inside are "different" or the "same" for the samples, or an "error".
         chunk_size: run at most so many samples at once.
 
     Returns:

@@ -1,7 +1,7 @@
 """Loops and branches of tensors: `cond`, `while_loop` and `scan`.
 
-The body is noted while it runs once; the loop is then one operation, whose derivative is a loop again. What cannot be noted,
-since the body looks at values, draws random numbers or writes into tensors from outside, runs as an ordinary Python loop.
+The body is traced while it runs once; the loop is then one operation, whose derivative is a loop again. A body that cannot
+be traced, since it reads tensor values, draws random numbers or writes into tensors from outside, runs as a Python loop.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ SHORT = 32  # steps that cost less one by one than noting the body does
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
-    """A loop over the rows of xs that carries a value along: what the body gives besides is stacked.
+    """A loop over the rows of xs with a carry; the body's other results are stacked.
 
     As `for x in xs: carry, y = f(carry, x); ys.append(y)`, in one operation of the tape and one loop of a compiled program,
-    with derivatives of any order in both modes. Memory for the derivative: what is carried at each step, from which the
-    rest is computed again.
+    with derivatives of any order in both modes. Only the carry is saved at each step; the rest is recomputed in the
+    backward pass.
 
     Args:
-        f: takes (carry, x) and returns (carry, y). The carry keeps structure, shapes and dtypes. It runs once, and what it
-            uses from outside, as parameters of a module, gets gradients too; where that cannot be noted (it looks at values,
-            draws random numbers, writes into tensors from outside or stores one there) it runs once a step.
+        f: takes (carry, x) and returns (carry, y). The carry keeps structure, shapes and dtypes. It runs once, and
+            captured tensors, such as parameters of a module, receive gradients too; if it cannot be traced (it reads tensor
+            values, draws random numbers, writes into tensors from outside or stores one there) it runs once per step.
         init: the first carry: a tensor, a number or nested containers of them.
         xs: what is scanned over the first dimension: tensors in nested containers; None gives f None for x.
         length: number of steps; needed without xs.
@@ -82,9 +82,9 @@ def scan(
 def while_loop(
     cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any, max_steps: int | None = None
 ) -> Any:
-    """A loop that goes on while a condition on what it carries holds.
+    """A loop that continues while a condition on its carry holds.
 
-    In an eager function it is an ordinary Python loop, with gradients of any order. In a traced one it is one operation,
+    In an eager function it is an ordinary Python loop, with gradients of any order. In a compiled one it is one operation,
     which has forward-mode derivatives of any order, and with `max_steps` reverse-mode ones too.
 
     Args:
@@ -126,10 +126,10 @@ def while_loop(
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
-    """The result of one of two functions, as a predicate says.
+    """The result of one of two functions, chosen by a predicate.
 
-    In an eager function only that one runs. In a traced one, and in `vmap` where the samples' predicates differ, both are
-    noted, and the program holds both. Nothing is felt of the one that is not taken: its derivatives are exactly 0.
+    In an eager function only the chosen one runs. In a compiled one, and in `vmap` where the samples' predicates differ,
+    both are traced and computed. The branch not taken contributes exactly zero gradient.
 
     Args:
         pred: a bool, or a tensor of one element.

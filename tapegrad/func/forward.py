@@ -102,7 +102,7 @@ def tangent_of(x: Any, t: Any) -> Any:
 def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
     """Primal and tangent of an output."""
     if not isinstance(y, Box):
-        raise RuntimeError(f"{JVP}: expected f(*primals) to return only tensors, got unsupported type {type(y)}")
+        raise errors.not_tensor_output(JVP, type(y))
     value, tangent = level.lower(y)
     if tangent is None:
         if strict:

@@ -64,7 +64,7 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
 
 def checked(y: Any) -> Any:
     if not isinstance(y, Box):
-        raise RuntimeError(f"{LAPLACIAN}: Expected f to return a Tensor, got {type(y)}")
+        raise errors.not_one_tensor(LAPLACIAN, type(y))
     return y
 
 

@@ -327,7 +327,7 @@ def vjp(
     func: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
 ) -> tuple[R, Callable[[R], tuple[Any, ...]], A]: ...
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """func at the primals, and the function that takes cotangents of its outputs to those of the primals.
+    """func at the primals, and the function that maps cotangents of its outputs to those of the primals.
 
     Args:
         func: takes the primals as tensors and returns a tensor or nested tensors.
@@ -364,7 +364,7 @@ def checked_outputs(result: Any) -> tuple[list[Any], tree.Spec]:
         raise RuntimeError(f"{VJP}: Expected f to be a function that has non-empty output (got output = {result})")
     for y in outputs:
         if not isinstance(y, Box):
-            raise RuntimeError(f"{VJP}: expected f(*primals) to return only tensors, got unsupported type {type(y)}")
+            raise errors.not_tensor_output(VJP, type(y))
         if not is_inexact(synced(y)._d.dtype):
             raise RuntimeError(
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}"  # type: ignore[attr-defined]

@@ -25,9 +25,9 @@ JET = "jet(fun, primals, series)"
 def jet(
     fun: Callable[..., R], primals: Sequence[Any], series: Sequence[Sequence[Any]], factorial_scaled: bool = True
 ) -> tuple[R, Any]:
-    """fun along a curve: from the derivatives of the curve, those of fun on it, to any order.
+    """Derivatives of fun along a curve, to any order, from those of the curve.
 
-    With x(t) = x0 + x1 t + x2 t**2 / 2! + .. for each argument, and y(t) = fun(x(t)), this takes x1, x2, .. to y1, y2, ..:
+    With x(t) = x0 + x1 t + x2 t**2 / 2! + .. for each argument, and y(t) = fun(x(t)), this maps x1, x2, .. to y1, y2, ..:
     derivatives with respect to t, as in JAX. They are not divided by factorials unless `factorial_scaled` is False.
 
     Args:

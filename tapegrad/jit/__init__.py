@@ -92,22 +92,22 @@ def compile(
     """Compile a function, gradients and updates included, into one program of XLA; also a decorator.
 
     The first call with given shapes, dtypes, modes and static arguments runs eagerly and is traced; later ones run the
-    program. Calling the compiled function n times does what calling the function n times does: tensors, modules and
-    optimizers that it reaches are read anew at each call, and what it writes is written back.
+    program. Results are those of the function itself: tensors, modules and optimizers that it uses are read at each
+    call, and what it writes is written back. See docs/compile.md for side effects.
 
     Args:
-        model: a function; it takes and returns nested tensors, arrays and other values, and arguments that are no arrays
-            are static. Of a module, the result is a module around it (`_orig_mod`), whose calls are compiled.
+        model: a function; it takes and returns nested tensors, arrays and other values; non-array arguments are static.
+            Of a module, the result is a module around it (`_orig_mod`), whose calls are compiled.
         fullgraph: raise where the function cannot be compiled, instead of running it eagerly with a warning.
-        static_argnames: names of arguments that are never traced; they have to be hashable.
-        donate: let results take the memory of the state that they replace.
+        static_argnames: names of arguments that are static as a whole; they must be hashable.
+        donate: donate the memory of replaced state to the results.
         debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
         mesh: a `jax.sharding.Mesh` over whose devices the program runs.
-        shard: how values lie on the mesh: a dict from names of arguments, "return", and tensors of outside (parameters) to
-            `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizers' state lie as their parameter;
-            all else is on every device.
-        dynamic, backend, mode, options: kept for PyTorch's programs.
-        disable: give the function or module as it is.
+        shard: how values are sharded on the mesh: a dict from names of arguments, "return", and captured tensors (parameters)
+            to `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizer state follow their parameter;
+            everything else is replicated.
+        dynamic, backend, mode, options: accepted for PyTorch's programs, without effect.
+        disable: return the function or module unchanged.
 
     Raises:
         ImportError: without JAX (`pip install "tapegrad[jax]"`).

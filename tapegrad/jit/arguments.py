@@ -1,4 +1,4 @@
-"""NumPy arrays among a traced call's arguments: NumPy code that computes with one would be unseen, so it ends the trace."""
+"""NumPy arrays among a traced call's arguments: NumPy code that computes with one cannot be traced, so it aborts the trace."""
 
 from __future__ import annotations
 

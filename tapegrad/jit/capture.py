@@ -29,7 +29,7 @@ from .writes import remedy
 
 
 class Unusable(Exception):
-    """A trace went through, but what it noted is not all that the function does."""
+    """The trace completed, but the program does not cover everything that the function does."""
 
 
 class Result:
@@ -282,7 +282,7 @@ class Capture:
         return None
 
     def _escaped(self, leaves: list[Any]) -> None:
-        """Refuse tensors that were made inside and are stored where no program can store them."""
+        """Reject tensors that were made inside and are stored where no program can store them."""
         self.born = born = {id(t) for t in living(self.trace.made)}
         gradients = self._new_gradients(born)
         stored = [held(*at) for at, _ in self.rebound]

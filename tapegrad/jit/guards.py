@@ -1,4 +1,4 @@
-"""What a compiled function takes for given, and whether it still holds.
+"""Guards: the Python state that a compiled function depends on, and whether it is unchanged.
 
 A function reads more than its arguments: globals, closure cells, attributes. Tensors among these are state, which a program
 reads anew at each run; all else is part of the program. `Walk` lists the places: it follows the names in the code of the
@@ -108,7 +108,7 @@ def held(container: Any, key: Any) -> Any:
 
 
 def same(value: Any, now: Any) -> bool:
-    """Whether a place can be said to hold what it held; 0.0 and -0.0 differ."""
+    """Whether a place still holds the same value; 0.0 and -0.0 differ."""
     return now is value or (
         type(now) is type(value) and type(now) in SIMPLE and bool(now == value) and (now != 0 or repr(now) == repr(value))
     )

@@ -1,4 +1,4 @@
-"""Kinds of calls: what of the arguments makes a program of its own, and how two kinds differ, for people.
+"""Kinds of calls: which properties of the arguments select a program, and how two kinds differ, as text.
 
 A key is (structure of the arguments, modes, one part for each leaf, perhaps which of them share memory).
 """

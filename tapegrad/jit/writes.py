@@ -1,4 +1,4 @@
-"""Python state that a function changes, which no program can: where it does so, and what to do instead."""
+"""Python state that a function changes, which a program cannot do: where it does so, and what to do instead."""
 
 from __future__ import annotations
 

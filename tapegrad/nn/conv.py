@@ -70,7 +70,7 @@ class _ConvNd(Module):
         return [n for r in reversed(reach) for n in (r // 2, r - r // 2)]
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
+        """Reinitialise weight and bias."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         fan_in = math.prod(self.weight.shape[1:])
         if self.bias is not None and fan_in:

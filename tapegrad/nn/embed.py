@@ -45,7 +45,7 @@ class _Table(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Draw the table anew, the padding row zeros."""
+        """Reinitialise the table, with zeros in the padding row."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():

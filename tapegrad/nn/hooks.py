@@ -69,7 +69,7 @@ def enter_backward(owner: dict[str, Any], hook: Any, full: bool, where: str, pre
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Call hook(module, args) before every module's forward; what it returns, if not None, replaces the arguments."""
+    """Call hook(module, args) before every module's forward; a result other than None replaces the arguments."""
     return enter(EVERYWHERE, "_forward_pre_hooks", hook)
 
 
@@ -104,17 +104,17 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call hook(module, name, parameter) when a module gets a parameter; what it returns, if not None, takes its place."""
+    """Call hook(module, name, parameter) when a module gets a parameter; a result other than None takes its place."""
     return hook_into(REGISTRATIONS["parameter"], hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call hook(module, name, buffer) when a module gets a buffer; what it returns, if not None, takes its place."""
+    """Call hook(module, name, buffer) when a module gets a buffer; a result other than None takes its place."""
     return hook_into(REGISTRATIONS["buffer"], hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call hook(module, name, submodule) when a module gets a submodule; what it returns, if not None, takes its place."""
+    """Call hook(module, name, submodule) when a module gets a submodule; a result other than None takes its place."""
     return hook_into(REGISTRATIONS["module"], hook)
 
 

@@ -80,7 +80,7 @@ class LazyLayer(LazyModuleMixin):
                     table[name] = kind(dtype=t.dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, once there are any."""
+        """Reinitialise the parameters, once there are any."""
         if getattr(self, self._size) and not self.has_uninitialized_params():
             super().reset_parameters()  # type: ignore[misc]
 

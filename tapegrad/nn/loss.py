@@ -366,7 +366,7 @@ class TripletMarginLoss(OfTriplet, _Loss, function=F.triplet_margin_loss):
 
 
 class TripletMarginWithDistanceLoss(OfTriplet, _Loss, function=F.triplet_margin_with_distance_loss):
-    """TripletMarginLoss with a distance of one's own.
+    """TripletMarginLoss with a custom distance.
 
     Args:
         distance_function: of two tensors; None: PairwiseDistance().

@@ -153,7 +153,7 @@ class Module:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> Handle:
-        """Call hook(module, args) before every forward; what it returns, if not None, replaces the arguments.
+        """Call hook(module, args) before every forward; a result other than None replaces the arguments.
 
         With `with_kwargs` the hook is called as hook(module, args, kwargs) and returns None or (args, kwargs).
         `prepend` puts it before the hooks there are. Returns a handle whose `remove()` takes the hook away.
@@ -163,7 +163,7 @@ class Module:
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
-        """Call hook(module, args, output) after every forward; what it returns, if not None, replaces the output.
+        """Call hook(module, args, output) after every forward; a result other than None replaces the output.
 
         With `with_kwargs` the hook is called as hook(module, args, kwargs, output); with `always_call` also after an
         exception. `prepend` puts it before the hooks there are. Returns a handle whose `remove()` takes the hook away.
@@ -174,7 +174,7 @@ class Module:
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Call hook(module, grad_output) when a backward pass has the gradients of the module's outputs.
 
-        grad_output is a tuple, None where there is no gradient; what the hook returns, if not None, replaces it.
+        grad_output is a tuple, None where there is no gradient; a result other than None replaces it.
         """
         return hooks.enter(self.__dict__, "_backward_pre_hooks", hook, prepend)
 
@@ -470,7 +470,7 @@ class Module:
         return self
 
     def eval(self: M) -> M:
-        """Set evaluation mode: train(False). Recording of gradients stays as it is."""
+        """Set evaluation mode: train(False). Gradient recording is not affected."""
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
@@ -602,11 +602,11 @@ class Module:
     # ------------------------------------------------------------------------------------------------------------ state
 
     def get_extra_state(self) -> Any:
-        """What state_dict keeps besides tensors; a subclass may define it, with set_extra_state."""
+        """Non-tensor state for state_dict; a subclass may define it, with set_extra_state."""
         raise no_extra_state("get")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take what get_extra_state gave."""
+        """Restore what get_extra_state returned."""
         raise no_extra_state("set")
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:

@@ -8,7 +8,7 @@ from .module import Module
 
 
 class DataParallel(Module):
-    """A module called as it is: there is one device to spread the work over.
+    """The module itself is called: there is only one device.
 
     Names in its state_dict begin with "module.", as those of models that PyTorch trained on several devices.
 

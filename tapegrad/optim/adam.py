@@ -59,7 +59,7 @@ class Adam(AdamFamily):
         maximize: ascend instead.
         decoupled_weight_decay: shrink the parameter by lr * weight_decay instead of changing the gradient (AdamW).
         differentiable: record the steps, see `docs/optim.md`.
-        foreach, capturable, fused: kept for PyTorch's programs.
+        foreach, capturable, fused: accepted for PyTorch's programs, without effect.
 
     Raises:
         ValueError: for settings out of range.

@@ -22,7 +22,7 @@ class Adagrad(Optimizer):
         eps: added to the root.
         maximize: ascend instead.
         differentiable: record the steps, see `docs/optim.md`.
-        foreach, fused: kept for PyTorch's programs.
+        foreach, fused: accepted for PyTorch's programs, without effect.
 
     Raises:
         ValueError: for settings out of range.
@@ -47,7 +47,7 @@ class Adagrad(Optimizer):
         return {"step": 0, "sum": group["initial_accumulator_value"]}
 
     def share_memory(self) -> None:
-        """Nothing to do: kept for PyTorch's programs."""
+        """Nothing to do: accepted for PyTorch's programs, without effect."""
 
     def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
         """The update."""
@@ -70,7 +70,7 @@ class Adadelta(Optimizer):
         weight_decay: share of the parameter added to the gradient.
         maximize: ascend instead.
         differentiable: record the steps, see `docs/optim.md`.
-        foreach, capturable: kept for PyTorch's programs.
+        foreach, capturable: accepted for PyTorch's programs, without effect.
 
     Raises:
         ValueError: for settings out of range.
@@ -116,7 +116,7 @@ class RMSprop(Optimizer):
         centered: subtract the square of the running mean of the gradient under the root.
         maximize: ascend instead.
         differentiable: record the steps, see `docs/optim.md`.
-        capturable, foreach: kept for PyTorch's programs.
+        capturable, foreach: accepted for PyTorch's programs, without effect.
 
     Raises:
         ValueError: for settings out of range.
@@ -172,7 +172,7 @@ class Rprop(Optimizer):
         step_sizes: the smallest and the largest.
         maximize: ascend instead.
         differentiable: record the steps, see `docs/optim.md`.
-        capturable, foreach: kept for PyTorch's programs.
+        capturable, foreach: accepted for PyTorch's programs, without effect.
 
     Raises:
         ValueError: for settings out of range.

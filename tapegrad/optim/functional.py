@@ -58,7 +58,7 @@ class pure:
 
         Args:
             grads: gradients in the parameters' containers; None leaves a parameter and its state as they are.
-            state: what `init` or the last `update` gave.
+            state: from `init` or the last `update`.
             params: the parameters.
             settings: settings of this step, as a learning rate from a schedule.
 

@@ -624,7 +624,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
 
     def _reset(self) -> None:
-        """Forget what was measured."""
+        """Discard the measurements."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
@@ -775,7 +775,7 @@ class CyclicLR(_WithMomentum):
         return super().state_dict() | {"_scale_fn_custom": _attributes(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state that state_dict gave; scale_fn stays as it is."""
+        """Restore a state from state_dict; scale_fn is unchanged."""
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])

@@ -32,7 +32,7 @@ class Adafactor(Optimizer):
         eps: the least root of an estimate (by default that of the dtype), and as above.
         d, weight_decay: as above.
         maximize: ascend instead.
-        foreach: kept for PyTorch's programs.
+        foreach: accepted for PyTorch's programs, without effect.
 
     Raises:
         ValueError: for settings out of range.

@@ -240,7 +240,7 @@ class Optimizer:
         """Update every parameter that has a gradient.
 
         Args:
-            closure: computes the loss anew, with gradients, and returns it.
+            closure: recomputes the loss with its gradients, and returns it.
 
         Returns:
             What the closure returned, or None.

@@ -21,7 +21,7 @@ class SGD(Optimizer):
         momentum, dampening, weight_decay, nesterov: as above.
         maximize: ascend instead.
         differentiable: record the steps, see `docs/optim.md`.
-        foreach, fused: kept for PyTorch's programs.
+        foreach, fused: accepted for PyTorch's programs, without effect.
 
     Raises:
         ValueError: for negative settings, or nesterov without momentum or with dampening.
@@ -72,7 +72,7 @@ class ASGD(Optimizer):
         weight_decay: share of the parameter added to the gradient.
         maximize: ascend instead.
         differentiable: record the steps, see `docs/optim.md`.
-        foreach, capturable: kept for PyTorch's programs.
+        foreach, capturable: accepted for PyTorch's programs, without effect.
 
     Raises:
         ValueError: for settings out of range.

@@ -74,7 +74,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's: by default the mean, or what a function says.
+    """A copy of a model whose parameters are averages of the model's: the mean, or the result of a given function.
 
     Args:
         model: the model.
@@ -137,7 +137,7 @@ def _averaged(model: Module, buffers: bool) -> Iterable[Any]:
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Find the running statistics of all batch norm layers anew, by one pass over the batches.
+    """Recompute the running statistics of all batch norm layers, by one pass over the batches.
 
     Args:
         loader: batches; of a tuple or list the first element is the model's input.

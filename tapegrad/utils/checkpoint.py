@@ -1,4 +1,4 @@
-"""Checkpoints: parts of a program whose intermediate results are computed again in the backward pass instead of kept.
+"""Checkpoints: parts of a program whose saved tensors are recomputed in the backward pass instead of kept.
 
 Inside a checkpoint each saved array is replaced by its place in the order of what is saved. The first one that a pass
 reads runs the function again, collects what that saves, and hands each array out once. Derivatives are recorded at the
@@ -218,16 +218,16 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """function(*args, **kwargs), computed again in every backward pass instead of keeping what it saves.
+    """function(*args, **kwargs), recomputed in every backward pass instead of keeping its saved tensors.
 
     Inside vmap and forward transforms, whose values cannot be computed again later, everything is kept.
 
     Args:
-        function: what to run; it must do the same when it runs again.
+        function: must do the same when it runs again.
         args: its arguments. Tensors among them are kept as they are now.
         use_reentrant: accepted; both variants are PyTorch's use_reentrant=False, with gradients of any order.
         context_fn: gives two context managers, for the run and for its recomputation.
-        determinism_check: "default" compares shapes and dtypes of what the two runs save, "none" does not.
+        determinism_check: "default" compares shapes and dtypes of the tensors that the two runs save, "none" does not.
         debug: an error lists what each run saved, and where.
         early_stop: end the recomputation as soon as all saved tensors are there.
         kwargs: keyword arguments of the function, and preserve_rng_state (default True): recompute with the same random
@@ -263,7 +263,7 @@ def chosen(setting: bool | None, argument: bool) -> bool:
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """The functions applied one after the other, in checkpointed segments; the last segment keeps what it saves.
+    """The functions applied one after the other, in checkpointed segments; the last segment keeps its saved tensors.
 
     Args:
         functions: an nn.Sequential, or a sequence of modules or functions of one argument.

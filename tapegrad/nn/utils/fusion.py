@@ -24,7 +24,7 @@ def _fused(layer: Any, bn: Any, weights: Any, *extra: Any) -> Any:
 
 
 def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
-    """A convolution that does what conv and the batch normalisation after it do, both in evaluation mode.
+    """A convolution equivalent to conv followed by the batch normalisation, both in evaluation mode.
 
     Args:
         transpose: whether conv is a transposed convolution.
@@ -49,7 +49,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
-    """A linear layer that does what linear and the batch normalisation after it do, both in evaluation mode.
+    """A linear layer equivalent to linear followed by the batch normalisation, both in evaluation mode.
 
     Raises:
         AssertionError: in training mode, without running statistics, or if the numbers of features do not fit.

@@ -10,10 +10,10 @@ M = TypeVar("M", bound=Module)
 
 
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
-    """The module as it is: weights stay in row-major order, and values do not depend on it."""
+    """The module unchanged: weights stay in row-major order, and values do not depend on it."""
     return module
 
 
 def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
-    """The module as it is: weights stay in row-major order, and values do not depend on it."""
+    """The module unchanged: weights stay in row-major order, and values do not depend on it."""
     return module

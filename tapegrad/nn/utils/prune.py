@@ -1,4 +1,4 @@
-"""Parameters with elements set to 0 by a mask: weight = weight_orig * weight_mask, made anew before every call."""
+"""Parameters with elements set to 0 by a mask: weight = weight_orig * weight_mask, recomputed before every call."""
 
 from __future__ import annotations
 

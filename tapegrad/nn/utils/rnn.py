@@ -251,7 +251,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
-    """The sequences of a padded batch (T, B, ...), or (B, T, ...) with batch_first, without what fills them up."""
+    """The sequences of a padded batch (T, B, ...), or (B, T, ...) with batch_first, without the padding."""
     rows = padded_sequences if batch_first else shape.transpose(padded_sequences, 0, 1)
     return [row[: builtins.int(n)].clone() for row, n in zip(rows, lengths, strict=True)]
 

@@ -50,7 +50,7 @@ def check_lazy(weight: Any, kind: str, what: str) -> None:
 
 
 class WeightNorm:
-    """The hook: before every call the module's weight is made anew of its direction v and norm g."""
+    """The hook: before every call the module's weight is recomputed from its direction v and norm g."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim

@@ -196,7 +196,7 @@ def random_split(dataset: Samples[T], lengths: Sequence[float], generator: Any =
     """Divide a dataset at random into subsets without common samples.
 
     Args:
-        dataset: what is divided; it has a length.
+        dataset: the dataset to split; it has a length.
         lengths: of the subsets; or fractions that sum up to 1, which are rounded down, and what is left goes to the subsets
             in turn, one sample each.
         generator: draws the permutation.

@@ -15,7 +15,7 @@ class DistributedSampler(Sampler[int]):
     """Every num_replicas-th index from `rank` on, of a permutation that all processes draw alike.
 
     Args:
-        dataset: what is sampled; its length counts.
+        dataset: the dataset to sample; only its length is used.
         num_replicas, rank: number of processes, and which of them this one is; both must be given, since there are no
             process groups here.
         shuffle: permute by the seed plus the epoch (see set_epoch); else in order.

@@ -1,4 +1,4 @@
-"""Samplers: the order in which a DataLoader asks for samples. Random ones draw what PyTorch's draw."""
+"""Samplers: the order in which a DataLoader asks for samples. Random ones draw PyTorch's numbers."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Indices at random: a permutation, begun anew when num_samples exceeds the length, or draws with replacement.
+    """Random indices: a permutation, repeated when num_samples exceeds the length, or draws with replacement.
 
     Args:
-        data_source: what is sampled; its length counts.
+        data_source: the dataset to sample; only its length is used.
         replacement: whether an index may come again before all have come.
         num_samples: how many to draw (default: the length).
         generator: draws them. Without one, each iteration draws a seed from the default generator and uses a generator of
