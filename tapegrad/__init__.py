@@ -481,6 +481,7 @@ from .functions.statistics import (
     trapz,
 )
 from .jit import compile as compile
+from .moved import watch as _watch_moved
 from .nn.module import typename as typename
 from .serialization import load as load
 from .serialization import save as save
@@ -636,4 +637,5 @@ def __dir__() -> list[str]:
 
 
 _watch_einops()
+_watch_moved()
 _mark_package(__name__)

@@ -36,7 +36,7 @@ LAYERS = [
     {"testing"},
     {"custom"},
     {"_places"},
-    {"compat"},
+    {"compat", "moved"},
     {"__main__"},
 ]
 EVERYWHERE = {"__init__", "_stubs", "_methods"}
