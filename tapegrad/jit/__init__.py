@@ -103,7 +103,8 @@ def compile(
         donate: donate the memory of replaced state to the results.
         debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
         mesh: a `jax.sharding.Mesh` over whose devices the program runs.
-        shard: how values are sharded on the mesh: a dict from names of arguments, "return", and captured tensors (parameters)
+        shard: how values are sharded on the mesh: a dict from names of arguments, "return", and captured tensors
+        (parameters)
             to `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizer state follow their parameter;
             everything else is replicated.
         dynamic, backend, mode, options: accepted for PyTorch's programs, without effect.
