@@ -8,6 +8,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from .. import errors
 from ..core.level import level_of
 from ..core.record import Box
 from ..core.vjp import fixed_like, zeros_like

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
+from .. import errors
 from ..core.record import Box
 from ..core.vjp import zeros_like
 from ..levels.forward import Dual

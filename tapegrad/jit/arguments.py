@@ -1,4 +1,4 @@
-"""NumPy arrays among a traced call's arguments: NumPy code that computes with one cannot be traced, so it aborts the trace."""
+"""NumPy arrays among the arguments of a traced call: NumPy code that computes with one aborts the trace."""
 
 from __future__ import annotations
 
