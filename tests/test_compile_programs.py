@@ -29,8 +29,8 @@ PROGRAMS = {}
 def program(*dtypes, steps=20, traces=1):
     """Register a program; `traces`: how often each of its compiled functions is traced at most.
 
-    Programs in both dtypes and of 20 steps are compiled as for users; the others without most of XLA's optimizations, which
-    take longer than the steps.
+    With --all, programs in both dtypes and of 20 steps are compiled as for users; the others without most of XLA's
+    optimizations, which take longer than the steps.
     """
 
     def register(build):
@@ -1219,7 +1219,7 @@ def marks(name):
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in PROGRAMS])
-def test_compiled_equals_eager(name):
+def test_compiled_equals_eager(name, exhaustive):
     build, dtype, steps, traces, quick = PROGRAMS[name]
     compiled = []
 
@@ -1232,7 +1232,7 @@ def test_compiled_equals_eager(name):
     tg.set_default_dtype(dtype)
     try:
         expected = history(build, steps, lambda function: function)
-        with quickly(quick):
+        with quickly(quick or not exhaustive):
             got = history(build, steps, wrap)
     finally:
         tg.set_default_dtype(default)
