@@ -33,7 +33,7 @@ def end(root: str) -> None:
     """Everything says again where it was written; drop-ins that stay are to settle anew."""
     del _claimed[root], _settled[root]
     for value, module in _first.items():
-        value.__module__ = module
+        _set_module(value, module)
     _first.clear()
     for other in _claimed:
         begin(other)
@@ -73,12 +73,20 @@ def release(module: str, shown: dict[str, Any]) -> None:
     """What a module showed before its own file ran, and has a definition of its own for, is not of that module."""
     for name, value in shown.items():
         if isinstance(value, types.FunctionType) and value in _first and vars(sys.modules[module]).get(name) is not value:
-            value.__module__ = _first[value]
+            _set_module(value, _first[value])
 
 
 def _first_module(value: Any) -> str:
     """The module that a class or function says it is of when no drop-in is there."""
     return _first[value] if value in _first else getattr(value, "__module__", None) or ""
+
+
+def _set_module(value: Any, module: str) -> None:
+    """Say that a class or function is of a module; Python 3.13 drops a class's line then, which `inspect` looks for."""
+    line = vars(value).get("__firstlineno__")
+    value.__module__ = module
+    if line is not None:
+        value.__firstlineno__ = line
 
 
 def _claim(root: str, module: str, values: Iterable[Any]) -> None:
@@ -88,7 +96,7 @@ def _claim(root: str, module: str, values: Iterable[Any]) -> None:
             if isinstance(value, type) and value not in _first:
                 _evaluate_annotations(value)
             _first.setdefault(value, value.__module__)
-            value.__module__ = module
+            _set_module(value, module)
 
 
 def _evaluate_annotations(cls: type) -> None:

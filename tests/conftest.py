@@ -3,9 +3,11 @@
 `--all` runs every test, as .ci/run does. Without it, what repeats a law over every record is thinned out: tests marked
 `exhaustive` (a law's second dtype, an order that another test has) are deselected, and tests that take the fixture
 `exhaustive` run on one sample of each record. Each such law still meets every record once.
+Programs are then compiled without most of XLA's optimizations, which take longer than the tests themselves.
 """
 
 import gc
+import os
 
 import pytest
 
@@ -16,6 +18,11 @@ from tapegrad.core.op import TABLE
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="also the repetitions of laws over every record: dtypes, samples")
+
+
+def pytest_configure(config):
+    if not config.getoption("--all"):
+        os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # before JAX is imported, and in processes of tests
 
 
 def pytest_collection_modifyitems(config, items):

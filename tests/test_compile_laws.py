@@ -149,9 +149,10 @@ def failures(cases, bits):
 @pytest.fixture
 def quick(bits):
     """Of the two programs that hold a record, the larger is not optimised as much as it is by default."""
-    jax.config.update("jax_disable_most_optimizations", bits == 64)
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", before or bits == 64)
     yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture(autouse=True)

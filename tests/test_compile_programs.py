@@ -29,8 +29,8 @@ PROGRAMS = {}
 def program(*dtypes, steps=20, traces=1):
     """Register a program; `traces`: how often each of its compiled functions is traced at most.
 
-    Programs in both dtypes and of 20 steps are compiled as for users; the others without most of XLA's optimizations, which
-    take longer than the steps.
+    With --all, programs in both dtypes and of 20 steps are compiled as for users; the others without most of XLA's
+    optimizations, which take longer than the steps.
     """
 
     def register(build):
@@ -77,11 +77,12 @@ def history(build, steps, wrap):
 @contextlib.contextmanager
 def quickly(quick=True):
     """XLA compiles with few optimizations."""
-    jax.config.update("jax_disable_most_optimizations", quick)
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", before or quick)
     try:
         yield
     finally:
-        jax.config.update("jax_disable_most_optimizations", False)
+        jax.config.update("jax_disable_most_optimizations", before)
 
 
 def same(name, got, expected):

@@ -24,7 +24,9 @@ WRITTEN = zipfile.ZipFile(HERE / "pickles.zip")
 NAMES = [name.removesuffix(".pkl") for name in WRITTEN.namelist()]
 TEXTS = json.loads((HERE / "expected.json").read_text())
 GLOBALS = [line.split("\t") for line in (HERE / "globals.tsv").read_text().splitlines()]
-NUMBERS = {"values/bfloat16": "ml_dtypes", "values/jax device": "jax", "values/compiled": "jax"}  # what some pickles need
+NEEDS = {
+    "values/bfloat16": "ml_dtypes", "values/jax device": "jax", "values/compiled": "jax", "values/compiled function": "jax",
+}  # fmt: skip
 
 WITHOUT_VALUES = {"values/generator", "values/uninitialized parameter", "values/uninitialized buffer"}
 
@@ -43,8 +45,8 @@ def silent():
 
 
 def read(name):
-    if name in NUMBERS:
-        pytest.importorskip(NUMBERS[name])
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     return pickle.loads(WRITTEN.read(f"{name}.pkl"))
 
 

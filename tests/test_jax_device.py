@@ -21,9 +21,10 @@ TOLERANCE = {32: 2e-5, 64: 1e-11}
 @pytest.fixture(scope="module", autouse=True)
 def quick_compiler():
     """Every eager call of a new shape compiles: what XLA's optimiser does is not at stake here."""
+    before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
     yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 # --------------------------------------------------------------------------------------------------------- the table's law

@@ -201,8 +201,26 @@ CASES = {
         c(M, [0, 1], out=Out()),
         c(M, indices=[1], axis=0),
     ],
-    np.sort: [c(M), c(M, 0), c(M, axis=None), c(M, kind="stable"), c(M, stable=True), c(M, order=Refused("f"))],
-    np.argsort: [c(M), c(M, 0), c(M, axis=None), c(M, kind="stable"), c(M, stable=True), c(M, order=Refused("f"))],
+    np.sort: [
+        c(M),
+        c(M, 0),
+        c(M, axis=None),
+        c(M, kind="stable"),
+        c(M, stable=True),
+        c(M, descending=True),
+        c(M, order=Refused("f")),
+    ],
+    np.argsort: [
+        c(M),
+        c(M, 0),
+        c(M, axis=None),
+        c(M, kind="stable"),
+        c(M, stable=True),
+        c(M, descending=True),
+        c(np.round(M), 0, descending=True, stable=True),
+        c(np.array([1.0, np.nan, 2.0]), descending=True),
+        c(M, order=Refused("f")),
+    ],
     np.nonzero: [c(np.floor(M))],
     np.diff: [
         c(M),
@@ -367,6 +385,7 @@ def lacking(function, kwargs):
     return set() if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else kwargs.keys() - parameters.keys()
 
 
+@pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # NumPy 2.5
 @pytest.mark.parametrize(("function", "args", "kwargs"), ROWS, ids=label)
 def test_function(function, args, kwargs):
     text = f"{name_of(function)}{kwargs}"

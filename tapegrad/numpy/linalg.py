@@ -108,8 +108,13 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     return (shape.squeeze(solution, -1) if raw(y).ndim == 1 else solution), residuals, rank, s
 
 
+ALWAYS_COMPLEX = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
+
+
 def _real_if_real(a: Any, values: Any, *vectors: Any) -> tuple[Any, ...]:
-    """Eigenvalues (and eigenvectors), without imaginary parts where a real matrix has none: NumPy's convention."""
+    """Eigenvalues (and eigenvectors), without imaginary parts where a real matrix has none: NumPy's convention until 2.5."""
+    if ALWAYS_COMPLEX:
+        return values, *vectors
     if not _tensor(a).is_complex():
         reads(values, "eigenvalues, whose dtype NumPy chooses by their values")
     if _tensor(a).is_complex() or raw(values).imag.any():
@@ -119,7 +124,7 @@ def _real_if_real(a: Any, values: Any, *vectors: Any) -> tuple[Any, ...]:
 
 @row(np.linalg.eig)
 def eig(a: Any) -> Any:
-    """Eigenvalues and right eigenvectors of square matrices; real ones of real matrices are real."""
+    """Eigenvalues and right eigenvectors of square matrices; real ones of real matrices are real, before NumPy 2.5."""
     result = torch_linalg.eig(_matrix(a))
     return result._make(_real_if_real(a, *result))
 
@@ -132,7 +137,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
 
 @row(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    """Eigenvalues of square matrices; real ones of a real matrix are real."""
+    """Eigenvalues of square matrices; real ones of a real matrix are real, before NumPy 2.5."""
     return _real_if_real(a, torch_linalg.eigvals(_matrix(a)))[0]
 
 

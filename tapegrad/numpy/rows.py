@@ -829,18 +829,29 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     return _into("take", out, shape_records.reshape(result, (*raw(x).shape[:d], *i.shape, *raw(x).shape[d + 1 :])))
 
 
+def _sorted(a: Any, axis: Any, descending: Any, stable: bool) -> tuple[Any, Any]:
+    """Elements in order, and their indices; nan is last in either order, as in NumPy."""
+    x, dim = (shape_records.reshape(_tensor(a), -1), -1) if axis is None else (_tensor(a), axis)
+    if not descending or raw(x).dtype.kind not in "fc":
+        return sort.sort(x, dim, descending=bool(descending), stable=stable)  # type: ignore[no-any-return]
+    values, indices = sort.sort(records.neg(x), dim, stable=stable)
+    return records.neg(values), indices
+
+
 @row(np.sort)
-def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def _sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = False
+) -> Any:  # fmt: skip
     _refuse("sort", order=(order, None))  # every kind= gives the same values
-    x = _tensor(a)
-    return sort.sort(shape_records.reshape(x, -1) if axis is None else x, -1 if axis is None else axis)[0]
+    return _sorted(a, axis, descending, stable=False)[0]
 
 
 @row(np.argsort)
-def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def _argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: Any = False
+) -> Any:  # fmt: skip
     _refuse("argsort", order=(order, None))  # always stable, which every kind= allows
-    x = _tensor(a)
-    return sort.argsort(shape_records.reshape(x, -1) if axis is None else x, -1 if axis is None else axis, stable=True)
+    return _sorted(a, axis, descending, stable=True)[1]
 
 
 @row(np.nonzero)
