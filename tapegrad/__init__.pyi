@@ -1545,7 +1545,7 @@ def outer(input: Operand, vec2: Operand, *, out: Tensor | None = None) -> Tensor
 def pairwise_distance(x1: Operand, x2: Operand, p: builtins.float = 2.0, eps: builtins.float = 1e-06, keepdim: builtins.bool = False) -> Tensor:
     """p-norm of x1 - x2 + eps along the last dimension."""
 
-def pca_lowrank(A: Operand, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> Tensor:
+def pca_lowrank(A: Operand, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """svd_lowrank of A with its columns' means taken off (for center): principal directions in V."""
 
 def pdist(input: Operand, p: builtins.float = 2.0) -> Tensor:
@@ -1938,7 +1938,7 @@ def sum(input: Operand, dim: Dims | None = None, keepdim: builtins.bool = False,
 def svd(input: Operand, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Sequence[Tensor] | None = None) -> USV:
     """(U, S, V) with input = U diag(S) V^H; reduced for some=True. Without compute_uv U and V are 0."""
 
-def svd_lowrank(A: Operand, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Any = None) -> Tensor:
+def svd_lowrank(A: Operand, q: builtins.int | None = 6, niter: builtins.int | None = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) of nearly the q largest singular values of A (or of A - M), by random projection.
 
     Args:

@@ -79,8 +79,11 @@ NO_TENSOR = {
 }
 PAIR, SEVERAL = "tuple[Tensor, Tensor]", "tuple[Tensor, ...]"
 RESULTS = {
-    "gradient": SEVERAL, "std_mean": PAIR, "var_mean": PAIR,
-    "multi_head_attention_forward": "tuple[Tensor, Tensor | None]",
+    "gradient": SEVERAL, "multi_head_attention_forward": "tuple[Tensor, Tensor | None]",
+    **dict.fromkeys(("numpy_divmod", "numpy_modf", "std_mean", "var_mean"), PAIR), "numpy_frexp": "MantissaExponent",
+    **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "tuple[Tensor, Tensor, Tensor]"),
+    **dict.fromkeys(("numpy_broadcast_arrays", "numpy_meshgrid", "numpy_nonzero", "numpy_unstack"), SEVERAL),
+    **dict.fromkeys(("numpy_dsplit", "numpy_hsplit", "numpy_vsplit"), "list[Tensor]"), "numpy_result_type": "dtypes.dtype",
 }  # fmt: skip
 REQUIRED = {"dim": "builtins.int", "axis": None, "other": None}, {"axis": "builtins.int", "dim": None, "other": None}
 WHOLE = {"dim": "None", "axis": None}
@@ -205,7 +208,7 @@ def result_type(key: str, function: Any, method: bool) -> str:
         return PAIR
     if method and (key in IN_PLACE or (key.endswith("_") and not key.startswith("__"))):
         return "Self"
-    return re.sub(r"\bAny\b", "Tensor", text) if text == "Any" or text.startswith("tuple") else text
+    return re.sub(r"\bAny\b", "Tensor", text) if text == "Any" or text.startswith(("list", "tuple")) else text
 
 
 def define(name: str, function: Any, indent: str, method: bool, prefix: str = "", types: dict[str, str] = PARAMETERS) -> str:
@@ -307,8 +310,8 @@ from .namespace import FloatInfo, IntegerInfo, NamespaceInfo, Shape
 
 # Functions that give a tensor or several of them.
 NUMPY_VARIES = {
-    "atleast_1d", "atleast_2d", "atleast_3d", "average", "broadcast_arrays", "dsplit", "frexp", "gradient", "hsplit",
-    "meshgrid", "nonzero", "unique", "unique_all", "unique_counts", "unique_inverse", "unstack", "vsplit", "where",
+    "atleast_1d", "atleast_2d", "atleast_3d", "average", "gradient", "unique", "unique_all", "unique_counts",
+    "unique_inverse", "where",
 }  # fmt: skip
 
 
@@ -333,7 +336,7 @@ def namespace_page(path: str) -> str:
     module = importlib.import_module("tapegrad." + path.replace("/", "."))
     dots = "." * (path.count("/") + 1)
     head = shared_import(dots) + f"from {dots}tensor import Tensor\n\n"
-    names = [n for n, v in sorted(vars(module).items()) if isinstance(v, types.FunctionType) and not n.startswith("_")]
+    names = [n for n in dir(module) if isinstance(getattr(module, n), types.FunctionType)]
     own = [(n, v) for n, v in sorted(vars(module).items()) if isinstance(v, type) and v.__module__.startswith("tapegrad")]
     classes = [n for n, _ in own]
     imports = [f"from {dots}{vars(module)[n].__module__.removeprefix('tapegrad.')} import {n} as {n}\n" for n in classes]

@@ -24,9 +24,6 @@ def cumprod(input: Operand, dim: builtins.int, *, dtype: DType | None = None, ma
 def cumsum(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """Running sum of the elements taken in."""
 
-def fixed_like(array: Any, t: Any) -> Tensor:
-    """`fixed` on the device of a tensor."""
-
 def log_softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """log(softmax) over the elements taken in."""
 
@@ -62,12 +59,6 @@ def std(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None 
 
 def sum(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """Sum of the elements taken in."""
-
-def tensor(a: Any) -> Tensor:
-    """Any operand as a tensor."""
-
-def values_of(t: Any) -> Tensor:
-    """A tensor's values as an array of NumPy that may not be written into; of a batched one, those of the whole batch."""
 
 def var(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """Variance of the elements taken in."""

@@ -67,6 +67,27 @@ if seed < 0:  # a file's content may be anything
     net = tg.nn.Linear(2, 1)
     net.load_state_dict(tg.load("checkpoint.pt")["net"])
     tg.tape().clear()
+    net(w, w)  # type: ignore[call-arg]
+    tg.compile(loss)(w, scales=2.0)  # type: ignore[call-arg]
+    tg.compile(loss, fulgraph=True)  # type: ignore[call-overload]
+    tg.sin("x")  # type: ignore[arg-type]
+    tg.sum(w, dim=0.5)  # type: ignore[arg-type]
+    w + "x"  # type: ignore[operator]
+    assert_type(tg.svd(w).U, Tensor)
+    assert_type(tg.sort(w)[1], Tensor)
+    assert_type(tg.nn.functional.max_pool1d(w, 2), Tensor)
+    assert_type(tg.nn.functional.max_pool1d(w, 2, return_indices=True), tuple[Tensor, Tensor])
+    assert_type(tg.where(w), tuple[Tensor, ...])
+    assert_type(tg.where(w > 0, w, 0.0), Tensor)
+    assert_type(tg.optim.SGD([w]).step(), None)
+    assert_type(tg.optim.SGD([w]).step(lambda: 2.0), float)
+    assert_type(tg.autograd.grad(w, {"w": w}), dict[str, Tensor])
+    assert_type(net.requires_grad_(False), tg.nn.Linear)
+    assert_type(tg.numpy.sum(np.ones(3)), Tensor)
+    assert_type(w.numpy(), npt.NDArray[Any])
+    assert_type(w.size(0), int)
+    for layer in tg.nn.ModuleList([net]):
+        assert_type(layer, tg.nn.Module)
 
 
 class Pairs(data.Dataset[tuple[Tensor, int]]):

@@ -129,11 +129,11 @@ class BareMode(Mode):
     """A mode that decorates without parentheses, too."""
 
     @overload
-    def __new__(cls, function: F, /) -> F: ...  # type: ignore[misc]
+    def __new__(cls, orig_func: F) -> F: ...  # type: ignore[misc]
     @overload
     def __new__(cls) -> Self: ...
-    def __new__(cls, function: Any = None) -> Any:
-        return cls()(function) if callable(function) else super().__new__(cls)
+    def __new__(cls, orig_func: Any = None) -> Any:
+        return cls()(orig_func) if callable(orig_func) else super().__new__(cls)
 
 
 class no_grad(BareMode):

@@ -126,7 +126,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: builtins.bool = False) -> builtins.
 def array_equiv(a1: Any, a2: Any) -> builtins.bool:
     """NumPy's array_equiv on tensors, recorded."""
 
-def array_split(ary: Any, indices_or_sections: Any, axis: builtins.int = 0) -> list[Any]:
+def array_split(ary: Any, indices_or_sections: Any, axis: builtins.int = 0) -> list[Tensor]:
     """NumPy's array_split on tensors, recorded."""
 
 def asarray(a: ArrayLike, dtype: Any = None, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
@@ -189,7 +189,7 @@ def bitwise_xor(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = T
 def block(arrays: Any) -> Tensor:
     """NumPy's block on tensors, recorded."""
 
-def broadcast_arrays(*args: Any, subok: builtins.bool = False) -> Any:
+def broadcast_arrays(*args: Any, subok: builtins.bool = False) -> tuple[Tensor, ...]:
     """NumPy's broadcast_arrays on tensors, recorded."""
 
 def broadcast_to(x: ArrayLike, shape: Shape) -> Tensor:
@@ -300,13 +300,13 @@ def digitize(x: ArrayLike, bins: Any, right: builtins.bool = False) -> Tensor:
 def divide(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's divide on tensors, recorded."""
 
-def divmod(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
+def divmod(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> tuple[Tensor, Tensor]:
     """NumPy's divmod on tensors, recorded."""
 
 def dot(a: ArrayLike, b: Any, out: Any = None) -> Tensor:
     """NumPy's dot on tensors, recorded."""
 
-def dsplit(ary: Any, indices_or_sections: Any) -> Any:
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """NumPy's dsplit on tensors, recorded."""
 
 def dstack(tup: Any) -> Tensor:
@@ -387,7 +387,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dt
 def fmod(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's fmod on tensors, recorded."""
 
-def frexp(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Any:
+def frexp(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> MantissaExponent:
     """NumPy's frexp on tensors, recorded."""
 
 def from_dlpack(x: ArrayLike, *, device: Any = None, copy: builtins.bool | None = None) -> Tensor:
@@ -417,7 +417,7 @@ def greater_equal(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any =
 def heaviside(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's heaviside on tensors, recorded."""
 
-def hsplit(ary: Any, indices_or_sections: Any) -> Any:
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """NumPy's hsplit on tensors, recorded."""
 
 def hstack(tup: Any, *, dtype: Any = None, casting: builtins.str = 'same_kind') -> Tensor:
@@ -561,7 +561,7 @@ def mean(a: ArrayLike, axis: Dims | None = None, dtype: Any = None, out: Any = N
 def median(a: ArrayLike, axis: Dims | None = None, out: Any = None, overwrite_input: builtins.bool = False, keepdims: builtins.bool = False) -> Tensor:
     """NumPy's median on tensors, recorded."""
 
-def meshgrid(*xi: Any, copy: builtins.bool = True, sparse: builtins.bool = False, indexing: builtins.str = 'xy') -> Any:
+def meshgrid(*xi: Any, copy: builtins.bool = True, sparse: builtins.bool = False, indexing: builtins.str = 'xy') -> tuple[Tensor, ...]:
     """NumPy's meshgrid on tensors, recorded."""
 
 def min(a: ArrayLike, axis: Dims | None = None, out: Any = None, keepdims: builtins.bool = ..., initial: Any = ..., where: Any = ...) -> Tensor:
@@ -573,7 +573,7 @@ def minimum(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True,
 def mod(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's remainder on tensors, recorded."""
 
-def modf(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
+def modf(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> tuple[Tensor, Tensor]:
     """NumPy's modf on tensors, recorded."""
 
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Tensor:
@@ -636,7 +636,7 @@ def negative(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = N
 def nextafter(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's nextafter on tensors, recorded."""
 
-def nonzero(x: ArrayLike) -> Any:
+def nonzero(x: ArrayLike) -> tuple[Tensor, ...]:
     """The places of the elements that are not 0, a tensor for each dimension."""
 
 def not_equal(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
@@ -723,7 +723,7 @@ def reshape(x: ArrayLike, shape: Shape, order: builtins.str = 'C', *, copy: buil
 def resize(a: ArrayLike, new_shape: Any) -> Tensor:
     """NumPy's resize on tensors, recorded."""
 
-def result_type(*arrays_and_dtypes: Any) -> Tensor:
+def result_type(*arrays_and_dtypes: Any) -> dtypes.dtype:
     """The dtype of an operation over tensors, numbers and dtypes."""
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
@@ -774,7 +774,7 @@ def size(a: ArrayLike, axis: Dims | None = None) -> builtins.int:
 def sort(x: ArrayLike, axis: Dims = -1, kind: Any = None, *, descending: builtins.bool = False, stable: builtins.bool = True) -> Tensor:
     """The elements in order along an axis; of all of them for axis=None."""
 
-def split(ary: Any, indices_or_sections: Any, axis: builtins.int = 0) -> list[Any]:
+def split(ary: Any, indices_or_sections: Any, axis: builtins.int = 0) -> list[Tensor]:
     """NumPy's split on tensors, recorded."""
 
 def sqrt(x: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
@@ -861,7 +861,7 @@ def unique_inverse(x: ArrayLike) -> Any:
 def unique_values(x: ArrayLike) -> Tensor:
     """NumPy's unique_values on tensors, recorded."""
 
-def unstack(x: ArrayLike, *, axis: builtins.int = 0) -> Any:
+def unstack(x: ArrayLike, *, axis: builtins.int = 0) -> tuple[Tensor, ...]:
     """NumPy's unstack on tensors, recorded."""
 
 def unwrap(p: Any, discont: Any = None, axis: builtins.int = -1, *, period: builtins.float = 6.283185307179586) -> Tensor:
@@ -882,7 +882,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, *, axis: builtins.int = -1) -> Tensor:
 def vecmat(x1: ArrayLike, x2: ArrayLike, out: Any = None, *, where: Any = True, dtype: Any = None) -> Tensor:
     """NumPy's vecmat on tensors, recorded."""
 
-def vsplit(ary: Any, indices_or_sections: Any) -> Any:
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """NumPy's vsplit on tensors, recorded."""
 
 def vstack(tup: Any, *, dtype: Any = None, casting: builtins.str = 'same_kind') -> Tensor:

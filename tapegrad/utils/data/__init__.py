@@ -50,4 +50,4 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([n for n in __all__ if not n.startswith("_")])
