@@ -32,7 +32,7 @@ from .comparison import make_tensor as make_tensor
 from .core import vjp as rules
 from .core.entry import NUMBER, is_output, source_slot
 from .core.gradient import grad
-from .core.op import TABLE, Op
+from .core.op import SAVES_REMEDY, TABLE, Op
 from .core.record import services, wrap
 from .core.state import current_tape
 from .func import tree
@@ -140,7 +140,8 @@ def law(function: Law) -> Law:
         except _Broken as e:
             raise LawError(function.__name__, op.name, report(op, function.__name__, arrays, params, e)) from None
         except Exception as e:
-            failure = _Broken(f"raised {type(e).__name__}: {e}")
+            remedy = f"\n  a rule may read what is not saved: {SAVES_REMEDY}" if "NoneType" in str(e) else ""
+            failure = _Broken(f"raised {type(e).__name__}: {e}{remedy}")
             raise LawError(function.__name__, op.name, report(op, function.__name__, arrays, params, failure)) from e
 
     LAWS[function.__name__] = run

@@ -371,3 +371,9 @@ def test_check_grads_of_second_order_only():
 def test_check_grads_refuses_single_precision():
     with pytest.raises(TypeError, match="float64 or complex128, but input 1 is float32"):
         testing.check_grads(lambda x, y: x * y, (np.ones(2), np.ones(2, np.float32)))
+
+
+def test_a_rule_that_reads_what_is_not_saved_is_told_the_remedy(make):
+    op = make("linear", np.copy, (lambda xp, g, ans, x: xp.reshape(g, x.shape),), saves="", samples=domain(-2.0, 2.0))
+    with pytest.raises(testing.LawError, match=r"may read what is not saved: saves= says what its rules read"):
+        testing.check(op, ["vjp"])
