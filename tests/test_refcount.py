@@ -10,6 +10,8 @@ import subprocess
 import sys
 
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "tapegrad"
+if not PACKAGE.exists():  # the tests of an installed package
+    PACKAGE = pathlib.Path(importlib.util.find_spec("tapegrad").origin).parent
 spec = importlib.util.spec_from_file_location("refcount", PACKAGE / "core" / "refcount.py")
 refcount = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(refcount)
