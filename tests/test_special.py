@@ -484,7 +484,7 @@ def test_without_scipy_the_error_names_the_extra(name, monkeypatch):
 def test_all_other_records_do_without_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     monkeypatch.setitem(sys.modules, "scipy.special", None)
-    homes = tuple(f"tapegrad.{name}" for name in ("kernels.special", "kernels.special_forms", "table.special"))
+    homes = tuple(f"tapegrad.{name}" for name in ("kernels.special", "table.special"))
     names = {n for n, op in TABLE.items() if getattr(op.forward, "__module__", "") in homes}
     assert len(names) > 20
     for name in names - set(SCIPY):

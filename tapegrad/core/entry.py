@@ -16,7 +16,7 @@ element for each, and `shape` is a tuple of (shape, dtype) for each. FAILED stan
 the entry has failed.
 
 By position they are read and written only where each entry costs: in the recording closures of `record` and `scalar`, and
-in functions that run once an entry in a reverse pass (`rules.Backward` and what an op hands in as such).
+in functions that run once an entry in a reverse pass (`vjp.Backward` and what an op hands in as such).
 """
 
 from __future__ import annotations

@@ -21,10 +21,9 @@ from ..core.vjp import arrays, bottom
 from ..core.warning import warn
 from ..kernels import devices, random
 from ..kernels.devices import values_of
-from ..kernels.operands import SCALARS
 from ..kernels.shape import shape_of
 from ..levels import draws
-from ..table.operands import as_constant, constant
+from ..table.operands import SCALARS, as_constant, constant
 from ..table.shape import form_of, given
 from .operands import filling
 

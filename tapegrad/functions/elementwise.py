@@ -17,7 +17,6 @@ from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
 from ..kernels import devices
-from ..kernels.operands import SCALARS
 from ..table.define import numbers_first
 from ..table.elementwise import (
     _clamp,
@@ -52,7 +51,7 @@ from ..table.elementwise import (
     pow_tensor,
     sign,
 )
-from ..table.operands import common_dtype, operand, promoted, tensor
+from ..table.operands import SCALARS, common_dtype, operand, promoted, tensor
 from ..table.shape import with_out
 from . import lookup
 from .operands import refused

@@ -15,8 +15,7 @@ from ..core import record
 from ..core.op import Op
 from ..core.record import Box, fixed, services
 from ..core.state import is_recording
-from ..kernels.operands import SCALARS
-from ..table.operands import no_kernel, operand, promoted, rank_of, tensor, to_dtype
+from ..table.operands import SCALARS, no_kernel, operand, promoted, rank_of, tensor, to_dtype
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 

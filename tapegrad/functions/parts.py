@@ -16,11 +16,10 @@ from ..core import alias
 from ..core.op import TABLE
 from ..core.record import Box, titled
 from ..dtypes import is_floating
-from ..kernels.operands import SCALARS
 from ..kernels.parts import _holds_pairs
 from ..table import elementwise as elementwise_records
 from ..table.define import named
-from ..table.operands import tensor
+from ..table.operands import SCALARS, tensor
 from ..table.parts import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
 from ..table.shape import form_of, with_out
 from . import casting, elementwise

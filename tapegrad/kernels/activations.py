@@ -218,3 +218,7 @@ def _bits_of(a: Array | float, like: Array, bits: Any) -> Array | None:
         return a.view(bits) if fits and bits is not None else None
     fits = like.dtype.kind == "f" and type(a) in (float, int)
     return np.asarray(a, like.dtype).view(bits) if fits else None
+
+
+def _exponential_linear(x: Any, alpha: float, scale: float, rate: float) -> Any:
+    return np.where(x > 0, scale * x, (scale * alpha) * np.expm1(rate * np.minimum(x, 0)))

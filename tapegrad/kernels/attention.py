@@ -8,9 +8,6 @@ import numpy as np
 
 from . import kernels
 
-# ------------------------------------------------------------------------------------------------------------- records
-
-
 # Weights are kept with a row for each key: NumPy is quicker at reductions over rows and at broadcasting along them.
 
 

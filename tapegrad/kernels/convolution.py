@@ -11,6 +11,7 @@ memory: only the taps of the other dimensions are copied, and runs of whole line
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
 from math import gcd, prod
@@ -178,3 +179,16 @@ def conv_weight(x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes
         part = slice(start, start + step)
         total += np.matmul(columns[:, part], packed[:, part]).sum(1)
     return a.filter(total)
+
+
+def _along_channels(b: Any, rank: int) -> Any:
+    return b.reshape(-1, *(1,) * (rank - 2))
+
+
+def _biased(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def forward(x: Any, w: Any, b: Any, *params: Any) -> Any:
+        r = kernel(x, w, *params)
+        r += _along_channels(b, r.ndim)
+        return r
+
+    return forward

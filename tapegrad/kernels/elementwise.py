@@ -24,9 +24,6 @@ def _strong(g: Any, d: Any) -> Any:
     return without_dead(np.multiply(g, d), g)
 
 
-# ------------------------------------------------------------------------------------------------------- dtype moves
-
-
 def _cast(x: Any, dtype: Any, source: Any = None) -> Any:
     return copied(x.real if x.dtype.kind == "c" and dtype.kind != "c" else x, dtype)
 
@@ -60,9 +57,6 @@ def _truncated(x: Any, y: Any) -> Any:
     dtype = np.result_type(x, y)
     x, y = np.asarray(x, dtype), np.asarray(y, dtype)
     return np.trunc(x / y).astype(dtype) if dtype.kind == "f" else np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
-
-
-# ------------------------------------------------------------------------------------------------------------ powers
 
 
 def _pow_scalar(x: Any, k: Any) -> Any:

@@ -8,9 +8,6 @@ import numpy as np
 
 from . import kernels
 
-# ------------------------------------------------------------------------------------------------------------- records
-
-
 Padding = Any  # None, a row, or an array of rows
 
 

@@ -20,9 +20,6 @@ PRODUCT = 1 << 18  # multiplications up to which a product with a matrix of zero
 SPARSE = 8  # more elements than this for each that is touched: the others are left alone
 
 
-# ------------------------------------------------------------------------------------------------------------- records
-
-
 def _index(x: Any, index: Any) -> Any:
     if type(index) is Places:
         return x.reshape(-1).take(index.at)

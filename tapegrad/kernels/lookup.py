@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-# ------------------------------------------------------------------------------------------------------------- records
-
 
 def _put_rows(x: Any, v: Any, index: Any) -> Any:
     out = np.array(x)

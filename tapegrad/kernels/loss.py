@@ -15,9 +15,6 @@ def _log_loss_forward(x: Any, y: Any) -> Any:
     return (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
 
 
-# --------------------------------------------------------------------------------------------------------- of classes
-
-
 def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
     """Where the elements at the labels lie in the flattened array."""
     before, after = math.prod(sizes[:dim]), math.prod(sizes[dim + 1 :])

@@ -13,7 +13,6 @@ from .numpy import unbroadcast
 Dims = tuple[int, ...]
 Shape = tuple[int, ...]
 
-# ------------------------------------------------------------------------------------------------------------- kernels
 # Sums along the innermost dimensions are BLAS products, up to the length where pairwise sums are more accurate.
 
 LONG = 1 << 16

@@ -17,8 +17,6 @@ from .numpy import finite
 Sizes = tuple[int, ...]
 Array = np.ndarray[Any, Any]
 
-# ------------------------------------------------------------------------------------------------------------- records
-
 
 @lru_cache(maxsize=256)
 def _taps(before: Sizes, sizes: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> list[Any]:

@@ -245,9 +245,6 @@ def _flag(x: Any, result: Any) -> Any:
     return ordered(result.astype(np.uint8) if x.dtype == np.uint8 else result)
 
 
-# --------------------------------------------------------------------------------------------------- public functions
-
-
 def reduced_dims(x: Any, dim: Any, axis: Any) -> Dims:
     dim = dim if axis is None else axis
     if type(dim) is int and 0 <= dim < x._d.ndim:
@@ -268,9 +265,6 @@ def _float_only(name: str, x: Any) -> None:
 
 def _put(result: Any, out: Any) -> Any:
     return result if out is None else out.resize_as_result_(result)
-
-
-# ------------------------------------------------------------------------------------------------------- strong zero
 
 
 def _guard_rows(t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:

@@ -131,8 +131,6 @@ ROWS: dict[str, Callable[..., tuple[Array, Array]]] = {
     "adaptive": _adaptive, "beyond": _beyond,
 }  # fmt: skip
 
-# --------------------------------------------------------------------------------------------------------- the record
-
 
 class Tap(NamedTuple):
     """One element of each row: its column, its weight (None: 1), and the rows that have none."""

@@ -170,9 +170,6 @@ def _overwrite(base: Any, value: Any, chain: tuple[Any, ...]) -> Any:
     return out
 
 
-# ------------------------------------------------------------------------------------------------- public functions
-
-
 def _view(x: Any, name: str, *params: Any) -> Any:
     return alias.view(x, TABLE[name], *params)
 

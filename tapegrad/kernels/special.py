@@ -7,6 +7,7 @@ against 40 digits; near a zero of the function, in ulp of the largest term.
 """
 
 import functools
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import errors
 from .kernels import Array, _elementwise, _polynomial, erfinv, ndtr, sigmoid
 from .numpy import finite, quiet
 
@@ -894,3 +896,25 @@ def log_sum_exp(x: Array, y: Array) -> Array:
 def log_sum_exp2(x: Array, y: Array) -> Array:
     """log2(2**x + 2**y), without overflow."""
     return _log_sum(x, y, lambda d: np.log1p(np.exp2(d)) * (1 / math.log(2)))
+
+
+def _scipy(function: str) -> Any:
+    """scipy.special, on which the function rests."""
+    try:
+        return importlib.import_module("scipy.special")
+    except ImportError:
+        raise errors.missing_extra(function, "SciPy", "scipy") from None
+
+
+def _entr(x: Any) -> Any:
+    return np.where(x > 0, -x * np.log(x), np.where(x < 0, -np.inf, np.abs(x)).astype(x.dtype))
+
+
+def _times_log(x: Any, y: Any, log: Any) -> Any:
+    return np.where(np.logical_and(np.equal(x, 0), ~np.isnan(y)), np.zeros((), np.result_type(x, y)), x * log)
+
+
+def _logit_forward(x: Any, eps: float | None) -> Any:
+    z = x if eps is None else np.clip(x, eps, 1.0 - eps)
+    rest = 1.0 - z
+    return np.where(np.abs(z - 0.5) < 0.25, np.log1p((z - rest) / rest), np.log(z / rest))

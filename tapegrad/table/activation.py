@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import activations
-from ..kernels.activation import _exponential_linear
+from ..kernels.activations import _exponential_linear
 from .define import define, unary
 from .samples.common import ANALYTIC, REAL, domain
 

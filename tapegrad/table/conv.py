@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..kernels import convolution
-from ..kernels.conv import _biased
+from ..kernels.convolution import _biased
 from . import batching
 from .define import define
 from .samples.common import cases

@@ -25,11 +25,10 @@ from ..kernels.elementwise import (
     _whole,
 )
 from ..kernels.numpy import copied
-from ..kernels.operands import SCALARS
 from ..kernels.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from . import batching
-from .define import binary, define, numbers_first, unary
-from .operands import Refusal, each, no_kernel, promoted, refused_any, refused_as, tensor
+from .define import binary, define, named, numbers_first, unary
+from .operands import SCALARS, Refusal, each, no_kernel, promoted, refused_any, refused_as, tensor
 from .samples.common import (
     ANALYTIC,
     COMPARED,
@@ -56,18 +55,21 @@ ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 # Constant: no gradient flows. Rules use them as masks (bool times a cotangent keeps the cotangent's dtype).
 
 
+def _of_two(call: Any, name: str, doc: str) -> Any:
+    """The public function of a constant record of two arrays."""
+
+    def function(input: Any, other: Any, *, out: Any = None) -> Any:
+        result = call(input, other)
+        return result if out is None else out.resize_as_result_(result)
+
+    return named(function, name, doc)
+
+
 def _comparison(name: str, forward: Any, text: str) -> Any:
     refuses = None if name in ("eq", "ne") else no_kernel("c")
     call = define(name, "constant", forward, arity=2, refuses=refuses, batch=batching.pointwise, samples=COMPARED)
 
-    def compare(input: Any, other: Any, *, out: Any = None) -> Any:
-        result = call(input, other)
-        return result if out is None else out.resize_as_result_(result)
-
-    compare.__name__ = compare.__qualname__ = name
-    compare.__doc__ = f"Elementwise `input {text} other`, as a bool tensor of the broadcast shape."
-    compare.__module__ = "tapegrad"
-    return compare
+    return _of_two(call, name, f"Elementwise `input {text} other`, as a bool tensor of the broadcast shape.")
 
 
 eq = _comparison("eq", np.equal, "==")
@@ -86,10 +88,7 @@ def _constant(name: str, forward: Any, doc: str, **fields: Any) -> Any:
         result = call(tensor(input))
         return result if out is None else out.resize_as_result_(result)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    function.__module__ = "tapegrad"
-    return function
+    return named(function, name, doc)
 
 
 def _on_bits(name: str, forward: Any) -> Any:
@@ -181,14 +180,7 @@ bitwise_not = _constant(
 def _logical(name: str, forward: Any) -> Any:
     call = define(name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL)
 
-    def function(input: Any, other: Any, *, out: Any = None) -> Any:
-        result = call(input, other)
-        return result if out is None else out.resize_as_result_(result)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Elementwise {name.replace('_', ' ')}."
-    function.__module__ = "tapegrad"
-    return function
+    return _of_two(call, name, f"Elementwise {name.replace('_', ' ')}.")
 
 
 logical_and = _logical("logical_and", np.logical_and)

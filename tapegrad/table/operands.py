@@ -11,7 +11,13 @@ from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE
 from ..core.record import Box, Extra, fixed, running_trace, wrap
-from ..kernels.operands import SCALARS, _settled
+
+SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+
+
+def _settled(now: Any) -> Any:
+    """An array with the dtype's own object; whatever else has taken its place."""
+    return dtypes.settled(now) if isinstance(now, np.ndarray) else now
 
 
 def constant(a: Any, copy: bool = True) -> Any:

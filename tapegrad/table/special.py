@@ -14,7 +14,7 @@ import numpy as np
 
 from ..kernels import special as kernels
 from ..kernels.kernels import erfinv as erfinv_kernel
-from ..kernels.special_forms import _entr, _logit_forward, _scipy, _times_log
+from ..kernels.special import _entr, _logit_forward, _scipy, _times_log
 from . import batching
 from .define import binary, define, unary
 from .operands import no_kernel
