@@ -19,7 +19,7 @@ class Activation(Functional):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return self._of(input)
+        return self._of(input)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         kept = [(name, getattr(self, name)) for name in self._settings]
@@ -146,7 +146,7 @@ class Sigmoid(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise_records.sigmoid(input)
+        return elementwise_records.sigmoid(input)  # type: ignore[no-any-return]
 
 
 class Tanh(Activation):
@@ -154,7 +154,7 @@ class Tanh(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise_records.tanh(input)
+        return elementwise_records.tanh(input)  # type: ignore[no-any-return]
 
 
 class LogSigmoid(Activation, function=F.logsigmoid):
@@ -177,7 +177,7 @@ class GELU(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise.gelu(input, self.approximate)
+        return elementwise.gelu(input, self.approximate)  # type: ignore[no-any-return]
 
 
 class Softplus(Activation):
@@ -188,7 +188,7 @@ class Softplus(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise.softplus(input, self.beta, self.threshold)
+        return elementwise.softplus(input, self.beta, self.threshold)  # type: ignore[no-any-return]
 
 
 class Shrink(Activation):

@@ -340,7 +340,7 @@ class ParameterDict(Module):
     def __ror__(self, other: Any) -> ParameterDict:
         joined = other.copy()
         joined.update(self)
-        return joined
+        return joined  # type: ignore[no-any-return]
 
     def __ior__(self, other: Any) -> Any:
         self.update(other)

@@ -108,7 +108,7 @@ class _Conv(_ConvNd):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, *sizes) or (in_channels, *sizes) to (N, out_channels, *sizes) or without N."""
-        return self._conv_forward(input, *affine(self))
+        return self._conv_forward(input, *affine(self))  # type: ignore[no-any-return]
 
 
 class Conv1d(_Conv):
@@ -199,7 +199,7 @@ class _ConvTransposeNd(_ConvNd):
         """
         added = self.output_padding if output_size is None else self._output_padding(input, output_size)
         weight, bias = affine(self)
-        return self._op(input, weight, bias, self.stride, self.padding, added, self.groups, self.dilation)
+        return self._op(input, weight, bias, self.stride, self.padding, added, self.groups, self.dilation)  # type: ignore[no-any-return]
 
 
 class ConvTranspose1d(_ConvTransposeNd):

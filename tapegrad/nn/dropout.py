@@ -26,7 +26,7 @@ class _DropoutNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape that the class names to the same shape; the input itself in evaluation mode."""
-        return self._op(input, self.p, self.training, self.inplace)
+        return self._op(input, self.p, self.training, self.inplace)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return shown(self, "p", "inplace")

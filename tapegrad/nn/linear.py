@@ -74,7 +74,7 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., in_features) to (..., out_features)."""
-        return linalg.linear(input, *affine(self))
+        return linalg.linear(input, *affine(self))  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return f"{shown(self, 'in_features', 'out_features')}, bias={self.bias is not None}"
@@ -127,7 +127,7 @@ class Bilinear(Module):
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """(..., in1_features) and (..., in2_features) to (..., out_features)."""
-        return attention.bilinear(input1, input2, *affine(self))
+        return attention.bilinear(input1, input2, *affine(self))  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return f"{shown(self, 'in1_features', 'in2_features', 'out_features')}, bias={self.bias is not None}"

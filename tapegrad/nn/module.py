@@ -140,7 +140,7 @@ class Module:
     def __call__(self: HasForward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if self._hooked or EVERYWHERE["_hooked"]:
-                return hooks.call(self, args, kwargs)
+                return hooks.call(self, args, kwargs)  # type: ignore[no-any-return]
             return self.forward(*args, **kwargs)
         except Exception as error:
             locate(error, self, args, kwargs)
@@ -421,7 +421,7 @@ class Module:
             module = getattr(module, part)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
-        return module
+        return module  # type: ignore[no-any-return]
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put a module at a dotted name; with strict only in the place of another.
@@ -442,11 +442,11 @@ class Module:
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name; AttributeError if there is none."""
-        return self._member(target, "_parameters", "an nn.Parameter")
+        return self._member(target, "_parameters", "an nn.Parameter")  # type: ignore[no-any-return]
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer of a dotted name; AttributeError if there is none."""
-        return self._member(target, "_buffers", "a buffer")
+        return self._member(target, "_buffers", "a buffer")  # type: ignore[no-any-return]
 
     def _member(self, target: str, kind: str, what: str) -> Any:
         path, _, name = target.rpartition(".")
@@ -682,7 +682,7 @@ class Module:
                 if key in self._state_dict_hooks_without_result:
                     raise RuntimeError("state_dict post-hook must return None")
                 destination = changed
-        return destination
+        return destination  # type: ignore[no-any-return]
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Put this module's own state into the dict; a subclass may define it."""

@@ -81,7 +81,7 @@ class _MaxUnpoolNd(Module):
             indices: what the pooling with return_indices gave, of input's shape.
             output_size: sizes of the image, where the pooling's stride leaves them open.
         """
-        return self._op(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return self._op(input, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return shown(self, "kernel_size", "stride", "padding")
@@ -128,7 +128,7 @@ class _AvgPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
-        return self._op(
+        return self._op(  # type: ignore[no-any-return]
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
@@ -184,7 +184,7 @@ class _LPPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
-        return self._op(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return self._op(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return shown(self, "norm_type", "kernel_size", "stride", "ceil_mode")
@@ -233,7 +233,7 @@ class _AdaptiveAvgPoolNd(_Adaptive):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N."""
-        return self._op(input, self.output_size)
+        return self._op(input, self.output_size)  # type: ignore[no-any-return]
 
 
 class _AdaptiveMaxPoolNd(_Adaptive):

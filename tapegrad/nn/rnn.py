@@ -407,7 +407,7 @@ class RNNCell(RNNCellBase):
         function = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}.get(self.nonlinearity)
         if function is None:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step(function, input, None if hx is None else (hx,), 1)[0]
+        return self._step(function, input, None if hx is None else (hx,), 1)[0]  # type: ignore[no-any-return]
 
 
 class LSTMCell(RNNCellBase):
@@ -438,4 +438,4 @@ class GRUCell(RNNCellBase):
         Raises:
             RuntimeError, ValueError: for shapes that do not fit.
         """
-        return self._step(recurrent.gru_cell, input, None if hx is None else (hx,), 1)[0]
+        return self._step(recurrent.gru_cell, input, None if hx is None else (hx,), 1)[0]  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, ...) to (N, product of ...) by default."""
-        return shape.flatten(input, self.start_dim, self.end_dim)
+        return shape.flatten(input, self.start_dim, self.end_dim)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return shown(self, "start_dim", "end_dim")

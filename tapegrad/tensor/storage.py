@@ -46,20 +46,20 @@ class _Storage:
 
     def data_ptr(self) -> int:
         """Address of the block."""
-        return self._line.data_ptr()
+        return self._line.data_ptr()  # type: ignore[no-any-return]
 
     def nbytes(self) -> int:
         """Bytes of the block."""
-        return self._line.nbytes
+        return self._line.nbytes  # type: ignore[no-any-return]
 
     def element_size(self) -> int:
         """Bytes of one element."""
-        return self._line.itemsize
+        return self._line.itemsize  # type: ignore[no-any-return]
 
     @property
     def device(self) -> dtypes.device:
         """Where the block is: device(type='cpu')."""
-        return self._line.device
+        return self._line.device  # type: ignore[no-any-return]
 
     is_cuda = False
 
@@ -98,7 +98,7 @@ class TypedStorage(_Storage):
     @property
     def dtype(self) -> dtypes.dtype:
         """Element type."""
-        return self._line.dtype
+        return self._line.dtype  # type: ignore[no-any-return]
 
     def untyped(self) -> UntypedStorage:
         """The block in bytes."""

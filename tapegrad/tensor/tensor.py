@@ -110,7 +110,7 @@ class Tensor(Box, TableMethods):
             t = boxed(cls, array if to is CPU else devices.put(array, to))
         if requires_grad:
             t.requires_grad_()
-        return t
+        return t  # type: ignore[no-any-return]
 
     def __init__(self, *data: Any, **_: Any) -> None:
         pass
@@ -131,22 +131,22 @@ class Tensor(Box, TableMethods):
         if dim is None:
             return self.shape
         s = raw(self).shape
-        return s[shape_kernels.dim_of(dim, len(s))]
+        return s[shape_kernels.dim_of(dim, len(s))]  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return raw(self).ndim
+        return raw(self).ndim  # type: ignore[no-any-return]
 
     def dim(self) -> int:
         """Number of dimensions."""
-        return raw(self).ndim
+        return raw(self).ndim  # type: ignore[no-any-return]
 
     ndimension = dim
 
     def numel(self) -> int:
         """Number of elements."""
-        return raw(self).size
+        return raw(self).size  # type: ignore[no-any-return]
 
     nelement = numel
 
@@ -164,21 +164,21 @@ class Tensor(Box, TableMethods):
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return raw(self).itemsize
+        return raw(self).itemsize  # type: ignore[no-any-return]
 
     def element_size(self) -> int:
         """Bytes of one element."""
-        return raw(self).itemsize
+        return raw(self).itemsize  # type: ignore[no-any-return]
 
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-        return raw(self).nbytes
+        return raw(self).nbytes  # type: ignore[no-any-return]
 
     @property
     def strides(self) -> tuple[int, ...]:
         """NumPy's strides, in bytes."""
-        return shape_records.form_of(raw(self)).strides
+        return shape_records.form_of(raw(self)).strides  # type: ignore[no-any-return]
 
     # Kinds of tensors that do not exist here
     is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
@@ -194,7 +194,7 @@ class Tensor(Box, TableMethods):
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex."""
-        return raw(self).dtype.kind == "c"
+        return raw(self).dtype.kind == "c"  # type: ignore[no-any-return]
 
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
@@ -204,7 +204,7 @@ class Tensor(Box, TableMethods):
         )
         if rank is not None:
             return a.ndim == rank and bool(np.moveaxis(a, 1, -1).flags.c_contiguous)
-        return a.flags.c_contiguous
+        return a.flags.c_contiguous  # type: ignore[no-any-return]
 
     @overload
     def stride(self, dim: None = None) -> tuple[int, ...]: ...
@@ -227,7 +227,7 @@ class Tensor(Box, TableMethods):
 
     def is_same_size(self, other: Any) -> bool:
         """Whether the other tensor has this shape."""
-        return raw(self).shape == raw(other).shape
+        return raw(self).shape == raw(other).shape  # type: ignore[no-any-return]
 
     def is_signed(self) -> bool:
         """Whether the dtype has negative numbers."""
@@ -264,7 +264,7 @@ class Tensor(Box, TableMethods):
 
     def dense_dim(self) -> int:
         """Number of dimensions that are dense: all."""
-        return raw(self).ndim
+        return raw(self).ndim  # type: ignore[no-any-return]
 
     def sparse_dim(self) -> int:
         """Number of dimensions that are sparse: 0."""
@@ -313,7 +313,7 @@ class Tensor(Box, TableMethods):
             raise TypeError(f"as_subclass(): {cls!r} is no subclass of Tensor")
         view: Any = self[...]
         view.__class__ = cls
-        return view
+        return view  # type: ignore[no-any-return]
 
     @staticmethod
     def _make_subclass(cls: builtins.type[T], data: Any, require_grad: builtins.bool = False) -> T:
@@ -409,7 +409,7 @@ class Tensor(Box, TableMethods):
             g = None
         if g is None and self._s > 0 and not self.retains_grad:
             warnings.warn(errors.NON_LEAF_GRAD, UserWarning, stacklevel=2)
-        return g
+        return g  # type: ignore[no-any-return]
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -471,7 +471,7 @@ class Tensor(Box, TableMethods):
 
     def detach(self) -> Tensor:
         """The same memory without history."""
-        return alias.detached(self)
+        return alias.detached(self)  # type: ignore[no-any-return]
 
     def detach_(self) -> Tensor:
         """Forget the history of this tensor; returns itself."""
@@ -484,7 +484,7 @@ class Tensor(Box, TableMethods):
     @property
     def data(self) -> Tensor:
         """The values, untracked, in the same memory."""
-        return alias.detached(self)
+        return alias.detached(self)  # type: ignore[no-any-return]
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -496,13 +496,13 @@ class Tensor(Box, TableMethods):
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A recorded copy."""
-        return TABLE["clone"].call(self)
+        return TABLE["clone"].call(self)  # type: ignore[no-any-return]
 
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
         """Itself if its memory is in row-major order, else a copy that is."""
         if self.is_contiguous():
             return self
-        return TABLE["contiguous"].call(self)
+        return TABLE["contiguous"].call(self)  # type: ignore[no-any-return]
 
     # --------------------------------------------------------------------------------------------- to Python and NumPy
 
@@ -512,7 +512,7 @@ class Tensor(Box, TableMethods):
         a = raw(self)
         if a.size != 1:
             raise errors.not_scalar_item(a.size)
-        return a.item()
+        return a.item()  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers; a bare number for a 0-dim tensor."""
@@ -534,8 +534,8 @@ class Tensor(Box, TableMethods):
         if not self.is_cpu:
             return self.detach().cpu().numpy()
         if self.requires_grad:
-            return alias.export(alias.detached(self))
-        return alias.export(self)
+            return alias.export(alias.detached(self))  # type: ignore[no-any-return]
+        return alias.export(self)  # type: ignore[no-any-return]
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """`numpy()` under the name by which matplotlib and data frames ask for an array."""
@@ -549,7 +549,7 @@ class Tensor(Box, TableMethods):
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
         if dtype is not None and dtype != a.dtype:
-            return a.astype(dtype)
+            return a.astype(dtype)  # type: ignore[no-any-return]
         return a.copy() if copy else self.numpy(force=True)
 
     def __bool__(self) -> bool:
@@ -609,7 +609,7 @@ class Tensor(Box, TableMethods):
     __hash__ = object.__hash__
 
     def __getitem__(self, key: Any) -> Tensor:
-        return index.getitem(self, key)
+        return index.getitem(self, key)  # type: ignore[no-any-return]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         index.setitem(self, key, value)
@@ -631,7 +631,7 @@ class Tensor(Box, TableMethods):
             moved = TABLE["transfer"].call(self, device, own)
         if target == self._d.dtype:
             return self.clone() if copy and moved is self else moved
-        return TABLE["cast"].call(moved, target)
+        return TABLE["cast"].call(moved, target)  # type: ignore[no-any-return]
 
     @overload
     def type(self, dtype: None = None) -> str: ...
@@ -715,18 +715,18 @@ class Tensor(Box, TableMethods):
 
     def new(self, *data: Any, device: Any = None) -> Tensor:
         """Tensor(*data) in this dtype: of a sequence, of sizes, or on the memory of a tensor."""
-        return legacy_tensor(data, self.dtype).to(create.home(self, device))
+        return legacy_tensor(data, self.dtype).to(create.home(self, device))  # type: ignore[no-any-return]
 
     def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Tensor:
         """A new leaf of the data, in this dtype."""
-        return create.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+        return create.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)  # type: ignore[no-any-return]
 
     def new_zeros(
         self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: Any = False,
         layout: Any = None,
     ) -> Tensor:  # fmt: skip
         """Zeros of the given sizes, in this dtype."""
-        return create.zeros(
+        return create.zeros(  # type: ignore[no-any-return]
             *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
         )
 
@@ -735,7 +735,7 @@ class Tensor(Box, TableMethods):
         layout: Any = None,
     ) -> Tensor:  # fmt: skip
         """Ones of the given sizes, in this dtype."""
-        return create.ones(
+        return create.ones(  # type: ignore[no-any-return]
             *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
         )
 
@@ -744,7 +744,7 @@ class Tensor(Box, TableMethods):
         layout: Any = None,
     ) -> Tensor:  # fmt: skip
         """Uninitialised memory of the given sizes, in this dtype."""
-        return create.empty(
+        return create.empty(  # type: ignore[no-any-return]
             *sizes, size=size, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
         )
 
@@ -752,14 +752,14 @@ class Tensor(Box, TableMethods):
         self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False
     ) -> Tensor:
         """Uninitialised memory with the given sizes and steps, in this dtype."""
-        return create.empty_strided(size, stride, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+        return create.empty_strided(size, stride, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)  # type: ignore[no-any-return]
 
     def new_full(
         self, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,
         layout: Any = None,
     ) -> Tensor:  # fmt: skip
         """The value repeated to the given sizes, in this dtype."""
-        return create.full(
+        return create.full(  # type: ignore[no-any-return]
             size, fill_value, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, layout=layout
         )
 
@@ -771,7 +771,7 @@ class Tensor(Box, TableMethods):
         if raw(self).shape != raw(result).shape:
             alias.rebind(self, result.to(self.dtype).detach())
             return self
-        return alias.assign(self, result, "out")
+        return alias.assign(self, result, "out")  # type: ignore[no-any-return]
 
     def copy_(self, other: Any, non_blocking: Any = False) -> Tensor:
         """Overwrite with other's values, broadcast and converted to this dtype."""
@@ -791,7 +791,7 @@ class Tensor(Box, TableMethods):
             if full != self._d.shape:
                 raise errors.inplace_shape("copy", self._d.shape, full)
             source = TABLE["expand"].call(source, full)
-        return overwrite(self, source)
+        return overwrite(self, source)  # type: ignore[no-any-return]
 
     def fill_(self, value: Any) -> Tensor:
         """Overwrite every element with a number or a 0-dim tensor."""
@@ -813,7 +813,7 @@ class Tensor(Box, TableMethods):
         a, n = shape_records.form_of(raw(self)), math.prod(target)
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
-            return alias.become(self, shape.view(line, target), "resize_")
+            return alias.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
         line = np.empty(n, a.dtype)
         line[: min(a.size, n)] = devices.host(self._d).reshape(-1)[:n]
         alias.rebind(self, fixed_like(line.reshape(target), self))
@@ -825,7 +825,7 @@ class Tensor(Box, TableMethods):
         a = raw(self)
         if math.prod(target) != a.size:
             raise errors.resize_count(target, a.shape)
-        return shape_records.reshape(self, target)
+        return shape_records.reshape(self, target)  # type: ignore[no-any-return]
 
     def resize_as(self, tensor: Any) -> Tensor:
         """The elements in another tensor's shape."""
@@ -844,7 +844,7 @@ class Tensor(Box, TableMethods):
         a = raw(self)
         arrays = [a, *[np.broadcast_to(raw(other), a.shape) for other in others]]
         values = [callable(*elements) for elements in zip(*[v.reshape(-1).tolist() for v in arrays], strict=True)]
-        return overwrite(self, record.wrap(np.array(values, a.dtype).reshape(a.shape)))
+        return overwrite(self, record.wrap(np.array(values, a.dtype).reshape(a.shape)))  # type: ignore[no-any-return]
 
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
         """Overwrite each element with callable(element): slow, and not recorded."""
@@ -878,16 +878,16 @@ class Tensor(Box, TableMethods):
     def bernoulli(self, p: Any = None, *, generator: Any = None) -> Tensor:
         """1 with the probability given by each element, or with probability p, else 0."""
         if p is None:
-            return create.bernoulli(self, generator=generator)
-        return create.empty_like(self).bernoulli_(p, generator=generator)
+            return create.bernoulli(self, generator=generator)  # type: ignore[no-any-return]
+        return create.empty_like(self).bernoulli_(p, generator=generator)  # type: ignore[no-any-return]
 
     def multinomial(self, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Tensor:
         """Indices drawn with probabilities proportional to the rows."""
-        return create.multinomial(self, num_samples, replacement, generator=generator)
+        return create.multinomial(self, num_samples, replacement, generator=generator)  # type: ignore[no-any-return]
 
     def where(self, condition: Any, other: Any) -> Tensor:
         """This tensor's elements where the condition holds, else the other's."""
-        return elementwise.where(condition, self, other)
+        return elementwise.where(condition, self, other)  # type: ignore[no-any-return]
 
     def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Tensor:
         """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
@@ -896,7 +896,7 @@ class Tensor(Box, TableMethods):
         order = memory_order(a)
         drawn = draw(tuple([a.shape[d] for d in order]))
         back = tuple(np.argsort(order).tolist())
-        return overwrite(self, drawn if back == tuple(range(a.ndim)) else TABLE["permute"].call(drawn, back))
+        return overwrite(self, drawn if back == tuple(range(a.ndim)) else TABLE["permute"].call(drawn, back))  # type: ignore[no-any-return]
 
     def _draws(self, method: str, *args: Any, generator: Any) -> Tensor:
         """Overwrite with numbers of this dtype from a stream."""
@@ -956,7 +956,7 @@ class Tensor(Box, TableMethods):
 
     def __copy__(self) -> Self:
         if self._s > 0:
-            return alias.view(self, TABLE["alias"])
+            return alias.view(self, TABLE["alias"])  # type: ignore[no-any-return]
         shared = alias.detached(self)
         t = Box.__new__(type(self))
         t._d, t._s, t._st = shared._d, 0, shared._st
@@ -969,7 +969,7 @@ class Tensor(Box, TableMethods):
         if self._s > 0:
             raise errors.deepcopy_non_leaf()
         if id(self) in memo:
-            return memo[id(self)]
+            return memo[id(self)]  # type: ignore[no-any-return]
         array = devices.copied(raw(self))
         same(array, self)
         t = rebuild(type(self), array, self._s < 0, {})
@@ -978,7 +978,7 @@ class Tensor(Box, TableMethods):
         if g is not None and not isinstance(self, Parameter):  # whose copies have no gradient in PyTorch
             t._g = g.__deepcopy__(memo) if g._s <= 0 else g.detach().clone()
         t.__dict__.update(copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in PRIVATE}, memo))
-        return t
+        return t  # type: ignore[no-any-return]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in PRIVATE}
@@ -1000,7 +1000,7 @@ class Tensor(Box, TableMethods):
 
     def __dlpack_device__(self) -> builtins.tuple[builtins.int, builtins.int]:
         """The device in DLPack's terms."""
-        return raw(self).__dlpack_device__()
+        return raw(self).__dlpack_device__()  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------------------------------------------------ NumPy code
 
@@ -1025,14 +1025,14 @@ class Tensor(Box, TableMethods):
     @property
     def T(self) -> Tensor:
         """Dimensions in reverse order."""
-        return shape.permute(self, tuple(range(raw(self).ndim))[::-1])
+        return shape.permute(self, tuple(range(raw(self).ndim))[::-1])  # type: ignore[no-any-return]
 
     @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged."""
         if self.ndim < 2:
             raise errors.no_matrix_property("mT", self.ndim)
-        return shape.transpose(self, -2, -1)
+        return shape.transpose(self, -2, -1)  # type: ignore[no-any-return]
 
     @property
     def H(self) -> Tensor:
@@ -1046,17 +1046,17 @@ class Tensor(Box, TableMethods):
         """The last two dimensions exchanged, complex values conjugated."""
         if self.ndim < 2:
             raise errors.no_matrix_property("mH", self.ndim)
-        return shape.adjoint(self)
+        return shape.adjoint(self)  # type: ignore[no-any-return]
 
     @property
     def real(self) -> Tensor:
         """Real part, a view."""
-        return parts.real(self)
+        return parts.real(self)  # type: ignore[no-any-return]
 
     @property
     def imag(self) -> Tensor:
         """Imaginary part, a view."""
-        return parts.imag(self)
+        return parts.imag(self)  # type: ignore[no-any-return]
 
 
 def _only_element(t: Any) -> Any:

@@ -32,7 +32,7 @@ def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
     Raises:
         AssertionError: in training mode, or without running statistics.
     """
-    return _fused(conv, bn, fuse_conv_bn_weights, transpose)
+    return _fused(conv, bn, fuse_conv_bn_weights, transpose)  # type: ignore[no-any-return]
 
 
 def fuse_conv_bn_weights(
@@ -60,7 +60,7 @@ def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got linear.out_features="
             f"{layer.out_features} and bn.num_features={bn.num_features}"
         )
-    return _fused(linear, bn, fuse_linear_bn_weights)
+    return _fused(linear, bn, fuse_linear_bn_weights)  # type: ignore[no-any-return]
 
 
 def fuse_linear_bn_weights(
