@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from .. import errors
 from ..core import alias
 from ..core.level import LEVEL, level_of
-from ..core.modes import Mode
+from ..core.modes import GradMode
 from ..core.op import TABLE
 from ..core.record import Box, Extra, services
 from ..core.state import is_recording
@@ -158,7 +158,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     last.close()
 
 
-class dual_level(Mode):
+class dual_level(GradMode):
     """Context manager inside which dual tensors can be made; gives the level's number.
 
     When it ends, its tensors are plain ones: they keep their values and lose their tangents. Levels nest: a dual of an outer

@@ -1,6 +1,6 @@
 """The reverse replay: from cotangents of outputs to cotangents of inputs, first order or recorded.
 
-A `Pass` finds the entries that the outputs reach, newest first, and runs their rules. With `record` the rules run
+A `BackwardPass` finds the entries that the outputs reach, newest first, and runs their rules. With `record` the rules run
 on tensors, so the replay is itself on the tape.
 
 Strong zero: plain rules run, the final gradients are tested once, and only if one is not finite the replay is done
@@ -53,7 +53,7 @@ from .vjp import (
     PLAIN_RECORDED,
     TRACED,
     TRACED_RECORDED,
-    Mode,
+    ReplayKind,
     arrays,
     bottom,
 )
@@ -107,7 +107,7 @@ def leading_to(inputs: set[int], found: dict[int, Any]) -> tuple[list[int], set[
     return work, need
 
 
-class Pass:
+class BackwardPass:
     """One reverse pass.
 
     Args:
@@ -117,7 +117,7 @@ class Pass:
         retain: leave the entries on the tape.
         required: slots that must be reached, in the caller's order; the error names the first that is not.
         floor: entries of slots below it are left out: none of them depends on the inputs.
-        spare: without `retain`, drop the entries that nothing refers to, and leave the others usable.
+        drop_unreferenced: without `retain`, drop the entries that nothing refers to, and leave the others usable.
     """
 
     def __init__(
@@ -128,9 +128,10 @@ class Pass:
         retain: bool,
         required: list[int] | None = None,
         floor: int = 0,
-        spare: bool = False,
+        drop_unreferenced: bool = False,
     ) -> None:
-        self.roots, self.inputs, self.record, self.retain, self.spare = roots, inputs, record, retain, spare
+        self.roots, self.inputs, self.record, self.retain = roots, inputs, record, retain
+        self.drop_unreferenced = drop_unreferenced
         self.required = required or []
         self.tape = tape = current_tape()
         self.found, self.homes = reach([s for s, _ in roots], tape, floor)
@@ -140,11 +141,11 @@ class Pass:
         else:
             self.order, self.need = leading_to(inputs, self.found)
         self.keep = {s for s in inputs or () if s > 0}
-        self.alone = False  # recorded because of the cotangents only: what was saved counts as constant
+        self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
-    def _modes(self) -> tuple[Mode, Mode]:
+    def _modes(self) -> tuple[ReplayKind, ReplayKind]:
         """How the rules run, and how they do where strong zero is at stake."""
-        recorded = self.record and not self.alone
+        recorded = self.record and not self.saved_is_constant
         if self.traced:
             return (TRACED_RECORDED,) * 2 if recorded else (TRACED,) * 2
         if recorded:
@@ -166,7 +167,7 @@ class Pass:
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
         self.traced = running_trace() is not None
         plain, guarded = self._modes()
-        lower = self.lifted and (self.spare or layer_of(LEVEL.get()) is not None)
+        lower = self.lifted and (self.drop_unreferenced or layer_of(LEVEL.get()) is not None)
         switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass
         previous = set_recording(self.record) if switch else None
         warnings = arrays.silence()
@@ -234,13 +235,13 @@ class Pass:
             cot[s] = cot[s] + g if s in cot else g
         return cot
 
-    def _plain(self, mode: Mode) -> dict[int, Any]:
+    def _plain(self, replay: ReplayKind) -> dict[int, Any]:
         cot = self._seed()
         owned: set[int] = set()
-        found, table, need, keep = self.found, mode.table, self.need, self.keep
+        found, table, need, keep = self.found, replay.table, self.need, self.keep
         got: dict[int, Any] = {}
         tape = self.tape
-        record = mode.record
+        record = replay.record
         for s in self.order:
             g = cot.pop(s, None)
             if g is None:
@@ -255,7 +256,7 @@ class Pass:
             try:
                 backward = table[number]
             except KeyError:
-                backward = mode.backward_of(number)
+                backward = replay.backward_of(number)
             backward(e, s, g, cot, need, owned)
         return self._finals(cot, got)
 
@@ -277,12 +278,12 @@ class Pass:
             home = homes.get(s, tape) if homes else tape
             if getrefcount(s) <= REFS_LISTED_SLOT:
                 home.pop(s, None)
-            elif number >= 0 and not self.spare and not BY_ID[number].saves_nothing:
+            elif number >= 0 and not self.drop_unreferenced and not BY_ID[number].saves_nothing:
                 home[s] = stub(e)
             e = None
         tape.settle_after_backward()
 
-    def _guarded(self, mode: Mode) -> dict[int, Any]:
+    def _guarded(self, replay: ReplayKind) -> dict[int, Any]:
         """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
         cot = self._seed()
         task = Task(self._runs() if MULTI else set())
@@ -310,9 +311,9 @@ class Pass:
                     if keep and s in keep:
                         got[s] = g
                         owned.discard(s)
-                    if mode.record:
+                    if replay.record:
                         tape.place = e
-                    backward = mode.table.get(number) or mode.backward_of(number)
+                    backward = replay.table.get(number) or replay.backward_of(number)
                     run_node(home, backward, e, s, g, cot, need, owned)
                     if anomaly and check_nan:
                         check_anomaly(e, cot, need)
@@ -322,7 +323,7 @@ class Pass:
                     if getrefcount(s) <= REFS_POPPED_SLOT:
                         home.pop(s, None)
                         forget_cell(home, s)
-                    elif self.spare:
+                    elif self.drop_unreferenced:
                         continue
                     elif number >= 0 and not BY_ID[number].saves_nothing:
                         home[s] = consumed[s] = stub(e)

@@ -16,7 +16,7 @@ from ..core.leaves import WATCHED_LEAVES, leaf_of, run_leaf_hooks
 from ..core.level import layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import functional
-from ..core.reverse import Pass, reach
+from ..core.reverse import BackwardPass, reach
 from ..core.state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays, fixed_like
@@ -130,10 +130,13 @@ class Fresh:
             if derivative is not None:
                 return [derivative]
         pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s and layer_of(level_of(y)) is self.level]
-        walk = Pass([(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, spare=True)
-        walk.alone = not (any(self.is_outside(y._s) for y, _ in pairs) or self.go_outside(walk.found.values()))
+        walk = BackwardPass(
+            [(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, drop_unreferenced=True
+        )
+        walk.saved_is_constant = not (any(self.is_outside(y._s) for y, _ in pairs) or self.go_outside(walk.found.values()))
         walk.record = is_recording() and (
-            not walk.alone or any(g is not None and g._s and layer_of(level_of(g)) is self.level for _, g in pairs)
+            not walk.saved_is_constant
+            or any(g is not None and g._s and layer_of(level_of(g)) is self.level for _, g in pairs)
         )
         # A pass over a recorded one comes through the same entries: hooks on them run once more.
         walk.retain = retain or (walk.record and bool(current_tape().cells))

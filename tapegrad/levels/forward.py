@@ -8,7 +8,7 @@ from typing import Any
 from ..core.op import Op
 from ..core.record import Box, wrap
 from ..core.state import restore_recording, set_recording
-from ..core.vjp import TENSOR_XP, arrays, bottom, product_recorded, zeros_like
+from ..core.vjp import TENSOR_XP, arrays, bottom, masked_product_recorded, zeros_like
 from ..dtypes import is_inexact
 from .diff_inputs import Fresh
 from .level import Level
@@ -107,7 +107,7 @@ def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[
         if t is None or rule == 0:
             continue
         d = rule(TENSOR_XP, ans, *args, *params) if callable(rule) else rule
-        terms.append(t if isinstance(d, int | float) and d == 1 else product_recorded(t, d))
+        terms.append(t if isinstance(d, int | float) and d == 1 else masked_product_recorded(t, d))
     if not terms:
         return None
     result = total(terms)

@@ -22,7 +22,7 @@ from ..core.record import MARK, RAW, SET_RAW, Box, Extra, getframe, recording, s
 from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE
 from ..core.tape import next_slot
-from ..core.vjp import Mode, add_recorded, arrays
+from ..core.vjp import ReplayKind, add_recorded, arrays
 
 Values = Callable[..., Any]
 
@@ -219,9 +219,9 @@ def become_array(t: Any, array: Any) -> None:
         t._st = None
 
 
-def backward_scalar(mode: Mode, op: Op) -> Any:
+def backward_scalar(replay: ReplayKind, op: Op) -> Any:
     """Backward of an entry of floats."""
-    on_arrays = mode.backward_of(op.id)
+    on_arrays = replay.backward_of(op.id)
     first: Any = op.rules[0]
     second: Any = op.rules[-1]
     curved, curved_too = callable(first), callable(second)
@@ -241,8 +241,8 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
         ans = scalar(e[7], s)
         for slot, rule in zip(slots, op.rules, strict=False):
             if slot and (need is None or slot in need):
-                d = rule(mode.xp, ans, *args, *e[11]) if callable(rule) else rule
-                add_recorded(cot, slot, g * d if mode.multiply is None else mode.multiply(g, d), owned)
+                d = rule(replay.xp, ans, *args, *e[11]) if callable(rule) else rule
+                add_recorded(cot, slot, g * d if replay.multiply is None else replay.multiply(g, d), owned)
 
     def raw_unary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
         try:
@@ -277,9 +277,9 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
         if sb:
             cot[sb] = tb if sb not in cot else cot[sb] + tb
 
-    if mode.lifted or (mode.guarded and not mode.record):
+    if replay.lifted or (replay.strong_zero and not replay.record):
         return as_arrays
-    return recorded if mode.record else raw_binary if op.arity == 2 else raw_unary
+    return recorded if replay.record else raw_binary if op.arity == 2 else raw_unary
 
 
 arrays.backward_scalar = backward_scalar
