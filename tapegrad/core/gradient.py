@@ -8,7 +8,7 @@ from typing import Any
 from .. import errors
 from .alias import save, sync_only
 from .graph import GradientEdge, tensor_at
-from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
+from .leaves import WATCHED_LEAVES, accumulate, alias_tensor, commit, run_leaf_hooks
 from .level import level_of
 from .record import Box, functional, services, wrap
 from .reverse import BackwardPass
@@ -176,7 +176,7 @@ def gradient(
     for t in wanted:
         g = finals.get(t._s) if t._s else None
         if g is not None:
-            result.append(twin(g) if isinstance(g, Box) else wrap(arrays.own(g)))
+            result.append(alias_tensor(g) if isinstance(g, Box) else wrap(arrays.own(g)))
         elif materialize:
             result.append(zeros_like(t))
         else:

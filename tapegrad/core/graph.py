@@ -14,6 +14,7 @@ from .alias import slot_of
 from .entry import (
     answer_of,
     context_of,
+    grad_fn_name,
     inputs_of,
     is_general,
     is_output,
@@ -27,7 +28,6 @@ from .entry import (
     results_of,
     saved_of,
     source_slot,
-    title,
 )
 from .hooks import Grads, NodeHooks, arguments_of
 from .leaves import LEAVES, WATCHED_LEAVES, Cell, cell_of, leaf_of
@@ -58,9 +58,9 @@ class Node:
         hit = find(self._slot)
         if hit is None or is_released(hit[1]):
             return ()
-        slots, inner = arguments_of(hit[1]), op_of(hit[1]).inner
-        if inner:
-            slots = tuple(dict.fromkeys(outside(slots, self._slot - inner)))
+        slots, n_hidden = arguments_of(hit[1]), op_of(hit[1]).n_hidden_slots
+        if n_hidden:
+            slots = tuple(dict.fromkeys(outside(slots, self._slot - n_hidden)))
         return tuple([(node_of(s), output_number(s)) for s in slots])
 
     @property
@@ -169,7 +169,7 @@ def node_of(slot: int) -> Node | None:
     if is_output(entry):  # the operation stands under a slot of its own
         slot, context = source_slot(entry), context_of(entry)
         return node_of(slot) if context is None else context._node(slot)
-    name = title(entry)
+    name = grad_fn_name(entry)
     return kind_of(name)(slot, name)
 
 

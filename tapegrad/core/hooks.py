@@ -12,7 +12,7 @@ from typing import Any
 from .. import errors
 from . import alias
 from .entry import inputs_of, is_general, op_of, results_of, shapes_of
-from .leaves import Cell, twin
+from .leaves import Cell, alias_tensor
 from .record import Box, wrap
 from .tape import Tape
 from .vjp import Backward, add, add_recorded
@@ -87,7 +87,7 @@ class NodeHooks:
 
 def shown(grads: Grads) -> Grads:
     """Gradients as hooks see them."""
-    return tuple([None if g is None else twin(g) if isinstance(g, Box) else wrap(g) for g in grads])
+    return tuple([None if g is None else alias_tensor(g) if isinstance(g, Box) else wrap(g) for g in grads])
 
 
 def replaced(hook: Any, result: Any, given: Grads, grads: Grads) -> Grads:

@@ -84,7 +84,7 @@ def forget_cell(home: Tape, slot: int) -> None:
 
 def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> Any:
     """Each hook sees what the one before it made of the gradient: the same tensor, or the one that it returned."""
-    t = twin(g) if isinstance(g, Box) else wrap(g)
+    t = alias_tensor(g) if isinstance(g, Box) else wrap(g)
     shape, dtype = t._d.shape, t._d.dtype
     for hook in list(hooks.values()):
         result = hook(t)
@@ -101,7 +101,7 @@ def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> A
     return t if isinstance(g, Box) else alias.save(t)
 
 
-def twin(t: Any) -> Any:
+def alias_tensor(t: Any) -> Any:
     """Another tensor of the same value and history: what is written into one does not show in the other."""
     if type(t._st) is alias.Alias:
         return TENSOR_XP.clone(t)
@@ -120,7 +120,7 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
             g = level.fallen(g)
         if old is not None and functional(old._d) and not (old._s or g._s or alias.lifted(old) or alias.lifted(g)):
             return alias.assign(old, old + g, "backward"), False  # in place, as on the way below
-        return (twin(g) if old is None else old + g), False
+        return (alias_tensor(g) if old is None else old + g), False
     if old is None:
         return wrap(arrays.own(g)), False
     if old._s:

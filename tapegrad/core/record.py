@@ -28,7 +28,7 @@ from .entry import (
     source_slot,
     with_number,
 )
-from .op import Op, renamed
+from .op import Op, renamed_op
 from .state import RECORDING, TRACE, current_tape
 from .tape import HEAVY, next_slot
 
@@ -52,8 +52,8 @@ class Box:
     _leaf: int
 
 
-RAW = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
-SET_RAW = Box.__dict__["_d"].__set__
+peek_data = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
+poke_data = Box.__dict__["_d"].__set__
 
 
 class Extra:
@@ -136,10 +136,10 @@ def running_trace() -> Any:
     return TRACE.get() if traces else None
 
 
-MOST_INNER = 64  # other threads take slots in between: no twin of an op for each number they take
+MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no copy of an op for each number they take
 
 
-def titled(node: str, t: Any, before: int | None = None) -> Any:
+def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
     """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole.
 
     With a slot from before the function ran, the node's inputs are the function's.
@@ -152,8 +152,8 @@ def titled(node: str, t: Any, before: int | None = None) -> Any:
             s = source_slot(entry)
             entry = tape.get(s)
         if entry is not None and is_operation(entry):
-            inner = 0 if before is None else s - before
-            tape[s] = with_number(entry, renamed(entry[NUMBER], node, inner if inner < MOST_INNER else 0))
+            hidden = 0 if before is None else s - before
+            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden if hidden < MOST_HIDDEN_SLOTS else 0))
     return t
 
 

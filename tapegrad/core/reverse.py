@@ -25,6 +25,7 @@ from .entry import (
     RELEASED,
     SECOND,
     failed,
+    grad_fn_name,
     has_failed,
     inputs_of,
     is_operation,
@@ -32,7 +33,6 @@ from .entry import (
     op_of,
     place_of,
     stub,
-    title,
 )
 from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
@@ -77,7 +77,7 @@ def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, A
                 raise errors.second_backward(None)
             homes[s], e = hit
         if e[NUMBER] <= RELEASED:
-            raise errors.second_backward(title(e), line_of(e), failed=has_failed(e))
+            raise errors.second_backward(grad_fn_name(e), line_of(e), failed=has_failed(e))
         found[s] = e
         a = e[FIRST]
         if type(a) is int:
@@ -336,7 +336,7 @@ class BackwardPass:
             finals = self._finals(cot, got)
         except BaseException:
             if anomaly and e is not None and is_operation(e):
-                warn(errors.anomaly_place(title(e), *source_of(e)))
+                warn(errors.anomaly_place(grad_fn_name(e), *source_of(e)))
             for s, left in consumed.items():
                 home = homes.get(s, tape)
                 if s in home and home[s] is left:
@@ -394,4 +394,4 @@ def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
             continue
         raw = bottom(g) if isinstance(g, Box) else g
         if not arrays.finite(raw) and bool((raw != raw).any()):
-            raise errors.anomaly(title(entry), i, line_of(entry))
+            raise errors.anomaly(grad_fn_name(entry), i, line_of(entry))

@@ -15,7 +15,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE, Places
-from ..core.record import Box, fixed, running_trace, titled
+from ..core.record import Box, fixed, running_trace, set_grad_fn_name
 from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import is_inexact
@@ -647,7 +647,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {v._d.ndim} dimension(s)."
         )
-    return titled("MaskedFillBackward0", TABLE["where"].call(m, v, x))
+    return set_grad_fn_name("MaskedFillBackward0", TABLE["where"].call(m, v, x))
 
 
 def _common_shape(name: str, x: Any, other: Any) -> tuple[int, ...]:

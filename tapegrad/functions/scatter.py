@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE, Places
-from ..core.record import Box, fixed, running_trace, titled
+from ..core.record import Box, fixed, running_trace, set_grad_fn_name
 from ..core.vjp import fixed_like, zeros_like
 from ..kernels.devices import host
 from ..kernels.shape import shape_of
@@ -135,7 +135,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     x = tensor(input)
     if reduce is None:
         result = written(x, WRITES["scatter"](x, dim, index, src, value=value))
-        return result if isinstance(src, Box) else titled("ScatterBackward1", result)
+        return result if isinstance(src, Box) else set_grad_fn_name("ScatterBackward1", result)
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     _, key, v = grid_write("scatter_add", x, dim, index, value if src is None else src)

@@ -18,7 +18,7 @@ from ..core import vjp as rules
 from ..core.entry import NUMBER, answer_of, saved_of, with_saved
 from ..core.leaves import WATCHED_LEAVES
 from ..core.op import BY_ID, TABLE, Op
-from ..core.record import MARK, RAW, SET_RAW, Box, Extra, getframe, recording, slow, user_place, wrap
+from ..core.record import MARK, Box, Extra, getframe, peek_data, poke_data, recording, slow, user_place, wrap
 from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE
 from ..core.tape import next_slot
@@ -64,7 +64,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
     number, reads, keep_ans = op.scalar, 0 in op.save_for[0][0], op.save_for[0][1]
 
     def call(x: Any, *params: Any) -> Any:
-        v = RAW(x)
+        v = peek_data(x)
         try:
             r = function(v, *params)
         except ERRORS:
@@ -72,7 +72,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
         if type(r) is not float:
             return None
         res = new(record.Scalar)
-        SET_RAW(res, r)
+        poke_data(res, r)
         res._st = PAYLOAD
         sa = x._s
         if sa:
@@ -103,12 +103,12 @@ def binary(op: Op, function: Values, depth: int) -> Values:
         sa = sb = 0
         if type(x) is scalar:
             sa = x._s
-            x = RAW(x)
+            x = peek_data(x)
         elif type(x) is not float and type(x) is not int:
             return None
         if type(y) is scalar:
             sb = y._s
-            y = RAW(y)
+            y = peek_data(y)
         elif type(y) is not float and type(y) is not int:
             return None
         try:
@@ -118,7 +118,7 @@ def binary(op: Op, function: Values, depth: int) -> Values:
         if type(r) is not float:
             return None
         res = new(scalar)
-        SET_RAW(res, r)
+        poke_data(res, r)
         res._st = PAYLOAD
         if sa or sb:
             tape = recording()
@@ -189,7 +189,7 @@ def plainly(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
 
 def comparison(op: Op, operands: tuple[Any, ...]) -> Any:
     """A constant op: the scalars stay what they are."""
-    values = [arrays.as_array(RAW(x)) if type(x) is record.Scalar else x for x in operands]
+    values = [arrays.as_array(peek_data(x)) if type(x) is record.Scalar else x for x in operands]
     return op.call(*[wrap(v) if type(v) is arrays.type else v for v in values])
 
 
@@ -199,14 +199,14 @@ PAYLOAD = Payload(None)
 def scalar(value: float, slot: int) -> Any:
     """A scalar under a slot."""
     out = new(record.Scalar)
-    SET_RAW(out, value)
+    poke_data(out, value)
     out._s, out._st = slot, PAYLOAD
     return out
 
 
 def array_of(t: Any) -> Any:
     """A scalar's array; makes an ordinary tensor of it."""
-    a = arrays.as_array(RAW(t))
+    a = arrays.as_array(peek_data(t))
     become_array(t, a)
     return a
 
@@ -287,7 +287,7 @@ arrays.backward_scalar = backward_scalar
 
 def behind(t: Any, recorded: bool) -> Any:
     """A scalar behind a fresh slot: of its own, or on the tape if it is tracked."""
-    return t * 1.0 if t._s and recorded else scalar(RAW(t), -next_slot())
+    return t * 1.0 if t._s and recorded else scalar(peek_data(t), -next_slot())
 
 
 def pull(outputs: list[Any], target: int, floor: int) -> float | None:

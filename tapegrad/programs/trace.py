@@ -26,7 +26,7 @@ from .. import errors
 from ..core import alias, record
 from ..core.entry import line_at
 from ..core.op import Op, Places
-from ..core.record import RAW, Box, getframe, user_place
+from ..core.record import Box, getframe, peek_data, user_place
 from ..core.state import TRACE, current_tape
 from .program import Instruction, Program, Ref, Source, references
 
@@ -290,11 +290,11 @@ class Trace:
 
     def is_constant(self, t: Any) -> bool:
         """Whether a tensor's values are the same at each run."""
-        return self.numbers.get(id(RAW(t))) in self.fixed
+        return self.numbers.get(id(peek_data(t))) in self.fixed
 
     def looks(self, t: Any) -> None:
         """Shape, dtype or requires_grad of a tensor is read."""
-        array = RAW(t)
+        array = peek_data(t)
         if not self.knows(array) and id(array) not in self.met_arrays and (t._st is None or type(t._st) is alias.Alias):
             self.looked_at.setdefault(id(t), (weakref.ref(t), array.shape, array.dtype, self.was_tracked(t)))
 
@@ -370,7 +370,7 @@ def zeros(value: Any) -> Any:
 
 def _held(ref: weakref.ref[Any]) -> Any:
     t = ref()
-    return None if t is None else RAW(t)
+    return None if t is None else peek_data(t)
 
 
 def _root(ref: weakref.ref[Any]) -> Any:

@@ -15,7 +15,7 @@ from .. import errors
 from ..core import alias
 from ..core import vjp as rules
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import set_grad_fn_name
 from ..core.vjp import arrays
 from ..kernels.numpy import in_order, ordered
 from ..kernels.shape import (
@@ -325,7 +325,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     form = form_of(x._d)
     if form.flags.c_contiguous or np.may_share_memory(form.reshape(target), form):
         return _view(x, "reshape", target)
-    return titled("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
+    return set_grad_fn_name("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
 
 
 def form_of(a: Any) -> Any:
