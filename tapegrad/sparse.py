@@ -74,7 +74,7 @@ class SparseTensor(Tensor):
     @property
     def _st(self) -> Any:
         state = self._v._st
-        lone = state is None or (state.level is None and state.cells is None)
+        lone = state is None or (state.level is None and state.slot_hooks is None)
         return None if lone else self._dense()._st
 
     @_st.setter

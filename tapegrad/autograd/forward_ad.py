@@ -91,26 +91,26 @@ class DualLevel(Dual):
             return
         lower = relabelled(synced(st.lower), st.lower._s if slot is None else slot)
         t._d, t._s, t._st = lower._d, lower._s, lower._st
-        if st.cells is not None:
+        if st.slot_hooks is not None:
             t._st = t._st or Extra(None)
-            t._st.cells = alias.union(t._st.cells, st.cells)
+            t._st.slot_hooks = alias.union(t._st.slot_hooks, st.slot_hooks)
         if getattr(t, "_retains", 0):
             services.retain(t)
 
     def settle(self, store: Any) -> None:
         """Give a memory block the values that were written into it."""
-        root, hist = store.raised
+        root, hist = store.promoted
         lower = root._st.lower
-        store.raised = None
+        store.promoted = None
         if (around := level_of(lower)) is not None:
-            store.raised = lower, hist
+            store.promoted = lower, hist
             around.blocks.append(weakref.ref(store))
             return
         store.unshare()
         store.root[...] = lower._d
         if hist.slot >= 0:
             hist.slot = lower._s
-            hist.cells = alias.union(hist.cells, root._st.cells)
+            hist.slot_hooks = alias.union(hist.slot_hooks, root._st.slot_hooks)
         hist.ver += 1
 
 

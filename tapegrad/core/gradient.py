@@ -176,7 +176,7 @@ def gradient(
     for t in wanted:
         g = finals.get(t._s) if t._s else None
         if g is not None:
-            result.append(alias_tensor(g) if isinstance(g, Box) else wrap(arrays.own(g)))
+            result.append(alias_tensor(g) if isinstance(g, Box) else wrap(arrays.ensure_owned(g)))
         elif materialize:
             result.append(zeros_like(t))
         else:

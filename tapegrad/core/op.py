@@ -30,7 +30,7 @@ Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
 
 
-class Places:
+class FlatIndex:
     """A parameter of ops: an index of single elements, their places in the flattened array, in the result's shape.
 
     They count from 0 on.
@@ -42,7 +42,7 @@ class Places:
         self.at = at
 
     def __repr__(self) -> str:
-        return f"Places({self.at!r})"
+        return f"FlatIndex({self.at!r})"
 
 
 COMPLETE = re.compile(r"Backward\d|::")  # names of nodes to which nothing is to be added

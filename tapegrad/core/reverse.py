@@ -35,7 +35,7 @@ from .entry import (
     stub,
 )
 from .hooks import MULTI, Task, run_node
-from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
+from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_slot_hooks
 from .level import LEVEL, layer_of
 from .op import BY_ID
 from .record import Box, Extra, running_trace, wrap
@@ -176,10 +176,10 @@ class BackwardPass:
                 if self.required:
                     touched = {a for e in self.found.values() for a in inputs_of(e)}
                     self._check_used(touched | {s for s, _ in self.roots})
-                cells = self._cells() if self.record and self.retain else None
+                slot_hooks = self._slot_hooks() if self.record and self.retain else None
                 result = self._guarded(guarded)
-                if cells:
-                    own(result.values(), cells)
+                if slot_hooks:
+                    attach_hooks(result.values(), slot_hooks)
                 return result
             result = self._plain(plain)
             found = [bottom(v) for v in result.values()] if plain.record else result.values()
@@ -187,7 +187,7 @@ class BackwardPass:
                 result = self._plain(guarded)
         finally:
             arrays.unsilence(warnings)
-            self.tape.place = None
+            self.tape.current_forward_entry = None
             if switch:
                 restore_recording(previous)
         self._check_used(result)
@@ -210,13 +210,13 @@ class BackwardPass:
             if not WATCHED_LEAVES.isdisjoint(leaves) or any(s in WATCHED_LEAVES for s, _ in self.roots):
                 return True
         if not self.homes:
-            return bool(self.tape.cells) and not self.tape.cells.keys().isdisjoint(self.found)
-        return any(t.cells and not t.cells.keys().isdisjoint(self.found) for t in {self.tape, *self.homes.values()})
+            return bool(self.tape.hook_refs) and not self.tape.hook_refs.keys().isdisjoint(self.found)
+        return any(t.hook_refs and not t.hook_refs.keys().isdisjoint(self.found) for t in {self.tape, *self.homes.values()})
 
-    def _cells(self) -> frozenset[Any]:
+    def _slot_hooks(self) -> frozenset[Any]:
         """The hooks of the entries: results own them, for passes through what this one records."""
-        refs = [self.homes.get(s, self.tape).cells.get(s) for s in self.found]
-        return frozenset([cell for ref in refs if ref is not None and (cell := ref()) is not None])
+        refs = [self.homes.get(s, self.tape).hook_refs.get(s) for s in self.found]
+        return frozenset([registered for ref in refs if ref is not None and (registered := ref()) is not None])
 
     def _packed(self) -> bool:
         """Whether saved arrays were packed by hooks, which are to unpack once."""
@@ -237,7 +237,7 @@ class BackwardPass:
 
     def _plain(self, replay: ReplayKind) -> dict[int, Any]:
         cot = self._seed()
-        owned: set[int] = set()
+        mutable_slots: set[int] = set()
         found, table, need, keep = self.found, replay.table, self.need, self.keep
         got: dict[int, Any] = {}
         tape = self.tape
@@ -248,16 +248,16 @@ class BackwardPass:
                 continue
             if keep and s in keep:
                 got[s] = g
-                owned.discard(s)
+                mutable_slots.discard(s)
             e = found[s]
             number = e[NUMBER]
             if record:
-                tape.place = e
+                tape.current_forward_entry = e
             try:
                 backward = table[number]
             except KeyError:
                 backward = replay.backward_of(number)
-            backward(e, s, g, cot, need, owned)
+            backward(e, s, g, cot, need, mutable_slots)
         return self._finals(cot, got)
 
     def _finals(self, cot: dict[int, Any], got: dict[int, Any]) -> dict[int, Any]:
@@ -265,7 +265,7 @@ class BackwardPass:
             return {s: g for s, g in cot.items() if s < 0}
         for s in self.inputs:
             if s in cot:
-                got[s] = run_cell(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
+                got[s] = run_slot_hooks(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
         return got
 
     def release(self) -> None:
@@ -281,14 +281,14 @@ class BackwardPass:
             elif number >= 0 and not self.drop_unreferenced and not BY_ID[number].saves_nothing:
                 home[s] = stub(e)
             e = None
-        tape.settle_after_backward()
+        tape.sweep_after_backward()
 
     def _guarded(self, replay: ReplayKind) -> dict[int, Any]:
         """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
         cot = self._seed()
         task = Task(self._runs() if MULTI else set())
         self.roots = []
-        owned: set[int] = set()
+        mutable_slots: set[int] = set()
         got: dict[int, Any] = {}
         found, homes, tape, need, keep = self.found, self.homes, self.tape, self.need, self.keep
         anomaly, check_nan = ANOMALY.get()
@@ -306,15 +306,15 @@ class BackwardPass:
                 home = homes.get(s, tape) if homes else tape
                 g = cot.pop(s, None)
                 if g is not None:
-                    g = run_cell(home, s, g, self.record)
-                    owned.discard(s)
+                    g = run_slot_hooks(home, s, g, self.record)
+                    mutable_slots.discard(s)
                     if keep and s in keep:
                         got[s] = g
-                        owned.discard(s)
+                        mutable_slots.discard(s)
                     if replay.record:
-                        tape.place = e
+                        tape.current_forward_entry = e
                     backward = replay.table.get(number) or replay.backward_of(number)
-                    run_node(home, backward, e, s, g, cot, need, owned)
+                    run_node(home, backward, e, s, g, cot, need, mutable_slots)
                     if anomaly and check_nan:
                         check_anomaly(e, cot, need)
                 if not self.retain:
@@ -322,12 +322,12 @@ class BackwardPass:
                         need.discard(s)
                     if getrefcount(s) <= REFS_POPPED_SLOT:
                         home.pop(s, None)
-                        forget_cell(home, s)
+                        drop_slot_hooks(home, s)
                     elif self.drop_unreferenced:
                         continue
                     elif number >= 0 and not BY_ID[number].saves_nothing:
                         home[s] = consumed[s] = stub(e)
-                        forget_cell(home, s)
+                        drop_slot_hooks(home, s)
                 e = g = None
                 for leaf in last_reader.pop(s, ()):
                     if leaf in cot and self.inputs is None:
@@ -346,7 +346,7 @@ class BackwardPass:
             TASK.set(task)
             task.end()
         if not self.retain:
-            tape.settle_after_backward()
+            tape.sweep_after_backward()
         return finals
 
     def _last_readers(self) -> dict[int, list[int]]:
@@ -371,13 +371,13 @@ def is_elsewhere(entry: Any) -> bool:
     return moves or not recorder.foreign.isdisjoint(map(type, saved))
 
 
-def own(gradients: Iterable[Any], cells: frozenset[Any]) -> None:
+def attach_hooks(gradients: Iterable[Any], slot_hooks: frozenset[Any]) -> None:
     """Let tensors keep hooks alive."""
     for g in gradients:
         if g._st is None:
-            g._st = Extra(cells)
+            g._st = Extra(slot_hooks)
         else:
-            g._st.cells = union(g._st.cells, cells)
+            g._st.slot_hooks = union(g._st.slot_hooks, slot_hooks)
 
 
 def source_of(entry: Any) -> tuple[tuple[str, int], str, str]:

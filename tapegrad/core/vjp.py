@@ -61,7 +61,7 @@ class Arrays:
     stack: Callable[[list[Any]], Any]  # of tensors, recorded
     silence: Callable[[], Any]  # floating-point warnings off; gives what unsilence takes
     unsilence: Callable[[Any], None]
-    own: Callable[[Any], Any]  # the array if nobody else can see its memory, else a copy
+    ensure_owned: Callable[[Any], Any]  # the array if nobody else can see its memory, else a copy
 
 
 arrays = Arrays()
@@ -114,12 +114,12 @@ def zero_cotangent(g: Any) -> Any:
     return arrays.zeros(g.shape, g.dtype)
 
 
-def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
+def add(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None:
     """Accumulate a raw cotangent, in place only into a buffer that nobody else refers to."""
     p = cot.get(slot)
     if p is None:
         cot[slot] = t
-    elif slot in owned:
+    elif slot in mutable_slots:
         p += t
     else:
         if getrefcount(p) <= REFS_COTANGENT and arrays.owns(p):
@@ -128,10 +128,10 @@ def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
             p = p + t
             cot[slot] = p
         if type(p) is arrays.type:
-            owned.add(slot)
+            mutable_slots.add(slot)
 
 
-def add_recorded(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
+def add_recorded(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None:
     p = cot.get(slot)
     cot[slot] = t if p is None else p + t
 
@@ -233,8 +233,8 @@ def make_backward(replay: ReplayKind, number: int) -> Backward:
 def backward_packed(inner: Backward) -> Backward:
     """An entry whose saved arrays were packed by hooks."""
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        inner(unpacked(e), s, g, cot, need, owned)
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        inner(unpacked(e), s, g, cot, need, mutable_slots)
 
     return backward
 
@@ -245,13 +245,13 @@ def backward_unary(replay: ReplayKind, op: Op) -> Backward:
     accumulate = add_recorded if replay.record else add
     multiply = replay.multiply
 
-    def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        accumulate(cot, e[1], g * d, owned)
+    def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        accumulate(cot, e[1], g * d, mutable_slots)
 
-    def step(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        accumulate(cot, e[1], zero_cotangent(g), owned)
+    def step(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        accumulate(cot, e[1], zero_cotangent(g), mutable_slots)
 
-    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         x = e[5]
         ans = e[7]
         sa = e[1]
@@ -260,15 +260,15 @@ def backward_unary(replay: ReplayKind, op: Op) -> Backward:
         p = cot.get(sa)
         cot[sa] = t if p is None else p + t
 
-    def raw_multiplied(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def raw_multiplied(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         assert multiply is not None
-        add(cot, e[1], multiply(g, d(xp, e[7], e[5])), owned)
+        add(cot, e[1], multiply(g, d(xp, e[7], e[5])), mutable_slots)
 
-    def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         t = g * d(xp, e[7], e[5])
         sa = e[1]
         if sa in cot:
-            add(cot, sa, t, owned)
+            add(cot, sa, t, mutable_slots)
         else:
             cot[sa] = t
 
@@ -290,7 +290,7 @@ def backward_binary_raw(replay: ReplayKind, op: Op) -> Backward:
     xp, multiply = replay.xp, replay.multiply
     unbroadcast = arrays.unbroadcast
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         sb = e[2]
         ys = e[10]
@@ -304,7 +304,7 @@ def backward_binary_raw(replay: ReplayKind, op: Op) -> Backward:
             if ys is not None and t.shape != e[9]:
                 t = unbroadcast(t, e[9])
             if sa in cot:
-                add(cot, sa, t, owned)
+                add(cot, sa, t, mutable_slots)
             else:
                 cot[sa] = t
         if sb and (need is None or sb in need):
@@ -317,7 +317,7 @@ def backward_binary_raw(replay: ReplayKind, op: Op) -> Backward:
             if ys is not None and t.shape != ys:
                 t = unbroadcast(t, ys)
             if sb in cot:
-                add(cot, sb, t, owned)
+                add(cot, sb, t, mutable_slots)
             else:
                 cot[sb] = t
 
@@ -332,7 +332,7 @@ def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
     x0, y0, x1, y1 = 0 in reads0, 1 in reads0, 0 in reads1, 1 in reads1
     xp, multiply = replay.xp, replay.multiply
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         sb = e[2]
         ys = e[10]
@@ -380,11 +380,11 @@ def backward_linear(replay: ReplayKind, op: Op) -> Backward:
     accumulate = add_recorded if replay.record else add
     shape_read = bool(op.shape_of[0])
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
         if sa in cot:
-            accumulate(cot, sa, t, owned)
+            accumulate(cot, sa, t, mutable_slots)
         else:
             cot[sa] = t
 
@@ -400,7 +400,7 @@ def backward_plain(replay: ReplayKind, op: Op) -> Backward:
     two = op.arity == 2
     shapes_read = any(op.shape_of)
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         _, sa, sb, _, _, x, y, ans, dt, xs, ys = e[:11]
         params = e[11] if len(e) > 11 else ()
         ys = xs if ys is None else ys  # of elementwise ops that need no broadcasting
@@ -414,13 +414,13 @@ def backward_plain(replay: ReplayKind, op: Op) -> Backward:
             t = terms[0](g, ans, args, params, xs)
             if t is not None:
                 if sa in cot:
-                    accumulate(cot, sa, t, owned)
+                    accumulate(cot, sa, t, mutable_slots)
                 else:
                     cot[sa] = t
         if sb and (need is None or sb in need):
             t = terms[1](g, ans, args, params, ys)
             if t is not None:
-                accumulate(cot, sb, t, owned)
+                accumulate(cot, sb, t, mutable_slots)
 
     return backward
 
@@ -440,7 +440,7 @@ def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
         array = arrays.zeros(shape, dtype)
         return fixed_like(array, next(iter(others.values()))) if record else array
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         _, slots, code, at, saved, ans, dt, shapes, params, metas = e
         if op.outputs > 1:
             g = [g[i] if i in g else None if absent else zeros(shape, dtype, g) for i, (shape, dtype) in enumerate(metas)]
@@ -476,7 +476,7 @@ def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
             if half:
                 t = cast(t, dt)
             if sl in cot:
-                accumulate(cot, sl, t, owned)
+                accumulate(cot, sl, t, mutable_slots)
             else:
                 cot[sl] = t
 
@@ -570,20 +570,20 @@ def backward_into(op: Op) -> Backward:
     """A linear op whose transpose touches few elements: added straight into the buffer of the cotangent."""
     into: Any = op.into
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         p = cot.get(sa)
         if p is None:
             p = cot[sa] = arrays.zeros(e[9], g.dtype)
-        elif sa not in owned:
+        elif sa not in mutable_slots:
             p = cot[sa] = arrays.as_array(p.copy())  # a NumPy scalar's copy cannot be written into
-        owned.add(sa)
+        mutable_slots.add(sa)
         into(p, g, *e[11])
 
     return backward
 
 
-def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """Hand the cotangent of one output to the entry of its op."""
     holder = cot.get(e[1])
     if holder is None:

@@ -17,7 +17,7 @@ from ..core.vjp import TENSOR_XP, zeros_like
 from ..functions import shape
 from ..levels.diff_inputs import synced
 from ..levels.vmap import Batch, representative
-from ..programs.subprogram import Body, Part, cells_of
+from ..programs.subprogram import Body, Part, slot_hooks_of
 from ..table import control
 from ..table.operands import tensor
 from . import tree
@@ -197,7 +197,7 @@ class Noted:
             if alone:
                 given = [body.given(representative(t)) for t in operands]
             else:
-                given = [body.given(t._d, t._s, cells_of(t) or None) for t in operands]
+                given = [body.given(t._d, t._s, slot_hooks_of(t) or None) for t in operands]
             results = function(given)
         del given
         body.check_effects(results)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.op import TABLE, Places
+from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, fixed, running_trace, set_grad_fn_name
 from ..core.vjp import fixed_like, zeros_like
 from ..kernels.devices import host
@@ -64,7 +64,7 @@ def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
     if varies and extreme:
         return lookup.write(x, v, key, how)
     every = fixed_like(np.arange(x._d.size).reshape(shape), x)
-    places = beside(tensor(key.at), x) if isinstance(key, Places) else shown("index", every, key)
+    places = beside(tensor(key.at), x) if isinstance(key, FlatIndex) else shown("index", every, key)
     x, v, places = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, places))
     if how == "prod":
         result = _products(x, v, places, include_self)

@@ -144,7 +144,7 @@ def transposed(
         restore_recording(previous)
     pulled = iter(fresh.pull([r for r, _ in pairs], [t for _, t in pairs], False))
     got = [next(pulled) if w else None for w in wanted[: op.differentiable]]
-    return [t if t is None or isinstance(t, Box) else wrap(arrays.own(t)) for t in got]
+    return [t if t is None or isinstance(t, Box) else wrap(arrays.ensure_owned(t)) for t in got]
 
 
 def replaced(args: list[Any], i: int, t: Any) -> list[Any]:
