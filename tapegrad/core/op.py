@@ -30,7 +30,7 @@ Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
 
 
-class Places:
+class FlatIndex:
     """A parameter of ops: an index of single elements, their places in the flattened array, in the result's shape.
 
     They count from 0 on.
@@ -42,7 +42,7 @@ class Places:
         self.at = at
 
     def __repr__(self) -> str:
-        return f"Places({self.at!r})"
+        return f"FlatIndex({self.at!r})"
 
 
 COMPLETE = re.compile(r"Backward\d|::")  # names of nodes to which nothing is to be added
@@ -100,7 +100,6 @@ class Op:
         "general",
         "half",
         "id",
-        "inner",
         "integers",
         "into",
         "joint",
@@ -108,6 +107,7 @@ class Op:
         "keeps",
         "kind",
         "matrices",
+        "n_hidden_slots",
         "name",
         "on_series",
         "outputs",
@@ -175,7 +175,7 @@ class Op:
         self.saves_nothing = not any(args or ans for args, ans in self.save_for)
         self.call: Callable[..., Any] = forward
         self.id = self.general = self.half = self.scalar = -1
-        self.inner = 0
+        self.n_hidden_slots = 0
         enter(self)
         number(self)
 
@@ -257,7 +257,7 @@ def number(op: Op) -> None:
 
 
 @functools.cache
-def renamed(entry_number: int, display: str, inner: int) -> int:
-    """The number of such an entry whose node has another name and stands for the last `inner` slots, too."""
+def renamed_op(entry_number: int, display: str, n_hidden_slots: int) -> int:
+    """The number of such an entry whose node has another name and stands for the last `n_hidden_slots` slots, too."""
     op = BY_ID[entry_number]
-    return op.variant(display=display, inner=inner).id + entry_number - op.id
+    return op.variant(display=display, n_hidden_slots=n_hidden_slots).id + entry_number - op.id
