@@ -33,7 +33,7 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform
 
     def push(tangent: Any) -> list[Any]:
         with Dual() as level:
-            y = f(level.lift(x, tangent), *args, **kwargs)
+            y = f(level.wrap(x, tangent), *args, **kwargs)
             if not isinstance(y, Box):
                 raise errors.not_one_tensor(api, type(y))
             if y._d.ndim != x._d.ndim or y._d.shape[:-1] != x._d.shape[:-1]:
@@ -41,7 +41,7 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform
                     f"{api}: Expected f to return a vector for each point, got shape {tuple(y._d.shape)} for points of "
                     f"shape {tuple(x._d.shape)}"
                 )
-            value, t = level.lower(y)
+            value, t = level.unwrap(y)
             level.check_written()
         return [zeros_like(value) if t is None else t]
 

@@ -75,13 +75,13 @@ def jvp(
     sources = [source_of(x) for x in xs]
     directions = [tangent_of(x, t) for x, t in zip(sources, ts, strict=True)]
     with Dual() as level:
-        duals = [level.lift(x, t) for x, t in zip(sources, directions, strict=True)]
+        duals = [level.wrap(x, t) for x, t in zip(sources, directions, strict=True)]
         result, aux = split_aux(func(*tree.unflatten(spec, duals)), has_aux, JVP)
         del duals
         outputs, out_spec = tree.flatten(result)
         kind = plain_kind(xs)
         pairs = [parts(level, y, strict) for y in outputs]
-        aux = tree.mapped(lambda a: level.lower(a)[0], aux) if has_aux else None
+        aux = tree.mapped(lambda a: level.unwrap(a)[0], aux) if has_aux else None
         del result, outputs
         level.check_written()
     value = tree.unflatten(out_spec, [converted(y, kind) for y, _ in pairs])
@@ -104,7 +104,7 @@ def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
     """Primal and tangent of an output."""
     if not isinstance(y, Box):
         raise errors.not_tensor_output(JVP, type(y))
-    value, tangent = level.lower(y)
+    value, tangent = level.unwrap(y)
     if tangent is None:
         if strict:
             raise RuntimeError(

@@ -155,9 +155,18 @@ def jacrev(
 
 
 def in_forward(
-    func: Callable[..., Any], argnums: Any, has_aux: bool, randomness: str, args: Any, kwargs: Any, heeds: bool = False
+    func: Callable[..., Any],
+    argnums: Any,
+    has_aux: bool,
+    randomness: str,
+    args: Any,
+    kwargs: Any,
+    respects_no_grad: bool = False,
 ) -> tuple[Any, Any]:
-    """(Jacobian, aux) by one forward pass with a batch of tangents. With `heeds`, values made under no_grad are constant."""
+    """(Jacobian, aux) by one forward pass with a batch of tangents.
+
+    With `respects_no_grad` values made under no_grad are constant.
+    """
     parts, positions = parts_of(argnums, args)
     leaves = [leaf for part, _ in parts for leaf in part]
     sources = [source_of(x) for x in leaves]
@@ -171,16 +180,16 @@ def in_forward(
     def push(*tangents: Any) -> list[Any]:
         nonlocal out_spec, aux
         here = LEVEL.get()
-        with Dual(heeds and is_recording()) as level:
-            duals = [level.lift(x, t) for x, t in zip(sources, tangents, strict=True)]
+        with Dual(respects_no_grad and is_recording()) as level:
+            duals = [level.wrap(x, t) for x, t in zip(sources, tangents, strict=True)]
             given = replaced(args, positions, regrouped(parts, duals))
             del duals
             result, aux = split_aux(func(*given, **kwargs), has_aux, "jacfwd(f, ...)")
             del given
             outputs, out_spec = checked_outputs(result)
             refuse_complex(outputs, "jacfwd", "outputs")
-            aux = tree.mapped(lambda a: first_sample(level.lower(a)[0], here, outer), aux) if has_aux else None
-            pairs = [level.lower(y) for y in outputs]
+            aux = tree.mapped(lambda a: first_sample(level.unwrap(a)[0], here, outer), aux) if has_aux else None
+            pairs = [level.unwrap(y) for y in outputs]
             values[:] = [zeros_like(y) for y in outputs]
             del result, outputs
             level.check_written()
@@ -205,8 +214,8 @@ def first_sample(t: Any, here: Any, outer: Any) -> Any:
     """A tensor without the level `here` that was opened inside `outer`: of a batch, its first sample."""
     if here is outer or not isinstance(t, Box):
         return t
-    lower, batched = here.lower(t)
-    return lower[0] if batched else lower
+    primal, batched = here.unwrap(t)
+    return primal[0] if batched else primal
 
 
 @overload

@@ -13,7 +13,7 @@ from ..core.state import restore_recording, set_recording
 from ..core.vjp import fixed_like
 from ..functions import create
 from ..levels.diff_inputs import Fresh
-from ..levels.forward import Linear
+from ..levels.forward import Linearize
 from . import tree
 from .forward import jvp, tangent_of
 from .jacobian import tensor
@@ -84,12 +84,12 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
     sources = [source_of(x) for x in leaves]
     outer = LEVEL.get()
     tangents = Fresh([ones_like(x) for x in sources], outer)
-    with Linear() as level:
-        duals = [level.lift(x, t) for x, t in zip(sources, tangents.tensors, strict=True)]
+    with Linearize() as level:
+        duals = [level.wrap(x, t) for x, t in zip(sources, tangents.tensors, strict=True)]
         result = func(*tree.unflatten(spec, duals))
         del duals
         outputs, out_spec = checked_outputs(result)
-        pairs = [level.lower(y) for y in outputs]
+        pairs = [level.unwrap(y) for y in outputs]
         level.check_written()
         del result, outputs
     kind = plain_kind(leaves)

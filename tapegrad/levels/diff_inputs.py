@@ -21,7 +21,7 @@ from ..core.state import TRANSFORMING, Touched, current_tape, is_recording, rest
 from ..core.tape import next_slot
 from ..core.vjp import arrays, fixed_like
 from . import scalar
-from .level import Level, Lift, boxed, raised, relabelled
+from .level import Level, LevelState, boxed, promoted, relabelled
 
 
 def synced(t: Any) -> Any:
@@ -33,7 +33,7 @@ def synced(t: Any) -> Any:
 
 def leaf_at(t: Any, level: Level | None) -> Any:
     """The value as a new leaf in the layer of a level."""
-    return raised(t, level, -next_slot())
+    return promoted(t, level, -next_slot())
 
 
 RUNNING: set[int] = set()  # slots behind which the tensors of a running function stand
@@ -62,9 +62,9 @@ class Fresh:
         if layer_of(level) is not self.level:
             return leaf_at(t, self.level)
         slot = alias.link(TABLE["alias"], t._s, t._d, t._d, ()) if t._s and self.recorded else -next_slot()
-        if level is None or not level.soft:
+        if level is None or not level.shares_outer_layer:
             return relabelled(t, slot)
-        return boxed(t._d, slot, Lift(level, self._behind(t._st.lower), t._st.payload, t._st.cells))
+        return boxed(t._d, slot, LevelState(level, self._behind(t._st.primal), t._st.payload, t._st.cells))
 
     def is_outside(self, slot: int) -> bool:
         """Whether a slot belongs to something older, a leaf that is alive, or a transform whose function is running."""
@@ -120,7 +120,7 @@ class Fresh:
         return self.is_outside(t._s) or self.go_outside(reach([t._s], current_tape(), self.floor)[0].values())
 
     def pull(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
-        """Cotangents of the tensors: arrays, or tensors if recorded or lifted; None where nothing depends on one.
+        """Cotangents of the tensors: arrays, or tensors if recorded or at a level; None where nothing depends on one.
 
         Cotangents of the outputs are tensors, or None for 1. Without `retain` the list of outputs is emptied and entries
         that nothing else refers to leave the tape.
@@ -153,9 +153,9 @@ class Fresh:
 
 
 def slots_of(t: Any) -> list[int]:
-    """A tensor's slots in its layer: its own, and at a soft level that of the tensor below."""
+    """A tensor's slots in its layer: its own and, at a level that shares the layer around it, that of the tensor below."""
     level = level_of(t)
-    return [t._s] if level is None or not level.soft else [t._s, *slots_of(t._st.lower)]
+    return [t._s] if level is None or not level.shares_outer_layer else [t._s, *slots_of(t._st.primal)]
 
 
 def gathered(got: dict[int, Any], slots: list[int]) -> Any:
