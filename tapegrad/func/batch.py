@@ -16,7 +16,7 @@ from ..functions import shape
 from ..levels.draws import SampleLoop
 from ..levels.vmap import Batch, NeedLoop
 from . import tree
-from .reverse import converted, operand_of, plain_kind
+from .reverse import common_class, converted, operand_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,8 +79,8 @@ def vmap(
         if len(parts) > 1:
             columns = zip(*[p[0] for p in parts], strict=True)
             outs = [c[0] if d is None else shape.cat(list(c)) for c, d in zip(columns, places, strict=True)]
-        kind = plain_kind([x for x, b in zip(leaves, batched, strict=True) if b])
-        outs = [converted(y if d is None else moved(y, 0, d), kind) for y, d in zip(outs, places, strict=True)]
+        cls = common_class([x for x, b in zip(leaves, batched, strict=True) if b])
+        outs = [converted(y if d is None else moved(y, 0, d), cls) for y, d in zip(outs, places, strict=True)]
         return tree.unflatten(out_spec, outs)
 
     return mapped

@@ -23,7 +23,7 @@ from typing import Any
 
 from ..functions import create, elementwise, linalg, matrix, shape
 from ..table import elementwise as elementwise_records
-from .reverse import converted, grad, operand_of, plain_kind, vjp
+from .reverse import common_class, converted, grad, operand_of, vjp
 
 Field = Callable[[Any], Any]
 
@@ -94,7 +94,7 @@ def placed(points: Any) -> Any:
 
 
 def finished(result: Any, points: Any) -> Any:
-    return converted(result, plain_kind([points]))
+    return converted(result, common_class([points]))
 
 
 def total(f: Field) -> Field:
@@ -115,9 +115,9 @@ def total(f: Field) -> Field:
 def derivatives(f: Field, points: Any) -> tuple[Any, Any]:
     """Gradient (..., d) and Hessian (..., d, d) of f at each point, by one pass for the gradient and one for each row."""
     p = placed(points)
-    g, pull = vjp(grad(total(f)), p)
+    g, vjp_fn = vjp(grad(total(f)), p)
     unit = create.eye(p.shape[-1], dtype=p.dtype)
-    return g, shape.stack([pull(e.expand(p.shape))[0] for e in unit], -2)
+    return g, shape.stack([vjp_fn(e.expand(p.shape))[0] for e in unit], -2)
 
 
 def length(g: Any) -> Any:

@@ -17,7 +17,7 @@ from ..core.tracing import suspended
 from ..core.vjp import arrays, fixed_like
 from ..levels.forward import Dual
 from ..levels.laplacian import ForwardLaplacian
-from .reverse import converted, kind_of, source_of
+from .reverse import converted, result_class, source_of
 
 LAPLACIAN = "laplacian(f)(x)"
 
@@ -57,7 +57,7 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
             restore_recording(previous)
         if found is None:
             found = fixed_like(np.zeros(value._d.shape, value._d.dtype), value)
-        return converted(found, kind_of(x))
+        return converted(found, result_class(x))
 
     return result
 

@@ -15,7 +15,7 @@ from ..core.state import restore_recording, set_recording
 from ..core.vjp import fixed_like, zeros_like
 from ..levels.taylor import Taylor, is_plain, number
 from . import tree
-from .reverse import converted, operand_of, parts_of, plain_kind, replaced, source_of
+from .reverse import common_class, converted, operand_of, parts_of, replaced, source_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,9 +53,9 @@ def jet(
     scales = [float(math.factorial(k)) if factorial_scaled else 1.0 for k in range(order + 1)]
     curves = [[x, *[coefficient_of(c[i], x, scales[k + 1]) for k, c in enumerate(columns)]] for i, x in enumerate(sources)]
     values, terms, out_spec = push_series(fun, spec, curves, order)
-    kind = plain_kind(leaves)
-    lists = [[converted(c if s == 1.0 else c * s, kind) for c, s in zip(t, scales[1:], strict=True)] for t in terms]
-    return tree.unflatten(out_spec, [converted(y, kind) for y in values]), tree.unflatten(out_spec, lists)
+    cls = common_class(leaves)
+    lists = [[converted(c if s == 1.0 else c * s, cls) for c, s in zip(t, scales[1:], strict=True)] for t in terms]
+    return tree.unflatten(out_spec, [converted(y, cls) for y in values]), tree.unflatten(out_spec, lists)
 
 
 def flat_terms(terms: list[Any], spec: tree.Spec, leaves: list[Any], k: int) -> list[Any]:
@@ -129,9 +129,9 @@ def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R
         values, terms, out_spec = push_series(
             lambda x: f(*replaced(args, positions, [x]), **kwargs), tuple_of(spec), curves, n
         )
-        kind, scale = plain_kind(leaves), float(math.factorial(n))
+        cls, scale = common_class(leaves), float(math.factorial(n))
         ys = [t[-1] * scale for t in terms] if n > 1 else [t[0] for t in terms] if n else values
-        return tree.unflatten(out_spec, [converted(y, kind) for y in ys])
+        return tree.unflatten(out_spec, [converted(y, cls) for y in ys])
 
     return derivative
 

@@ -10,7 +10,7 @@ from ..core.record import Box, wrap
 from ..core.state import restore_recording, set_recording
 from ..core.vjp import TENSOR_XP, arrays, bottom, product_recorded, zeros_like
 from ..dtypes import is_inexact
-from .diff_inputs import Fresh
+from .diff_inputs import DiffInputs
 from .level import Level
 
 
@@ -122,8 +122,8 @@ def transpose_vjp(
     """Tangents of a general op: its vjp is linear in the cotangent, and the transpose of that map is the derivative."""
     active = [i for i, t in enumerate(tangents) if t is not None]
     wanted = [i < op.differentiable and is_inexact(o._d.dtype) for i, o in enumerate(outs)]
-    fresh = Fresh([zeros_of(o) for o, w in zip(outs, wanted, strict=True) if w], layer)
-    cotangents = iter(fresh.tensors)
+    inputs = DiffInputs([zeros_of(o) for o, w in zip(outs, wanted, strict=True) if w], layer)
+    cotangents = iter(inputs.tensors)
     gs = [next(cotangents) if w else None for w in wanted]
     g: Any = gs if op.outputs > 1 else gs[0]
     ans: Any = list(outs) if op.outputs > 1 else outs[0]
@@ -142,7 +142,7 @@ def transpose_vjp(
         ]
     finally:
         restore_recording(previous)
-    pulled = iter(fresh.pull([r for r, _ in pairs], [t for _, t in pairs], False))
+    pulled = iter(inputs.vjp([r for r, _ in pairs], [t for _, t in pairs], False))
     got = [next(pulled) if w else None for w in wanted[: op.differentiable]]
     return [t if t is None or isinstance(t, Box) else wrap(arrays.own(t)) for t in got]
 

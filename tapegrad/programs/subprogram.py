@@ -197,7 +197,7 @@ class Body(Trace):
 
     # ----------------------------------------------------------------------------------------------- what comes out
 
-    def surfaced(self, t: Any) -> Any:
+    def for_caller(self, t: Any) -> Any:
         """A result as it is outside: without a slot unless it depends on something that is tracked there."""
         if not t._s or (is_recording() and self._depends_outside(t._s)):
             return t
