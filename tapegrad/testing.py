@@ -36,7 +36,7 @@ from .core.op import SAVES_REMEDY, TABLE, Op
 from .core.record import services, wrap
 from .core.state import current_tape
 from .func import tree
-from .levels.laplacian import Laplace
+from .levels.laplacian import ForwardLaplacian
 from .programs.subprogram import Part
 from .table.samples.common import Sample as Sample
 from .tensor.tensor import Tensor
@@ -958,7 +958,7 @@ def laplacian(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
     ps = tuple(map(wrap_copy, xs))
 
     def pairs(*ps: Any) -> list[tuple[Any, Any]]:
-        with Laplace(DIRECTIONS) as level:
+        with ForwardLaplacian(DIRECTIONS) as level:
             point = level.point(wrap_copy(np.zeros(DIRECTIONS)))
             moved = [x + sum([point[i] * wrap_copy(v[k]) for i, v in enumerate(vs)]) for k, x in enumerate(ps)]
             return [level.laplacian(y) for y in f(*moved)]

@@ -340,10 +340,10 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     slots = tuple([alias.slot_of(t) for t in tensors])
     top = depth_of(FUNCTION, tensors)
     if top is not None:
-        if top.closed and not top.soft:
+        if top.closed and not top.shares_outer_layer:
             raise errors.escaped(top.name)
         if top.closed:
-            return run([top.lower(t)[0] for t in tensors], call)
+            return run([top.unwrap(t)[0] for t in tensors], call)
         slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in tensors])
         if not isinstance(top, Batch) or (top.size and by_rule(top, tensors, call)):
             return run_lifted(top, tensors, slots, call)
@@ -359,8 +359,8 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
 
 def by_rule(top: Batch, tensors: Sequence[Any], call: Call) -> bool:
     """Whether a vmap level goes by the record's rule. Else forward runs on batched tensors, as any function does."""
-    lowers = [top.lower(t)[0] for t in tensors]
-    return call.cls.vmap is not Function.vmap or any(t._s or level_of(t) is not None for t in lowers)
+    primals = [top.unwrap(t)[0] for t in tensors]
+    return call.cls.vmap is not Function.vmap or any(t._s or level_of(t) is not None for t in primals)
 
 
 def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
@@ -408,12 +408,12 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
     call.derived |= not batch
     if batch:
         call.randomness = top.randomness
-    pairs = [top.lower(t) for t in tensors]
+    pairs = [top.unwrap(t) for t in tensors]
     needs = call.needs
     call.needs = [need or (not batch and payload is not None) for need, (_, payload) in zip(needs, pairs, strict=True)]
     results = top.apply(FUNCTION, [p[0] for p in pairs], [p[1] for p in pairs], (call,))
     call.needs = needs
-    outs = [top.lift(lower, payload) for lower, payload in results]
+    outs = [top.wrap(primal, payload) for primal, payload in results]
     for k, i in () if call.ctx is None else call.ctx._dirty.items():
         outs[k] = assign(tensors[i], outs[k])
     if wanted:
@@ -672,7 +672,7 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
         if backward_of(cls) is Function.backward:
             Function.jvp(ctx)
         layer = depth_of(FUNCTION, [*args, *tangents, *ans])
-        return forward.transposed(FUNCTION, list(args), list(tangents), ans, (ctx,), layer)
+        return forward.transpose_vjp(FUNCTION, list(args), list(tangents), ans, (ctx,), layer)
     given: list[Any] = [None] * len(ctx.needs_input_grad)
     for i, t, meta in zip(ctx._tensors, tangents, ctx._in, strict=True):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
@@ -907,10 +907,10 @@ class Own(Batch):
     """The level that a Vmapped runs at: within its forward, and again within each derivative."""
 
 
-class Lowered(NamedTuple):
+class Unwrapped(NamedTuple):
     """Stands on a context for a tensor of a level that is closed: the tensor below, and whether it is batched."""
 
-    lower: Any
+    primal: Any
     batched: Any
 
 
@@ -921,21 +921,21 @@ class Vmapped(Function):
     def forward(ctx: Any, call: Call, n: int, flags: tuple[bool, ...], *tensors: Any) -> Any:
         call.needs = ctx.needs_input_grad[3:]
         with Own(n, call.randomness) as level:
-            results = execute([level.lift(t, flag or None) for t, flag in zip(tensors, flags, strict=True)], call)
+            results = execute([level.wrap(t, flag or None) for t, flag in zip(tensors, flags, strict=True)], call)
             ctx.inner, ctx.flags, ctx.n = call.ctx, flags, n
             outs = tuple([level.physical(y) for y in results])
-            extras = [Lowered(*level.lower(t)) for t in call.ctx._extras]
+            extras = [Unwrapped(*level.unwrap(t)) for t in call.ctx._extras]
 
             def lowered(v: Any) -> Any:
                 owner: Any = level_of(v) if isinstance(v, Box) else None
-                return Lowered(*level.lower(v)) if owner is level else v
+                return Unwrapped(*level.unwrap(v)) if owner is level else v
 
             ctx.attributes = {name: mapped(lowered, value) for name, value in vars(call.ctx).items()}
             vars(call.ctx).clear()
         ctx.extras, call.ctx._extras = [t.batched for t in extras], []
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*[outs[i] for i in call.ctx._constant])
-        ctx.save_for_backward(*tensors, *outs, *[t.lower for t in extras])
+        ctx.save_for_backward(*tensors, *outs, *[t.primal for t in extras])
         return outs
 
     @staticmethod
@@ -946,7 +946,7 @@ class Vmapped(Function):
         inner = ctx.inner._twin()
         inner._extras = [place(t, flag) for t, flag in zip(saved[k:], ctx.extras, strict=True)]
         for name, value in ctx.attributes.items():
-            setattr(inner, name, mapped(lambda v: place(*v) if type(v) is Lowered else v, value))
+            setattr(inner, name, mapped(lambda v: place(*v) if type(v) is Unwrapped else v, value))
         return inner, [place(t, f) for t, f in zip(saved[:n], ctx.flags, strict=True)], [place(t, True) for t in saved[n:k]]
 
     @staticmethod
@@ -959,7 +959,7 @@ class Vmapped(Function):
 
         try:
             with Own(ctx.n) as level:
-                found = row(lambda t, flag: level.lift(t, flag or None))
+                found = row(lambda t, flag: level.wrap(t, flag or None))
                 return [t if t is None else level.physical(t) for t in found]
         except NeedLoop as e:
             if type(e.level) is not Own:

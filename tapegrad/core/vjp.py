@@ -178,7 +178,7 @@ def zero_masked(d: Any, g: Any) -> Any:
 def bottom(t: Any) -> Any:
     """The array that holds a tensor's values: of a batched one, those of the whole batch."""
     while t._st is not None and t._st.level is not None:
-        t = t._st.lower
+        t = t._st.primal
     return t._d
 
 

@@ -34,8 +34,8 @@ class ExponentialFamily(Distribution):
 
     def _normalizer_and_gradient(self) -> tuple[Any, Any]:
         """F at the parameters, and its gradient: the expected t(x)."""
-        value, pull = vjp(self._log_normalizer, *self._natural_params)[:2]
-        return value, pull(value.new_ones(value.shape))
+        value, vjp_fn = vjp(self._log_normalizer, *self._natural_params)[:2]
+        return value, vjp_fn(value.new_ones(value.shape))
 
     def entropy(self) -> Any:
         """F(theta) - theta . F'(theta) - E[k(x)]."""

@@ -206,7 +206,7 @@ class Noted:
         self.wrote, self.reason = body.wrote, None if body.stopped is None else body.stopped[0]
         if alone and self.wrote:
             raise errors.body_writes()
-        self.results = None if alone else [body.surfaced(t) for t in results]
+        self.results = None if alone else [body.for_caller(t) for t in results]
 
 
 def is_noted(leaves: Sequence[Any]) -> bool:

@@ -106,7 +106,12 @@ def warn_of_lost_gradient(t: Any) -> None:
     """Inside a function that `func` differentiates, a tensor that becomes a number leaves tape and levels unseen."""
     level = t._st.level if t._st is not None else None
     # Of a batched tensor the read itself raises; what is held in a dual level of one's own may be looked at.
-    moves = level is not None and not level.soft and t._st.payload is not None and level.constant(True) is None
+    moves = (
+        level is not None
+        and not level.shares_outer_layer
+        and t._st.payload is not None
+        and level.detached_payload(True) is None
+    )
     if moves or (TRANSFORMING.get() is not None and t.requires_grad):
         warn(errors.LOST_GRADIENT)
 
@@ -630,7 +635,7 @@ def random_seed(generator: Any = None) -> int:
 def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None) -> Any:
     """Random numbers make(generator, shape), as a tensor; inside vmap its `randomness` says which samples share them."""
     g = generator_of(generator)
-    levels = draws.noted(g) if draws.inside() else []
+    levels = draws.register_draw(g) if draws.inside() else []
     full = (*[level.size for level in levels], *shape)
     trace = running_trace()
     array = make(g, full) if trace is None else trace.draw(lambda: make(g, full))
@@ -641,7 +646,7 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     """Random numbers make(generator, array) that depend on the values of a tensor, as a tensor."""
     g = generator_of(generator)
     shape = shape_of(x)
-    own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
+    own, different = draws.batches_of(x), draws.register_draw(g) if draws.inside() else []
     levels = sorted({*own, *different}, key=lambda level: level.id)
     reads(x, "random numbers that depend on values")
     values = values_of(x)
@@ -669,7 +674,7 @@ def lifted(array: Any, levels: list[Any]) -> Any:
     """A tensor whose samples at these levels, from the outermost on, are an array's first dimensions."""
     t = wrap(array)
     for level in levels:
-        t = level.lift(t, True)
+        t = level.wrap(t, True)
     return t
 
 

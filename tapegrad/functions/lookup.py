@@ -14,7 +14,7 @@ from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, running_trace
 from ..core.tracing import reads, same
 from ..kernels.devices import values_of
-from ..levels.level import Lift
+from ..levels.level import LevelState
 from ..levels.vmap import Shadow
 from ..table.lookup import values
 
@@ -196,6 +196,6 @@ class Picked:
 def picked(x: Any, key: tuple[Any, ...]) -> Any:
     """What an index shows: as in a loop, a view where it holds numbers and no arrays."""
     out = read(x, key)
-    if type(out._st) is Lift and not any([getattr(i, "ndim", 0) for i in key]):
+    if type(out._st) is LevelState and not any([getattr(i, "ndim", 0) for i in key]):
         out._st.base = x, Picked, (key,), x._st
     return out

@@ -479,14 +479,14 @@ class Reverse:
         if self.higher is None:
 
             def derivative(inputs: Any, given: Any, gs: Any) -> Any:
-                return self._pull(more, inputs, given, gs)
+                return self._vjp(more, inputs, given, gs)
 
             derivative.__name__ = f"the derivative of {self.entry.name}"
             self.higher = Compiled(derivative)
         given = [box_of(hidden[n]) for n in more]
         return self.higher(list(inputs), given, list(cotangents))
 
-    def _pull(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
+    def _vjp(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
         entry = self.entry
         program = entry.capture_program.pruned([entry.results[i].value for i in self.found.roots])
         known = dict(zip(more, given, strict=True)) | {n: fixed(a) for n, a in program.constants.items()}
@@ -495,8 +495,8 @@ class Reverse:
             environment = known | dict(zip(self.found.numbers, inputs, strict=True))
             return tuple(program.run(environment, with_cuts))
 
-        _, pull = vjp(forward, *inputs)  # one input may have been computed from another
-        return pull(tuple(cotangents))
+        _, vjp_fn = vjp(forward, *inputs)  # one input may have been computed from another
+        return vjp_fn(tuple(cotangents))
 
 
 def with_cuts(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:

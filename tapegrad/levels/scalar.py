@@ -73,7 +73,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
             return None
         res = new(record.Scalar)
         poke_data(res, r)
-        res._st = PAYLOAD
+        res._st = SCALAR_STATE
         sa = x._s
         if sa:
             tape = recording()
@@ -119,7 +119,7 @@ def binary(op: Op, function: Values, depth: int) -> Values:
             return None
         res = new(scalar)
         poke_data(res, r)
-        res._st = PAYLOAD
+        res._st = SCALAR_STATE
         if sa or sb:
             tape = recording()
             if tape is not None:
@@ -140,7 +140,7 @@ CALLS: dict[str, Values | None] = {}
 
 
 def made(name: str) -> Values | None:
-    """The op of that name on scalars, for `Payload.run`; None if it is done on arrays."""
+    """The op of that name on scalars, for `ScalarState.run`; None if it is done on arrays."""
     function = FUNCTIONS.get(name)
     op = TABLE[name]
     call = None if function is None else (binary if op.arity == 2 else unary)(op, function, 3)
@@ -148,7 +148,7 @@ def made(name: str) -> Values | None:
     return call
 
 
-class Payload(Extra):
+class ScalarState(Extra):
     """The state of every scalar; `run` is where recording functions turn to."""
 
     __slots__ = ()
@@ -193,14 +193,14 @@ def comparison(op: Op, operands: tuple[Any, ...]) -> Any:
     return op.call(*[wrap(v) if type(v) is arrays.type else v for v in values])
 
 
-PAYLOAD = Payload(None)
+SCALAR_STATE = ScalarState(None)
 
 
 def scalar(value: float, slot: int) -> Any:
     """A scalar under a slot."""
     out = new(record.Scalar)
     poke_data(out, value)
-    out._s, out._st = slot, PAYLOAD
+    out._s, out._st = slot, SCALAR_STATE
     return out
 
 
@@ -215,7 +215,7 @@ def become_array(t: Any, array: Any) -> None:
     """Make an ordinary tensor of a scalar, with another array."""
     t.__class__ = record.Tensor
     t._d = array
-    if t._st is PAYLOAD:
+    if t._st is SCALAR_STATE:
         t._st = None
 
 
@@ -285,12 +285,12 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
 arrays.backward_scalar = backward_scalar
 
 
-def behind(t: Any, recorded: bool) -> Any:
-    """A scalar behind a fresh slot: of its own, or on the tape if it is tracked."""
+def diff_input(t: Any, recorded: bool) -> Any:
+    """A scalar under a new slot: of its own, or on the tape if it is tracked."""
     return t * 1.0 if t._s and recorded else scalar(peek_data(t), -next_slot())
 
 
-def pull(outputs: list[Any], target: int, floor: int) -> float | None:
+def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
     """The derivative of the one output, a scalar, by a leaf; None if anything but scalars lies between, or older ones.
 
     The entries above the floor are visited from the newest: there is nothing to be searched or sorted.

@@ -322,7 +322,7 @@ def recorded(t: Any) -> Any:
                 "a full backward hook of a module cannot see the gradients of single samples outside of vmap: call the "
                 "module under no_grad(), differentiate inside of vmap, as in vmap(grad(f)), or remove the hook"
             )
-        t = t._st.lower
+        t = t._st.primal
     return t
 
 

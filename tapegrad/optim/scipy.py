@@ -16,7 +16,7 @@ from ..core.modes import enable_grad, no_grad
 from ..func import tree
 from ..func.jacobian import jacrev
 from ..func.products import vhp
-from ..func.reverse import converted, kind_of, source_of
+from ..func.reverse import converted, result_class, source_of
 from ..func.stateless import swapped, untied
 from ..functions import create, shape
 from ..nn import Module
@@ -178,7 +178,7 @@ class Unknowns:
         new = self.parts(create.tensor(np.asarray(x, np.float64)))
         if self.module is None:
             leaves = zip(tree.flatten(new)[0], self.given, strict=True)
-            return tree.unflatten(self.spec, [converted(t.clone(), kind_of(leaf)) for t, leaf in leaves])
+            return tree.unflatten(self.spec, [converted(t.clone(), result_class(leaf)) for t, leaf in leaves])
         with no_grad():
             for p, value in zip(self.given, new.values(), strict=True):
                 p.copy_(value)

@@ -24,7 +24,7 @@ from ..core.reverse import reach
 from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_packing, set_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF, is_inexact
-from ..levels.level import Level, Lift
+from ..levels.level import Level, LevelState
 from ..levels.vmap import Batch, representative
 from .program import Instruction, Program, Ref
 from .trace import Trace
@@ -42,7 +42,7 @@ class Free:
 
     def written(self) -> bool:
         t = self.tensor
-        return t._d is not self.array or (type(self.st) is Lift and t._st is not self.st)
+        return t._d is not self.array or (type(self.st) is LevelState and t._st is not self.st)
 
 
 class Body(Trace):
@@ -125,7 +125,7 @@ class Body(Trace):
 
     def _is_around(self, t: Any) -> bool:
         st = t._st if isinstance(t, Box) else None
-        return type(st) is Lift and self.level is not None and st.level.id <= self.level.id
+        return type(st) is LevelState and self.level is not None and st.level.id <= self.level.id
 
     def _stand_in(self, t: Any) -> Any:
         found = self.stand_ins.get(id(t))
@@ -197,7 +197,7 @@ class Body(Trace):
 
     # ----------------------------------------------------------------------------------------------- what comes out
 
-    def surfaced(self, t: Any) -> Any:
+    def for_caller(self, t: Any) -> Any:
         """A result as it is outside: without a slot unless it depends on something that is tracked there."""
         if not t._s or (is_recording() and self._depends_outside(t._s)):
             return t
@@ -358,7 +358,7 @@ def bare(params: Any) -> Any:
     """Parameters with arrays in the place of tensors."""
     if isinstance(params, Box):
         st = params._st
-        if type(st) is Lift and type(st.level) is Batch and st.payload:
+        if type(st) is LevelState and type(st.level) is Batch and st.payload:
             raise st.level.need_loop()
         return params._d
     if type(params) is tuple:

@@ -170,15 +170,15 @@ def _pushed(part: Part, primals: Tensors, places: Sequence[int], tangents: Tenso
     with Dual() as level:
         lifted = list(primals)
         for i, t in zip(places, tangents, strict=True):
-            lifted[i] = level.lift(primals[i], t)
-        found = [level.lower(y) for y in _at(part.replay(lifted), outs)]
+            lifted[i] = level.wrap(primals[i], t)
+        found = [level.unwrap(y) for y in _at(part.replay(lifted), outs)]
     return [_zeros(y, _meta(y)) if t is None else t for y, t in found]
 
 
 def _batched(part: Part, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
     """Results of a part on a batch, each with the batch dimension in front."""
     with Batch(n) as level:
-        lifted = [level.lift(x, True) if b else x for x, b in zip(operands, batched, strict=True)]
+        lifted = [level.wrap(x, True) if b else x for x, b in zip(operands, batched, strict=True)]
         return [level.physical(y) for y in part.replay(lifted)]
 
 
@@ -228,8 +228,8 @@ def _d_scan(
     before = [None if h < 0 else outs[h] for h in history]
     back, operands, remain = back.trimmed(held, [*entering, *sums, *before, *rows, *_at(gs, given), *others])
     own = (*range(held + len(xs), held + len(xs) + len(states)),) if recorded else (-1,) * len(states)
-    across = sum(remain[held : held + carried + scanned + len(given)])
-    found = scan(xp, operands, back, held, across, length, not reverse, own + (-1,) * len(rest))
+    n_scanned = sum(remain[held : held + carried + scanned + len(given)])
+    found = scan(xp, operands, back, held, n_scanned, length, not reverse, own + (-1,) * len(rest))
     result: Tensors = [None] * len(args)
     for i, cotangent in zip([*states, *rest, *xs], found, strict=False):
         result[i] = cotangent
@@ -264,9 +264,9 @@ def _t_scan(
     entering = _filled(args[0], _at(tangents, states), metas)
     operands = [*entering, *before, *rows, *_at(tangents, xs), *others, *_at(tangents, rest)]
     forth, operands, remain = forth.trimmed(held, operands)
-    across = sum(remain[held : held + carried + scanned + len(xs)])
+    n_scanned = sum(remain[held : held + carried + scanned + len(xs)])
     own = [held + ys.index(h) if h >= 0 else -1 for h in _at(history, states)]
-    found = scan(xp, operands, forth, held, across, length, reverse, tuple(own))
+    found = scan(xp, operands, forth, held, n_scanned, length, reverse, tuple(own))
     result: Tensors = [None] * len(part.metas)
     for k, t in zip([*states, *ys], found, strict=True):
         result[k] = t

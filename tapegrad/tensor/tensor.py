@@ -51,7 +51,7 @@ from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..kernels.memory import keep_freed_memory
 from ..levels import scalar
-from ..levels.level import Lift, raise_in_place, relabelled
+from ..levels.level import LevelState, promote_in_place, relabelled
 from ..table import decompose as decompose_records
 from ..table import elementwise as elementwise_records
 from ..table import index as index_records
@@ -356,7 +356,7 @@ class Tensor(Box, TableMethods):
             trace.looks(self)
         if self._st is not None:
             alias.sync_only(self)
-            return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.lower.requires_grad)
+            return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.primal.requires_grad)
         return self._s != 0
 
     @requires_grad.setter
@@ -1249,7 +1249,7 @@ def set_leaf(t: Any, on: bool) -> None:
             leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
         level = layer_of(LEVEL.get())
         if level is not None and layer_of(level_of(t)) is not level:
-            raise_in_place(t, level, False)
+            promote_in_place(t, level, False)
         share_slot(t, slot)
     a = t._st
     if on and type(a) is alias.Alias and not a.hchain:
@@ -1259,12 +1259,12 @@ def set_leaf(t: Any, on: bool) -> None:
 
 
 def share_slot(t: Any, slot: int) -> None:
-    """Give the tensor below one of a soft level, whose layer is the same, its slot."""
+    """Give the tensor below one of a level that shares the layer around it, and so the layer, its slot."""
     st = t._st
-    if type(st) is Lift and st.level.soft:
-        lower = relabelled(st.lower, slot)
-        share_slot(lower, slot)
-        t._st = Lift(st.level, lower, st.payload, st.slot_hooks)
+    if type(st) is LevelState and st.level.shares_outer_layer:
+        primal = relabelled(st.primal, slot)
+        share_slot(primal, slot)
+        t._st = LevelState(st.level, primal, st.payload, st.slot_hooks)
 
 
 def _refuse_recorded(t: Tensor) -> None:
@@ -1387,7 +1387,7 @@ def history_suffix(t: Any) -> list[str]:
         suffixes.append(f"grad_fn=<{dialect.current.leaf[1]}>")
     elif t._s:
         suffixes.append("requires_grad=True")
-    if type(t._st) is Lift and t._st.level.soft and t._st.payload is not None:
+    if type(t._st) is LevelState and t._st.level.shares_outer_layer and t._st.payload is not None:
         suffixes.append(f"tangent={tensor_text(t._st.payload)}")
     return suffixes
 
