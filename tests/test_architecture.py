@@ -23,7 +23,7 @@ LAYERS = [
     {"table"},
     {"functions"},
     {"tensor"},
-    {"special", "linalg", "fft", "masked", "sparse", "cuda", "random", "amp", "comparison"},
+    {"special", "linalg", "fft", "masked", "sparse", "cuda", "random", "amp"},
     {"numpy"},
     {"func"},
     {"autograd"},
