@@ -32,6 +32,7 @@ LAYERS = [
     {"distributions"},
     {"jit"},
     {"utils"},
+    {"io"},
     {"serialization"},
     {"testing"},
     {"custom"},
