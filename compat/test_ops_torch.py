@@ -413,7 +413,7 @@ def test_single_precision_shapes_and_dtypes(name):
     for sample in testing.samples_of(op):
         if any(isinstance(p, np.dtype) for p in sample.params):
             continue
-        arrays = tuple(testing._narrow(a, 32) for a in sample.arrays)
+        arrays = tuple(testing.narrowed(a, 32) for a in sample.arrays)
         narrow = testing.Sample(arrays, sample.params, sample.smooth)
         rng = testing.generator(op, arrays)
         seeds = testing.cotangents_for(op, arrays, sample.params, rng)

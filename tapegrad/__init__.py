@@ -19,6 +19,7 @@ from . import nn as nn
 from . import numpy as numpy
 from . import optim as optim
 from . import random as random
+from . import serialization as serialization
 from . import sparse as sparse
 from . import special as special
 from . import utils as utils
@@ -480,11 +481,11 @@ from .functions.statistics import (
     trapezoid,
     trapz,
 )
+from .io import load as load
+from .io import save as save
 from .jit import compile as compile
 from .moved import watch as _watch_moved
 from .nn.module import typename as typename
-from .serialization import load as load
-from .serialization import save as save
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
 from .table.elementwise import (
     abs,

@@ -58,11 +58,11 @@ from .core.modes import is_grad_enabled as is_grad_enabled
 from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from .functions.settings import is_warn_always_enabled as is_warn_always_enabled
 from .dtypes import layout as layout
-from .serialization import load as load
+from .io.files import load as load
 from .dtypes import memory_format as memory_format
 from .core.modes import no_grad as no_grad
 from .dtypes import promote_types as promote_types
-from .serialization import save as save
+from .io.files import save as save
 from .func.control import scan as scan
 from .core.modes import set_anomaly_enabled as set_anomaly_enabled
 from .dtypes import set_default_dtype as set_default_dtype

@@ -12,6 +12,7 @@ from typing import Any
 
 HOMES = {
     "arrays.dtypes": ("dtypes",),
+    "comparison": ("testing.comparison",),
     "compiler": ("jit",),
     "ops.samples": ("table.samples.common",),
     "core.node": ("core.graph",),

@@ -78,7 +78,7 @@ class Case:
 
     def __init__(self, name, bits, highest):
         self.name, self.highest, sample = name, highest, sample_of(name, bits)
-        self.sample = sample._replace(arrays=[testing._narrow(a, bits) for a in sample.arrays])
+        self.sample = sample._replace(arrays=[testing.narrowed(a, bits) for a in sample.arrays])
         self.given = [a for a in self.sample.arrays if isinstance(a, np.ndarray)]
         for change in (moved, shrunk) if self.sample.smooth else (rolled, np.copy):
             self.others, self.seeds = [change(a) for a in self.given], []

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
-from .core.warning import warn
-from .functions import create
-from .functions.parts import view_as_real
-from .kernels.devices import host
-from .tensor.tensor import Tensor, raw
+from .. import dtypes
+from ..core.warning import warn
+from ..functions import create
+from ..functions.parts import view_as_real
+from ..kernels.devices import host
+from ..tensor.tensor import Tensor, raw
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
