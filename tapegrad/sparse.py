@@ -163,7 +163,7 @@ class SparseTensor(Tensor):
         return self._sorted
 
     def _nnz(self) -> int:
-        return self._i.shape[1]  # type: ignore[no-any-return]
+        return int(self._i.shape[1])
 
     def _indices(self) -> Any:
         return create.tensor(self._i)

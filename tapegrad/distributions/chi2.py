@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..tensor import Tensor
 from . import constraints
 from .gamma import Gamma
 
@@ -28,6 +29,6 @@ class Chi2(Gamma):
         return new
 
     @property
-    def df(self) -> Any:
+    def df(self) -> Tensor:
         """Degrees of freedom."""
         return self.concentration * 2

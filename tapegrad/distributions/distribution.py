@@ -126,52 +126,52 @@ class Distribution:
         raise NotImplementedError
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """Expected value."""
         raise NotImplementedError
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """Value of the highest probability."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """Expected squared distance from the mean."""
         raise NotImplementedError
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         """Square root of the variance."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         """Random values of shape sample_shape + batch_shape + event_shape, without gradient."""
         with no_grad():
             return undifferentiated(self.rsample(sample_shape))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         """Random values with the gradient of the parameters (reparameterised)."""
         raise NotImplementedError
 
-    def sample_n(self, n: int) -> Any:
+    def sample_n(self, n: int) -> Tensor:
         """sample((n,)); PyTorch's old name."""
         warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample((n,))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """Logarithm of the density or probability of values."""
         raise NotImplementedError
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """Probability of at most `value`."""
         raise NotImplementedError
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """Values whose cdf is `value`."""
         raise NotImplementedError
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a discrete distribution, along a new first dimension.
 
         Args:
@@ -179,17 +179,18 @@ class Distribution:
         """
         raise NotImplementedError
 
-    def _enumerated(self, values: Any, expand: bool) -> Any:
+    def _enumerated(self, values: Any, expand: bool) -> Tensor:
         """Values along a first dimension, with the batch's dimensions after it."""
         event = values.shape[1:]
         values = values.reshape(-1, *[1] * len(self._batch_shape), *event)
-        return values.expand(-1, *self._batch_shape, *event) if expand else values
+        result: Tensor = values.expand(-1, *self._batch_shape, *event) if expand else values
+        return result
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Expected -log_prob, in nats."""
         raise NotImplementedError
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Tensor:
         """exp(entropy())."""
         return self.entropy().exp()
 
@@ -197,7 +198,7 @@ class Distribution:
         """Shape of a sample."""
         return Size(sample_shape) + self._batch_shape + self._event_shape
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Tensor) -> None:
         """Check a value given to log_prob, cdf or icdf.
 
         Raises:
@@ -261,23 +262,25 @@ class ProbsOrLogits(Distribution):
         return value
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Log odds, or logarithms of the probabilities."""
         return probs_to_logits(self.probs, self._is_binary)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
         return logits_to_probs(self.logits, self._is_binary)
 
     @property
-    def _param(self) -> Any:
-        return vars(self)["probs" if "probs" in vars(self) else "logits"]
+    def _param(self) -> Tensor:
+        result: Tensor = vars(self)["probs" if "probs" in vars(self) else "logits"]
+        return result
 
     @property
     def param_shape(self) -> Size:
         """Shape of the probabilities."""
-        return self._param.size()  # type: ignore[no-any-return]
+        size: Size = self._param.size()
+        return size
 
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         """An uninitialised tensor of the parameters' dtype."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..func import vjp
+from ..tensor import Tensor
 from .distribution import Distribution
 
 __all__ = ["ExponentialFamily"]
@@ -23,7 +24,7 @@ class ExponentialFamily(Distribution):
         """theta, a tuple of tensors."""
         raise NotImplementedError
 
-    def _log_normalizer(self, *natural_params: Any) -> Any:
+    def _log_normalizer(self, *natural_params: Any) -> Tensor:
         """F(theta)."""
         raise NotImplementedError
 
@@ -32,15 +33,15 @@ class ExponentialFamily(Distribution):
         """Expected k(x)."""
         raise NotImplementedError
 
-    def _normalizer_and_gradient(self) -> tuple[Any, Any]:
+    def _normalizer_and_gradient(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         """F at the parameters, and its gradient: the expected t(x)."""
         value, vjp_fn = vjp(self._log_normalizer, *self._natural_params)[:2]
         return value, vjp_fn(value.new_ones(value.shape))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """F(theta) - theta . F'(theta) - E[k(x)]."""
-        result, gradients = self._normalizer_and_gradient()
-        result = result - self._mean_carrier_measure
+        value, gradients = self._normalizer_and_gradient()
+        result: Tensor = value - self._mean_carrier_measure
         for parameter, gradient in zip(self._natural_params, gradients, strict=True):
             result = result - (parameter * gradient).reshape(*self._batch_shape, -1).sum(-1)
         return result

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import linalg
-from ..functions.elementwise import where
-from ..functions.shape import diag_embed
-from ..functions.special import xlogy
 from ..kernels.devices import values_of
-from ..table.special import digamma
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
 from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
 from .exponential import Exponential
+from .functions import diag_embed, digamma, where, xlogy
 from .gamma import Gamma
 from .gumbel import Gumbel
 from .kl import register_kl

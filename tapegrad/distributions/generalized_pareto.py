@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..functions.elementwise import where
+from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
+from .functions import where
 from .utils import drawn, expm1_ratio, log1p_ratio
 
 __all__ = ["GeneralizedPareto"]
@@ -24,9 +25,9 @@ class GeneralizedPareto(Distribution):
         concentration: weight of the tail.
     """
 
-    loc: Any
-    scale: Any
-    concentration: Any
+    loc: Tensor
+    scale: Tensor
+    concentration: Tensor
     arg_constraints: ClassVar[Any] = {
         "loc": constraints.real,
         "scale": constraints.positive,
@@ -43,18 +44,18 @@ class GeneralizedPareto(Distribution):
         end = self.loc - self.scale / where(bounded, self.concentration, -1.0)
         return constraints.interval(self.loc, where(bounded, end, math.inf))
 
-    def _z(self, value: Any) -> Any:
+    def _z(self, value: Tensor) -> Tensor:
         return (value - self.loc) / self.scale
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.icdf(drawn("uniform", self.loc, self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self.log_survival_function(value) - (self.concentration * self._z(value)).log1p() - self.scale.log()
 
-    def log_survival_function(self, value: Any) -> Any:
+    def log_survival_function(self, value: Tensor) -> Tensor:
         """Logarithm of the probability of more than `value`."""
         if self._validate_args:
             self._validate_sample(value)
@@ -65,10 +66,10 @@ class GeneralizedPareto(Distribution):
         """Logarithm of the probability of at most `value`."""
         return (-self.log_survival_function(value).expm1()).log()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         return -self.log_survival_function(value).expm1()
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         depth, c = -(-value).log1p(), self.concentration
         bent = where((c == 0) & depth.isinf(), 0.0, c * depth)  # at the upper end the depth is infinite
         far = bent.abs() >= 0.5
@@ -76,19 +77,19 @@ class GeneralizedPareto(Distribution):
         return self.loc + self.scale * z
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         finite = self.concentration < 1
         return where(finite, self.loc + self.scale / (1 - where(finite, self.concentration, 0.0)), math.inf)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         finite = self.concentration < 0.5
         c = where(finite, self.concentration, 0.0)
         return where(finite, self.scale.pow(2) / ((1 - c).pow(2) * (1 - 2 * c)), math.inf)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1

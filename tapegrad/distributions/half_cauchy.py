@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..functions.create import full
+from ..tensor import Tensor
 from .cauchy import Cauchy
+from .functions import full
 from .half import Half
 
 __all__ = ["HalfCauchy"]
@@ -23,9 +24,10 @@ class HalfCauchy(Half):
         self._of(Cauchy(0, scale, validate_args=False), validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
 
     @property
-    def variance(self) -> Any:
-        return self.base_dist.variance
+    def variance(self) -> Tensor:
+        result: Tensor = self.base_dist.variance
+        return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import _sum_rightmost
@@ -22,7 +23,7 @@ class Independent(Distribution):
         ValueError: if the distribution has fewer batch dimensions.
     """
 
-    base_dist: Any
+    base_dist: Distribution
     arg_constraints: ClassVar[Any] = {}
 
     def __init__(self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None) -> None:
@@ -50,30 +51,30 @@ class Independent(Distribution):
         return constraints.independent(result, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else result
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.base_dist.mean
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.base_dist.mode
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.base_dist.variance
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.base_dist.rsample(sample_shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
         return self.base_dist.enumerate_support(expand)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..functions.elementwise import where
+from ..tensor import Tensor
 from . import constraints
+from .functions import where
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
@@ -31,28 +32,30 @@ class InverseGamma(TransformedDistribution):
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args)
 
     @property
-    def concentration(self) -> Any:
+    def concentration(self) -> Tensor:
         """Shape."""
-        return self.base_dist.concentration
+        result: Tensor = self.base_dist.concentration
+        return result
 
     @property
-    def rate(self) -> Any:
+    def rate(self) -> Tensor:
         """Scale."""
-        return self.base_dist.rate
+        result: Tensor = self.base_dist.rate
+        return result
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return where(self.concentration > 1, self.rate / (self.concentration - 1), math.inf)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.rate / (self.concentration + 1)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         a = self.concentration
         return where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), math.inf)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         a = self.concentration
         return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()

@@ -6,9 +6,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..tensor import Tensor
+
 __all__ = ["kl_divergence", "register_kl"]
 
-Rule = Callable[[Any, Any], Any]
+Rule = Callable[[Any, Any], Tensor]
 _KL_REGISTRY: dict[tuple[type, type], Rule] = {}
 _KL_MEMOIZE: dict[tuple[type, type], Rule] = {}
 
@@ -55,7 +57,7 @@ def _rule_of(type_p: type, type_q: type) -> Rule:
     return _KL_REGISTRY[by_p]
 
 
-def kl_divergence(p: Any, q: Any) -> Any:
+def kl_divergence(p: Any, q: Any) -> Tensor:
     """KL(p || q), the expected log_prob of p less that of q under p, of the batch's shape.
 
     Raises:

@@ -6,13 +6,11 @@ import math
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..functions.create import arange
-from ..functions.elementwise import where
-from ..functions.shape import diag_embed
-from ..functions.special import mvlgamma
+from ..tensor import Tensor
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution
+from .functions import arange, diag_embed, mvlgamma, where
 from .utils import _standard_normal, broadcast_all, tiny_of
 
 __all__ = ["LKJCholesky"]
@@ -29,7 +27,7 @@ class LKJCholesky(Distribution):
         concentration: above 0; at 1 all correlation matrices are equally likely.
     """
 
-    concentration: Any
+    concentration: Tensor
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
@@ -43,7 +41,7 @@ class LKJCholesky(Distribution):
         self._beta = Beta(before + 0.5, (eta + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * before)
         self._take(validate_args, (dim, dim), concentration=eta)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         """Random factors, row by row: a direction and a length (the onion method)."""
         with no_grad():
             squared = self._beta.sample(sample_shape).unsqueeze(-1)
@@ -52,7 +50,7 @@ class LKJCholesky(Distribution):
             left = squared.sqrt() * (noise / where(length == 0, 1.0, length))
             return left + diag_embed((1 - left.pow(2).sum(-1)).clamp(min=tiny_of(left)).sqrt())
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.dim - 1

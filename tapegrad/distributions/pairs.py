@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..functions.create import full
-from ..functions.elementwise import where
 from ..functions.shape import broadcast_shapes
 from ..special import xlogy
 from .bernoulli import Bernoulli
@@ -21,6 +19,7 @@ from .cauchy import Cauchy
 from .continuous_bernoulli import ContinuousBernoulli
 from .exp_family import ExponentialFamily
 from .exponential import Exponential
+from .functions import full, where
 from .geometric import Geometric
 from .gumbel import Gumbel
 from .half_normal import HalfNormal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..tensor import Tensor
 from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
@@ -21,8 +22,8 @@ class Pareto(TransformedDistribution):
         alpha: rate of decay.
     """
 
-    scale: Any
-    alpha: Any
+    scale: Tensor
+    alpha: Tensor
     arg_constraints: ClassVar[Any] = {"alpha": constraints.positive, "scale": constraints.positive}
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
@@ -31,16 +32,16 @@ class Pareto(TransformedDistribution):
         super().__init__(base, [ExpTransform(), AffineTransform(0, self.scale)], validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         a = self.alpha.clamp(min=1)  # infinite up to 1
         return a * self.scale / (a - 1)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.scale
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         a = self.alpha.clamp(min=2)  # infinite up to 2
         return self.scale.pow(2) * a / ((a - 1).pow(2) * (a - 2))
 
@@ -48,5 +49,5 @@ class Pareto(TransformedDistribution):
     def support(self) -> Any:
         return constraints.greater_than_eq(self.scale)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

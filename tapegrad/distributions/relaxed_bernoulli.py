@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits
 from .transformed_distribution import TransformedDistribution
@@ -30,18 +31,20 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
         (self.temperature,) = broadcast_all(temperature)
         super().__init__(self._take_either(probs, logits).shape, validate_args=validate_args)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         u = clamp_probs(drawn("uniform", probs, shape))
-        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+        result: Tensor = (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+        return result
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         diff = logits - value.mul(self.temperature)
-        return self.temperature.log() + diff - 2 * diff.exp().log1p()
+        result: Tensor = self.temperature.log() + diff - 2 * diff.exp().log1p()
+        return result
 
 
 class RelaxedBernoulli(TransformedDistribution):
@@ -61,16 +64,19 @@ class RelaxedBernoulli(TransformedDistribution):
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args)
 
     @property
-    def temperature(self) -> Any:
+    def temperature(self) -> Tensor:
         """How far from 0 and 1 the values are."""
-        return self.base_dist.temperature
+        result: Tensor = self.base_dist.temperature
+        return result
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Log odds."""
-        return self.base_dist.logits
+        result: Tensor = self.base_dist.logits
+        return result
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
-        return self.base_dist.probs
+        result: Tensor = self.base_dist.probs
+        return result

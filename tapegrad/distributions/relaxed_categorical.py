@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..functions.create import full_like
+from ..tensor import Tensor
 from . import constraints
+from .functions import full_like
 from .one_hot_categorical import OfCategorical
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
@@ -30,19 +31,21 @@ class ExpRelaxedCategorical(OfCategorical):
         (self.temperature,) = broadcast_all(temperature)
         self._take_categorical(probs, logits, validate_args)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         u = clamp_probs(drawn("uniform", self.logits, self._extended_shape(sample_shape)))
         scores = (self.logits - (-u.log()).log()) / self.temperature
-        return scores - scores.logsumexp(-1, keepdim=True)
+        result: Tensor = scores - scores.logsumexp(-1, keepdim=True)
+        return result
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         k = self.event_shape[0]
         logits, value = broadcast_all(self.logits, value)
         scale = full_like(self.temperature, float(k)).lgamma() + (k - 1) * self.temperature.log()
         score = logits - value.mul(self.temperature)
-        return (score - score.logsumexp(-1, keepdim=True)).sum(-1) + scale
+        result: Tensor = (score - score.logsumexp(-1, keepdim=True)).sum(-1) + scale
+        return result
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
@@ -64,16 +67,19 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         super().__init__(base, ExpTransform(), validate_args)
 
     @property
-    def temperature(self) -> Any:
+    def temperature(self) -> Tensor:
         """How far from one-hot the vectors are."""
-        return self.base_dist.temperature
+        result: Tensor = self.base_dist.temperature
+        return result
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Logarithms of the probabilities."""
-        return self.base_dist.logits
+        result: Tensor = self.base_dist.logits
+        return result
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
-        return self.base_dist.probs
+        result: Tensor = self.base_dist.probs
+        return result

@@ -17,11 +17,10 @@ from typing import Any, ClassVar
 from .. import linalg
 from ..dtypes import Size
 from ..functions import create, shape
-from ..functions.activation import softmax
 from ..functions.shape import broadcast_shapes
-from ..table.elementwise import logsigmoid
 from ..tensor.tensor import Tensor
 from . import constraints
+from .functions import arange, cat, eye, full_like, logsigmoid, softmax, stack, zeros_like
 from .utils import _sum_rightmost, eps_of, lazy_property, log1pexp, tiny_of, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
@@ -54,7 +53,7 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
-        self._cached: tuple[Any, Any] = None, None
+        self._cached: tuple[Tensor | None, Tensor | None] = None, None
         super().__init__()
 
     @property
@@ -65,7 +64,7 @@ class Transform:
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         """The inverse transform."""
         return _InverseTransform(self)
 
@@ -74,7 +73,7 @@ class Transform:
         """1 or -1 for an increasing or decreasing map of numbers."""
         raise NotImplementedError
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         """This transform with another cache size."""
         if cache_size == self._cache_size:
             return self
@@ -89,29 +88,30 @@ class Transform:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The value at x."""
         return self._remembered(x, self._call, 0)
 
-    def _inv_call(self, y: Any) -> Any:
+    def _inv_call(self, y: Tensor) -> Tensor:
         return self._remembered(y, self._inverse, 1)
 
-    def _remembered(self, value: Any, function: Callable[[Any], Any], side: int) -> Any:
+    def _remembered(self, value: Tensor, function: Callable[[Tensor], Tensor], side: int) -> Tensor:
         if self._cache_size == 0:
             return function(value)
-        if value is self._cached[side] and value is not None:
-            return self._cached[1 - side]
+        known = self._cached[1 - side]
+        if value is self._cached[side] and known is not None:
+            return known
         result = function(value)
         self._cached = (result, value) if side else (value, result)
         return result
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |det dy/dx| for a value x and its result y."""
         raise NotImplementedError
 
@@ -141,7 +141,7 @@ class _InverseTransform(Transform):
 
     _settings = ("inv",)
 
-    def __init__(self, transform: Any) -> None:
+    def __init__(self, transform: Transform) -> None:
         super().__init__()
         self._inv = transform
 
@@ -162,17 +162,17 @@ class _InverseTransform(Transform):
         return self._inv.sign
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         return self._inv
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         cached = self._inv.with_cache(cache_size)
         return self if cached is self._inv else cached.inv
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape: Any) -> Any:
@@ -235,32 +235,34 @@ class ComposeTransform(Transform):
         return functools.reduce(operator.mul, [part.sign for part in self.parts], 1)
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         return ComposeTransform([part.inv for part in reversed(self.parts)], self._cache_size)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if cache_size == self._cache_size else ComposeTransform(self.parts, cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         for part in self.parts:
             x = part(x)
         return x
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         for part in reversed(self.parts):
             y = part.inv(y)
         return y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
-            return create.zeros_like(x)
-        total, dim = 0, self.domain.event_dim
+            return zeros_like(x)
+        total: Any = 0
+        dim = self.domain.event_dim
         for i, part in enumerate(self.parts):
             result = part(x) if i < len(self.parts) - 1 else y
             total = total + _sum_rightmost(part.log_abs_det_jacobian(x, result), dim - part.domain.event_dim)
             dim += part.codomain.event_dim - part.domain.event_dim
             x = result
-        return total
+        log_det: Tensor = total
+        return log_det
 
     def forward_shape(self, shape: Any) -> Any:
         for part in self.parts:
@@ -287,7 +289,7 @@ class IndependentTransform(Transform):
         reinterpreted_batch_ndims: how many dimensions.
     """
 
-    def __init__(self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
@@ -308,21 +310,21 @@ class IndependentTransform(Transform):
     def sign(self) -> Any:
         return self.base_transform.sign
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         same = cache_size == self._cache_size
         return self if same else IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         if x.dim() < self.domain.event_dim:
             raise _too_few()
         return self.base_transform(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         if y.dim() < self.codomain.event_dim:
             raise _too_few()
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Any) -> Any:
@@ -356,7 +358,7 @@ class _Parts(Transform):
         if x.size(self.dim) != wanted:
             raise AssertionError(f"x.size({self.dim}) = {x.size(self.dim)} must equal {what} {wanted}")
 
-    def _joined(self, parts: list[Any], dim: int) -> Any:
+    def _joined(self, parts: list[Any], dim: int) -> Tensor:
         raise NotImplementedError
 
     def _constraint(self, parts: list[Any]) -> Any:
@@ -370,17 +372,17 @@ class _Parts(Transform):
     def codomain(self) -> Any:
         return self._constraint([t.codomain for t in self.transforms])
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self._joined([t(part) for t, part in zip(self.transforms, self._slices(x), strict=True)], self.dim)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return self._joined([t.inv(part) for t, part in zip(self.transforms, self._slices(y), strict=True)], self.dim)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if cache_size == self._cache_size:
             return self
         new = super().with_cache(cache_size)
-        new.transforms = [t.with_cache(cache_size) for t in self.transforms]
+        vars(new)["transforms"] = [t.with_cache(cache_size) for t in self.transforms]
         return new
 
 
@@ -415,16 +417,16 @@ class CatTransform(_Parts):
         self._fits(x, self.length, "length")
         return shape.split(x, self.lengths, self.dim)
 
-    def _joined(self, parts: list[Any], dim: int) -> Any:
-        return shape.cat(parts, dim)
+    def _joined(self, parts: list[Any], dim: int) -> Tensor:
+        return cat(parts, dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = [
             _sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim)
             for t, a, b in zip(self.transforms, self._slices(x), self._slices(y), strict=True)
         ]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
-        return shape.cat(terms, dim) if dim < 0 else sum(terms)
+        return cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
 
 
 class StackTransform(_Parts):
@@ -445,12 +447,12 @@ class StackTransform(_Parts):
         self._fits(x, len(self.transforms), "len(transforms)")
         return shape.unbind(x, self.dim)
 
-    def _joined(self, parts: list[Any], dim: int) -> Any:
-        return shape.stack(parts, dim)
+    def _joined(self, parts: list[Any], dim: int) -> Tensor:
+        return stack(parts, dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         slices = zip(self.transforms, self._slices(x), self._slices(y), strict=True)
-        return shape.stack([t.log_abs_det_jacobian(a, b) for t, a, b in slices], self.dim)
+        return stack([t.log_abs_det_jacobian(a, b) for t, a, b in slices], self.dim)
 
 
 class ReshapeTransform(Transform):
@@ -477,13 +479,13 @@ class ReshapeTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.reshape(self.forward_shape(x.shape))
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.reshape(self.inverse_shape(y.shape))
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
     def forward_shape(self, shape: Any) -> Any:
@@ -521,14 +523,17 @@ class CumulativeDistributionTransform(Transform):
     def domain(self) -> Any:
         return self.distribution.support
 
-    def _call(self, x: Any) -> Any:
-        return self.distribution.cdf(x)
+    def _call(self, x: Tensor) -> Tensor:
+        result: Tensor = self.distribution.cdf(x)
+        return result
 
-    def _inverse(self, y: Any) -> Any:
-        return self.distribution.icdf(y)
+    def _inverse(self, y: Tensor) -> Tensor:
+        result: Tensor = self.distribution.icdf(y)
+        return result
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return self.distribution.log_prob(x)
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        result: Tensor = self.distribution.log_prob(x)
+        return result
 
 
 # ----------------------------------------------------------------------------------------------- number by number
@@ -548,13 +553,13 @@ class ExpTransform(_Increasing):
 
     codomain = constraints.positive
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.exp()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x
 
 
@@ -563,18 +568,18 @@ class SigmoidTransform(_Increasing):
 
     codomain = constraints.unit_interval
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return _within(x.sigmoid())
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         y = _within(y)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return logsigmoid(x) + logsigmoid(-x)
 
 
-def _within(probabilities: Any) -> Any:
+def _within(probabilities: Tensor) -> Tensor:
     return probabilities.clamp(tiny_of(probabilities), 1.0 - eps_of(probabilities))
 
 
@@ -583,13 +588,13 @@ class SoftplusTransform(_Increasing):
 
     codomain = constraints.positive
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return log1pexp(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (-(-y).expm1()).log() + y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return logsigmoid(x)
 
 
@@ -598,13 +603,13 @@ class TanhTransform(_Increasing):
 
     codomain = constraints.interval(-1.0, 1.0)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.atanh()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return 2.0 * (math.log(2.0) - x - log1pexp(-2.0 * x))
 
 
@@ -615,10 +620,10 @@ class AbsTransform(Transform):
     codomain = constraints.positive
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.abs()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y
 
 
@@ -642,13 +647,13 @@ class PowerTransform(Transform):
     def sign(self) -> Any:
         return self.exponent.sign()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Any) -> Any:
@@ -691,15 +696,17 @@ class AffineTransform(Transform):
             return (self.scale > 0) - (self.scale < 0)  # type: ignore[operator]
         return self.scale.sign()
 
-    def _call(self, x: Any) -> Any:
-        return self.loc + self.scale * x
+    def _call(self, x: Tensor) -> Tensor:
+        result: Tensor = self.loc + self.scale * x
+        return result
 
-    def _inverse(self, y: Any) -> Any:
-        return (y - self.loc) / self.scale
+    def _inverse(self, y: Tensor) -> Tensor:
+        result: Tensor = (y - self.loc) / self.scale
+        return result
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.scale, Number):
-            result = create.full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
+            result = full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
         else:
             result = self.scale.abs().log().expand(y.shape)
         return _sum_rightmost(result, self._event_dim)
@@ -720,10 +727,10 @@ class SoftmaxTransform(Transform):
     codomain = constraints.simplex
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return softmax(x, -1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
@@ -742,18 +749,18 @@ class StickBreakingTransform(Transform):
     bijective = True
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         shares = _within((x - _log_rest(x)).sigmoid())
         one = shares.new_ones((*x.shape[:-1], 1))
         left = (1 - shares).cumprod(-1)
-        return shape.cat([shares, one], -1) * shape.cat([one, left], -1)
+        return cat([shares, one], -1) * cat([one, left], -1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         parts = y[..., :-1]
         left = (1 - parts.cumsum(-1)).clamp(min=tiny_of(y))
         return parts.log() - left.log() + _log_rest(parts)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         x = x - _log_rest(x)
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
@@ -768,9 +775,9 @@ class StickBreakingTransform(Transform):
         return shape[:-1] + Size([shape[-1] - 1])
 
 
-def _log_rest(x: Any) -> Any:
+def _log_rest(x: Tensor) -> Tensor:
     """Logarithms of how many elements follow each."""
-    return create.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
+    return arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
 
 
 class CorrCholeskyTransform(Transform):
@@ -784,20 +791,20 @@ class CorrCholeskyTransform(Transform):
     codomain = constraints.corr_cholesky
     bijective = True
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         x = x.tanh()
         x = x.clamp(-1 + eps_of(x), 1 - eps_of(x))
         z = vec_to_tril_matrix(x, -1)
         left = (1 - z * z).sqrt().cumprod(-1)[..., :-1]
         one = left.new_ones((*left.shape[:-1], 1))
-        return (z + create.eye(z.shape[-1], dtype=z.dtype)) * shape.cat([one, left], -1)
+        return (z + eye(z.shape[-1], dtype=z.dtype)) * cat([one, left], -1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         left = 1 - (y * y).cumsum(-1)[..., :-1]
-        left = shape.cat([left.new_ones((*left.shape[:-1], 1)), left], -1)
+        left = cat([left.new_ones((*left.shape[:-1], 1)), left], -1)
         return (tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt()).atanh()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         left = tril_matrix_to_vec(1 - (y * y).cumsum(-1), -2)
         tanh = 2 * (math.log(2.0) - x - log1pexp(-2 * x))
         return 0.5 * left.log().sum(-1) + tanh.sum(-1)
@@ -825,10 +832,10 @@ class LowerCholeskyTransform(Transform):
     codomain = constraints.lower_cholesky
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
@@ -839,9 +846,9 @@ class PositiveDefiniteTransform(Transform):
     codomain = constraints.positive_definite
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         factor = LowerCholeskyTransform()(x)
         return factor @ factor.mT
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return LowerCholeskyTransform().inv(linalg.cholesky(y))

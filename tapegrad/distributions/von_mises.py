@@ -9,10 +9,10 @@ import numpy as np
 
 from .. import special
 from ..core.modes import no_grad
-from ..functions.create import drawn_from
-from ..functions.shape import stack
+from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
+from .functions import drawn_from, stack
 from .utils import lazy_property
 
 __all__ = ["VonMises"]
@@ -26,8 +26,8 @@ class VonMises(Distribution):
         concentration: how closely the angles lie around it.
     """
 
-    loc: Any
-    concentration: Any
+    loc: Tensor
+    concentration: Tensor
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
 
@@ -41,13 +41,13 @@ class VonMises(Distribution):
             loc, concentration = (t.expand(batch_shape) for t in (self.loc, self.concentration))
             return type(self)(loc, concentration, validate_args=self._validate_args)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         log_i0 = special.i0e(self.concentration).log() + self.concentration
         return self.concentration * (value - self.loc).cos() - math.log(2 * math.pi) - log_i0
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         """Random angles in [-pi, pi), by the method of Best and Fisher (1979) in float64."""
         shape = self._extended_shape(sample_shape)
         with no_grad():
@@ -55,16 +55,16 @@ class VonMises(Distribution):
             return drawn_from(_angles, both).to(self.loc.dtype)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """Circular mean."""
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @lazy_property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """Circular variance."""
         return 1 - special.i1e(self.concentration) / special.i0e(self.concentration)
 

@@ -19,7 +19,7 @@ class Activation(Functional):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return self._of(input)  # type: ignore[no-any-return]
+        return self._of(input)
 
     def extra_repr(self) -> str:
         kept = [(name, getattr(self, name)) for name in self._settings]
@@ -146,7 +146,8 @@ class Sigmoid(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise_records.sigmoid(input)  # type: ignore[no-any-return]
+        result: Tensor = elementwise_records.sigmoid(input)
+        return result
 
 
 class Tanh(Activation):
@@ -154,7 +155,8 @@ class Tanh(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise_records.tanh(input)  # type: ignore[no-any-return]
+        result: Tensor = elementwise_records.tanh(input)
+        return result
 
 
 class LogSigmoid(Activation, function=F.logsigmoid):
@@ -177,7 +179,8 @@ class GELU(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise.gelu(input, self.approximate)  # type: ignore[no-any-return]
+        result: Tensor = elementwise.gelu(input, self.approximate)
+        return result
 
 
 class Softplus(Activation):
@@ -188,7 +191,7 @@ class Softplus(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise.softplus(input, self.beta, self.threshold)  # type: ignore[no-any-return]
+        return F.softplus(input, self.beta, self.threshold)
 
 
 class Shrink(Activation):

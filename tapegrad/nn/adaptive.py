@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..functions import elementwise, shape
+from ..tensor.tensor import Tensor
 from . import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
@@ -16,8 +17,8 @@ from .module import Module
 class _ASMoutput(NamedTuple):
     """What AdaptiveLogSoftmaxWithLoss returns."""
 
-    output: Any
-    loss: Any
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
@@ -68,7 +69,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for layer in (self.head, *[layer for cluster in clusters for layer in cluster]):
             layer.reset_parameters()
 
-    def forward(self, input_: Any, target_: Any) -> _ASMoutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """(N, in_features) and int64 (N,), or (in_features,) and (), to (output, loss).
 
         The output has the log probability of each target, the loss is the mean of their negatives.
@@ -78,7 +79,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """
         self._check(input_, target_)
         input, target = (input_, target_) if target_.dim() else (input_.unsqueeze(0), target_.unsqueeze(0))
-        cluster = sum([(target >= low).long() for low in self.cutoffs[:-1]])  # 0 in the shortlist
+        cluster: Any = sum([(target >= low).long() for low in self.cutoffs[:-1]])  # 0 in the shortlist
         place = elementwise.where(cluster > 0, cluster + (self.shortlist_size - 1), target)
         output = F.log_softmax(self.head(input), 1).gather(1, place.unsqueeze(1)).squeeze(1)
         for i, (low, tail) in enumerate(zip(self.cutoffs, self.tail, strict=False)):
@@ -102,17 +103,18 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"{target.max().item()}] were found. "
             )
 
-    def _all_logs(self, input: Any, head_output: Any) -> Any:
+    def _all_logs(self, input: Tensor, head_output: Tensor) -> Tensor:
         head = F.log_softmax(head_output, 1)
         clusters = [F.log_softmax(tail(input), 1) for tail in self.tail]
         n = self.shortlist_size
-        return shape.cat([head[:, :n], *[logs + head[:, n + i : n + i + 1] for i, logs in enumerate(clusters)]], 1)
+        result: Tensor = shape.cat([head[:, :n], *[logs + head[:, n + i : n + i + 1] for i, logs in enumerate(clusters)]], 1)
+        return result
 
-    def log_prob(self, input: Any) -> Any:
+    def log_prob(self, input: Tensor) -> Tensor:
         """(N, in_features) to (N, n_classes) of log probabilities."""
         return self._all_logs(input, self.head(input))
 
-    def predict(self, input: Any) -> Any:
+    def predict(self, input: Tensor) -> Tensor:
         """(N, in_features) to the (N,) most probable classes; clusters are looked into where the head prefers one."""
         scores = self.head(input)
         best = scores.argmax(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from .. import errors
@@ -20,7 +21,7 @@ class _ConvNd(Module):
     """Base of all convolutions; see Conv2d and ConvTranspose2d."""
 
     _dims: int
-    _op: Any
+    _op: Callable[..., Tensor]
     transposed = False
     weight: Parameter
     bias: Parameter | None
@@ -100,7 +101,7 @@ class _Conv(_ConvNd):
             in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
         )
 
-    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Tensor:
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode), 0
@@ -108,7 +109,7 @@ class _Conv(_ConvNd):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, *sizes) or (in_channels, *sizes) to (N, out_channels, *sizes) or without N."""
-        return self._conv_forward(input, *affine(self))  # type: ignore[no-any-return]
+        return self._conv_forward(input, *affine(self))
 
 
 class Conv1d(_Conv):
@@ -199,7 +200,7 @@ class _ConvTransposeNd(_ConvNd):
         """
         added = self.output_padding if output_size is None else self._output_padding(input, output_size)
         weight, bias = affine(self)
-        return self._op(input, weight, bias, self.stride, self.padding, added, self.groups, self.dilation)  # type: ignore[no-any-return]
+        return self._op(input, weight, bias, self.stride, self.padding, added, self.groups, self.dilation)
 
 
 class ConvTranspose1d(_ConvTransposeNd):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from ..tensor import Tensor
 from . import functional as F
@@ -16,7 +16,7 @@ class _DropoutNd(Module):
         ValueError: for a p outside [0, 1].
     """
 
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class _DropoutNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape that the class names to the same shape; the input itself in evaluation mode."""
-        return self._op(input, self.p, self.training, self.inplace)  # type: ignore[no-any-return]
+        return self._op(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return shown(self, "p", "inplace")

@@ -107,7 +107,7 @@ class _LastSize(LazyLayer):
     _size = "in_features"
 
     def _size_of(self, input: Any) -> int:
-        return input.shape[-1]  # type: ignore[no-any-return]
+        return int(input.shape[-1])
 
 
 class _Channels(LazyLayer):
@@ -123,7 +123,7 @@ class _Channels(LazyLayer):
                 f"Expected {least}D (unbatched) or {least + 1}D (batched) input to {type(self).__name__}, but got input of "
                 f"size: {input.shape}"
             )
-        return input.shape[input.dim() - least]  # type: ignore[no-any-return]
+        return int(input.shape[input.dim() - least])
 
 
 class _Features(LazyLayer):
@@ -138,7 +138,7 @@ class _Features(LazyLayer):
     def _size_of(self, input: Any) -> int:
         self._check_input_dim(input)  # type: ignore[attr-defined]
         single = input.dim() == getattr(self, "_dims", 0) + 1
-        return input.shape[0 if single else 1]  # type: ignore[no-any-return]
+        return int(input.shape[0 if single else 1])
 
 
 class LazyLinear(_LastSize, Linear):

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from ..functions import attention, create, linalg
+from ..functions import create
 from ..tensor.tensor import Parameter, Tensor
+from . import functional as F
 from . import init
 from .module import Module, shown
 
@@ -74,7 +75,7 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., in_features) to (..., out_features)."""
-        return linalg.linear(input, *affine(self))  # type: ignore[no-any-return]
+        return F.linear(input, *affine(self))
 
     def extra_repr(self) -> str:
         return f"{shown(self, 'in_features', 'out_features')}, bias={self.bias is not None}"
@@ -127,7 +128,7 @@ class Bilinear(Module):
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """(..., in1_features) and (..., in2_features) to (..., out_features)."""
-        return attention.bilinear(input1, input2, *affine(self))  # type: ignore[no-any-return]
+        return F.bilinear(input1, input2, *affine(self))
 
     def extra_repr(self) -> str:
         return f"{shown(self, 'in1_features', 'in2_features', 'out_features')}, bias={self.bias is not None}"

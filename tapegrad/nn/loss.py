@@ -57,7 +57,7 @@ class OfTarget(Functional):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return self._of(input, target)  # type: ignore[no-any-return]
+        return self._of(input, target)
 
 
 class OfLabels(Functional):
@@ -65,7 +65,7 @@ class OfLabels(Functional):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(N, C) or (C,) and int64 (N,) or () to a 0-dim tensor, or with "none" to the target's shape."""
-        return self._of(input, target)  # type: ignore[no-any-return]
+        return self._of(input, target)
 
 
 class OfTwo(Functional):
@@ -73,7 +73,7 @@ class OfTwo(Functional):
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape, and a target, to a 0-dim tensor, or with "none" to the target's shape."""
-        return self._of(input1, input2, target)  # type: ignore[no-any-return]
+        return self._of(input1, input2, target)
 
 
 class OfTriplet(Functional):
@@ -81,7 +81,7 @@ class OfTriplet(Functional):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Three tensors of shape (N, D) or (D,) to a 0-dim tensor, or with "none" to (N,) or ()."""
-        return self._of(anchor, positive, negative)  # type: ignore[no-any-return]
+        return self._of(anchor, positive, negative)
 
     def _check_margin(self) -> None:
         if self.margin <= 0:
@@ -132,7 +132,7 @@ class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss):
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return self._of(log_input, target)  # type: ignore[no-any-return]
+        return self._of(log_input, target)
 
 
 class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
@@ -148,7 +148,7 @@ class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor) -> Tensor:
         """Two tensors of one shape and a variance: a number, of that shape, or of that without the last size."""
-        return self._of(input, target, var)  # type: ignore[no-any-return]
+        return self._of(input, target, var)
 
 
 class KLDivLoss(OfTarget, _Loss, function=F.kl_div):
@@ -403,4 +403,4 @@ class CTCLoss(_Loss, function=F.ctc_loss):
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
         """(T, N, C) or (T, C), targets (N, S) or in one dimension, lengths (N,), to a 0-dim tensor, or (N,)."""
-        return self._of(log_probs, targets, input_lengths, target_lengths)  # type: ignore[no-any-return]
+        return self._of(log_probs, targets, input_lengths, target_lengths)

@@ -414,14 +414,15 @@ class Module:
 
     def get_submodule(self, target: str) -> Module:
         """The module of a dotted name; AttributeError if there is none."""
-        module: Any = self
+        module: Module = self
         for part in target.split(".") if target else ():
             if not hasattr(module, part):
                 raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
-            module = getattr(module, part)
-            if not isinstance(module, Module):
+            found = getattr(module, part)
+            if not isinstance(found, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
-        return module  # type: ignore[no-any-return]
+            module = found
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put a module at a dotted name; with strict only in the place of another.
@@ -442,11 +443,13 @@ class Module:
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter of a dotted name; AttributeError if there is none."""
-        return self._member(target, "_parameters", "an nn.Parameter")  # type: ignore[no-any-return]
+        member: Parameter = self._member(target, "_parameters", "an nn.Parameter")
+        return member
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer of a dotted name; AttributeError if there is none."""
-        return self._member(target, "_buffers", "a buffer")  # type: ignore[no-any-return]
+        member: Tensor = self._member(target, "_buffers", "a buffer")
+        return member
 
     def _member(self, target: str, kind: str, what: str) -> Any:
         path, _, name = target.rpartition(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..tensor import Tensor
@@ -13,7 +14,7 @@ from .module import Module, shown
 class _MaxPoolNd(Module):
     """Base of the layers of maxima; see MaxPool2d."""
 
-    _op: Any
+    _op: Callable[..., Tensor]
     return_indices: bool
     ceil_mode: bool
 
@@ -66,7 +67,7 @@ class _MaxUnpoolNd(Module):
     """Base of the layers that put maxima back; see MaxUnpool2d."""
 
     _dims: int
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -81,7 +82,7 @@ class _MaxUnpoolNd(Module):
             indices: what the pooling with return_indices gave, of input's shape.
             output_size: sizes of the image, where the pooling's stride leaves them open.
         """
-        return self._op(input, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[no-any-return]
+        return self._op(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
         return shown(self, "kernel_size", "stride", "padding")
@@ -115,7 +116,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 class _AvgPoolNd(Module):
     """Base of the layers of means; see AvgPool2d."""
 
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -128,7 +129,7 @@ class _AvgPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
-        return self._op(  # type: ignore[no-any-return]
+        return self._op(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
@@ -176,7 +177,7 @@ class AvgPool3d(_AvgPoolNd):
 class _LPPoolNd(Module):
     """Base of the layers of power means; see LPPool2d."""
 
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -184,7 +185,7 @@ class _LPPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
-        return self._op(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)  # type: ignore[no-any-return]
+        return self._op(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return shown(self, "norm_type", "kernel_size", "stride", "ceil_mode")
@@ -218,7 +219,7 @@ class LPPool3d(_LPPoolNd):
 class _Adaptive(Module):
     """Base of the layers over given numbers of windows."""
 
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -233,7 +234,7 @@ class _AdaptiveAvgPoolNd(_Adaptive):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N."""
-        return self._op(input, self.output_size)  # type: ignore[no-any-return]
+        return self._op(input, self.output_size)
 
 
 class _AdaptiveMaxPoolNd(_Adaptive):
@@ -252,7 +253,7 @@ class _FractionalMaxPoolNd(Module):
     """Base of the layers of maxima over windows at random places; see FractionalMaxPool2d."""
 
     _dims: int
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(
         self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,

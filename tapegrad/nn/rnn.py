@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..core.warning import warn
 from ..functions import casting, create, recurrent, shape
@@ -272,6 +272,14 @@ class RNN(RNNBase):
             raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__(f"RNN_{self.nonlinearity.upper()}", *args, **kwargs)
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(self, input: PackedSequence, hx: Tensor | None = None) -> tuple[PackedSequence, Tensor]: ...
+        def __call__(self, input: Any, hx: Any = None) -> Any: ...
+
 
 class LSTM(RNNBase):
     """Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates; projections: Sak et al. 2014).
@@ -282,6 +290,18 @@ class LSTM(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(
+            self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+        ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+        @overload
+        def __call__(
+            self, input: PackedSequence, hx: tuple[Tensor, Tensor] | None = None
+        ) -> tuple[PackedSequence, tuple[Tensor, Tensor]]: ...
+        def __call__(self, input: Any, hx: Any = None) -> Any: ...
 
     def _zero_states(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
         sizes = self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
@@ -326,6 +346,14 @@ class GRU(RNNBase):
         _no_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(self, input: PackedSequence, hx: Tensor | None = None) -> tuple[PackedSequence, Tensor]: ...
+        def __call__(self, input: Any, hx: Any = None) -> Any: ...
+
 
 # ---------------------------------------------------------------------------------------------------------------- cells
 
@@ -361,7 +389,7 @@ class RNNCellBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def _step(self, function: Any, input: Any, states: Any, count: int) -> list[Any]:
+    def _step(self, function: Any, input: Any, states: Any, count: int) -> list[Tensor]:
         """The states after a step; batched or not, as the input."""
         name = type(self).__name__
         if input.dim() not in (1, 2):
@@ -407,7 +435,7 @@ class RNNCell(RNNCellBase):
         function = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}.get(self.nonlinearity)
         if function is None:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step(function, input, None if hx is None else (hx,), 1)[0]  # type: ignore[no-any-return]
+        return self._step(function, input, None if hx is None else (hx,), 1)[0]
 
 
 class LSTMCell(RNNCellBase):
@@ -438,4 +466,4 @@ class GRUCell(RNNCellBase):
         Raises:
             RuntimeError, ValueError: for shapes that do not fit.
         """
-        return self._step(recurrent.gru_cell, input, None if hx is None else (hx,), 1)[0]  # type: ignore[no-any-return]
+        return self._step(recurrent.gru_cell, input, None if hx is None else (hx,), 1)[0]

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
+from ..tensor.tensor import Tensor
 from .module import Module
 
 I = TypeVar("I", bound=Callable[..., None])  # noqa: E741
@@ -34,10 +35,10 @@ def settings(init: I) -> I:
 class Functional(Module):
     """Base of modules that call a function with their settings; a subclass names it: `class A(Functional, function=f)`."""
 
-    _function: ClassVar[Callable[..., Any]]
+    _function: ClassVar[Callable[..., Tensor]]
     _settings: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, function: Callable[..., Any] | None = None, **kwargs: Any) -> None:
+    def __init_subclass__(cls, function: Callable[..., Tensor] | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if function is not None:
             cls._function = staticmethod(function)
@@ -49,6 +50,6 @@ class Functional(Module):
             if name not in REPLACED:
                 setattr(self, name, value)
 
-    def _of(self, *inputs: Any) -> Any:
+    def _of(self, *inputs: Any) -> Tensor:
         """The function of the inputs and the settings."""
         return self._function(*inputs, **{name: getattr(self, name) for name in self._settings})

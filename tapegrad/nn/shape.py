@@ -19,7 +19,8 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, ...) to (N, product of ...) by default."""
-        return shape.flatten(input, self.start_dim, self.end_dim)  # type: ignore[no-any-return]
+        result: Tensor = shape.flatten(input, self.start_dim, self.end_dim)
+        return result
 
     def extra_repr(self) -> str:
         return shown(self, "start_dim", "end_dim")

@@ -44,7 +44,7 @@ def _is_causal(mask: Any, given: bool | None, x: Any, length: int) -> bool:
 
 def _length(x: Any, batch_first: bool) -> int:
     """Number of positions of (L, E), (L, N, E), or with batch_first (N, L, E)."""
-    return x.size(1 if batch_first and x.dim() == 3 else 0)  # type: ignore[no-any-return]
+    return int(x.size(1 if batch_first and x.dim() == 3 else 0))
 
 
 class TransformerLayer(Module):
@@ -93,7 +93,7 @@ class TransformerLayer(Module):
             activation = F.relu if activation == "relu" else F.gelu
         self.activation = activation
 
-    def _through(self, x: Any, *blocks: Callable[[Any], Any]) -> Any:
+    def _through(self, x: Tensor, *blocks: Callable[[Any], Any]) -> Tensor:
         """x through the blocks, each beside a path that skips it."""
         for i, block in enumerate(blocks, 1):
             norm = getattr(self, f"norm{i}")
@@ -127,7 +127,7 @@ class TransformerEncoderLayer(TransformerLayer):
         """The layer on src (L, N, E), (N, L, E) with batch_first, or (L, E); masks as of MultiheadAttention."""
         names = "src_key_padding_mask", "src_mask"
         padding, mask = added_masks(src_key_padding_mask, src_mask, names, raw(src).dtype)
-        return self._through(src, lambda x: self._sa_block(x, mask, padding, is_causal), self._ff_block)  # type: ignore[no-any-return]
+        return self._through(src, lambda x: self._sa_block(x, mask, padding, is_causal), self._ff_block)
 
 
 class TransformerDecoderLayer(TransformerLayer):
@@ -144,7 +144,7 @@ class TransformerDecoderLayer(TransformerLayer):
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
         """The layer on tgt (L, N, E) and the encoder's output (S, N, E); masks as of MultiheadAttention."""
-        return self._through(  # type: ignore[no-any-return]
+        return self._through(
             tgt,
             lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal),
             lambda x: self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal),
@@ -165,7 +165,7 @@ class TransformerStack(Module):
         attention = self.layers[0].self_attn
         return _length(x, attention.batch_first)
 
-    def _normed(self, x: Any) -> Any:
+    def _normed(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)
 
 
@@ -194,7 +194,7 @@ class TransformerEncoder(TransformerStack):
         causal = _is_causal(mask, is_causal, src, self._length(src))
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
-        return self._normed(src)  # type: ignore[no-any-return]
+        return self._normed(src)
 
 
 class TransformerDecoder(TransformerStack):
@@ -221,7 +221,7 @@ class TransformerDecoder(TransformerStack):
                 tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
                 memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal, memory_is_causal=memory_is_causal,
             )  # fmt: skip
-        return self._normed(tgt)  # type: ignore[no-any-return]
+        return self._normed(tgt)
 
 
 class Transformer(Module):
@@ -290,10 +290,11 @@ class Transformer(Module):
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
-        return self.decoder(  # type: ignore[no-any-return]
+        output: Tensor = self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal,
         )  # fmt: skip
+        return output
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:

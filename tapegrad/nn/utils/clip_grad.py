@@ -27,7 +27,7 @@ def _gradients(parameters: Tensor | Iterable[Any]) -> list[Any]:
 @no_grad()
 def get_total_norm(
     tensors: Tensor | Iterable[Any], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
-) -> Any:
+) -> Tensor:
     """Norm of all elements of the tensors together, as a 0-dim tensor; 0 without tensors.
 
     Args:
@@ -43,9 +43,7 @@ def get_total_norm(
         norms = [TABLE["norm"].call(t, None, False) for t in _listed(tensors)]
     else:
         norms = [linalg.vector_norm(t, norm_type) for t in _listed(tensors)]
-    if not norms:
-        return create.tensor(0.0)
-    total = linalg.vector_norm(shape.stack(norms), norm_type)
+    total: Tensor = linalg.vector_norm(shape.stack(norms), norm_type) if norms else create.tensor(0.0)
     if error_if_nonfinite and not math.isfinite(total):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -71,7 +69,7 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Any], max_norm: float, t
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Any], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: Any = None,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Scale the gradients, in place, so that the norm of all their elements together is at most max_norm.
 
     Args:
@@ -97,7 +95,7 @@ def clip_grad_norm_(
 def clip_grad_norm(
     parameters: Tensor | Iterable[Any], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: Any = None,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """clip_grad_norm_ under PyTorch's old name."""
     warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ...functions import shape
 from ...tensor.tensor import Tensor
 from ..module import typename
 
 
-def parameters_to_vector(parameters: Iterable[Any]) -> Any:
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """All elements of the parameters in one 1-D tensor, recorded."""
-    return shape.cat([p.reshape(-1) for p in parameters])
+    joined: Tensor = shape.cat([p.reshape(-1) for p in parameters])
+    return joined
 
 
-def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Give the parameters, in order, the elements of a 1-D tensor, whose memory they then share.
 
     Raises:

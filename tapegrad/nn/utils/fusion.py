@@ -11,16 +11,17 @@ from ..module import Module
 M = TypeVar("M", bound=Module)
 
 
-def _fused(layer: Any, bn: Any, weights: Any, *extra: Any) -> Any:
+def _fused(layer: M, bn: Any, weights: Any, *extra: Any) -> M:
     if layer.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:
         raise AssertionError("bn.running_mean and bn.running_var must not be None")
-    fused = copy.deepcopy(layer)
+    result = copy.deepcopy(layer)
+    fused: Any = result
     fused.weight, fused.bias = weights(
         fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, *extra
     )
-    return fused
+    return result
 
 
 def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
@@ -32,12 +33,12 @@ def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
     Raises:
         AssertionError: in training mode, or without running statistics.
     """
-    return _fused(conv, bn, fuse_conv_bn_weights, transpose)  # type: ignore[no-any-return]
+    return _fused(conv, bn, fuse_conv_bn_weights, transpose)
 
 
 def fuse_conv_bn_weights(
     conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
-) -> tuple[Any, Any]:
+) -> tuple[Parameter, Parameter]:
     """Weight and bias of fuse_conv_bn_eval; a bias, weight or bias of the normalisation that is None counts as 0, 1, 0."""
     sizes = [1] * conv_w.dim()
     sizes[transpose] = -1
@@ -60,11 +61,11 @@ def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got linear.out_features="
             f"{layer.out_features} and bn.num_features={bn.num_features}"
         )
-    return _fused(linear, bn, fuse_linear_bn_weights)  # type: ignore[no-any-return]
+    return _fused(linear, bn, fuse_linear_bn_weights)
 
 
 def fuse_linear_bn_weights(
     linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
-) -> tuple[Any, Any]:
+) -> tuple[Parameter, Parameter]:
     """Weight and bias of fuse_linear_bn_eval; None counts as in fuse_conv_bn_weights."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

@@ -29,10 +29,10 @@ __all__ = [
 class PackedSequence_(NamedTuple):
     """The fields of a PackedSequence."""
 
-    data: Any
-    batch_sizes: Any
-    sorted_indices: Any
-    unsorted_indices: Any
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
 class PackedSequence(PackedSequence_):
@@ -118,7 +118,7 @@ class PackedSequence(PackedSequence_):
         return self
 
 
-def invert_permutation(permutation: Any) -> Any:
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The inverse of a permutation given as an index tensor; None for None."""
     return None if permutation is None else sort.argsort(permutation)
 
@@ -130,14 +130,17 @@ def _places(sizes: Any, steps: int, columns: Any, batch_first: bool) -> Any:
     return column * steps + step if batch_first else step * len(columns) + column
 
 
-def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Any:
+def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Tensor:
     """(size, ...) filled with a value, but for the rows of data at the places among the first two dimensions flattened."""
     rest = tuple(data.shape[1:])
     filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype, device=data.device)
-    return shape_records.reshape(index.index_copy(filled, 0, fixed(places), data), (*size, *rest))
+    placed: Tensor = index.index_copy(filled, 0, fixed(places), data)
+    return placed.reshape(*size, *rest)
 
 
-def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
+def pack_padded_sequence(
+    input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
     """Packs a padded batch of sequences.
 
     Args:
@@ -182,7 +185,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: builtins.float = 0.0,
     total_length: builtins.int | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The padded batch of packed sequences, in the order before packing, and their lengths.
 
     Args:
@@ -214,8 +217,11 @@ def pad_packed_sequence(
 
 
 def pad_sequence(
-    sequences: Any, batch_first: bool = False, padding_value: builtins.float = 0.0, padding_side: str = "right"
-) -> Any:
+    sequences: Tensor | Iterable[Tensor],
+    batch_first: bool = False,
+    padding_value: builtins.float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
     """Sequences (L_i, ...) side by side, filled up to the longest: (T, B, ...), or (B, T, ...) with batch_first.
 
     Args:
@@ -250,18 +256,18 @@ def pad_sequence(
     return _placed(data, places, (n, steps) if batch_first else (steps, n), padding_value)
 
 
-def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:
     """The sequences of a padded batch (T, B, ...), or (B, T, ...) with batch_first, without the padding."""
     rows = padded_sequences if batch_first else shape.transpose(padded_sequences, 0, 1)
     return [row[: builtins.int(n)].clone() for row, n in zip(rows, lengths, strict=True)]
 
 
-def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
+def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Packs sequences (L_i, ...), with enforce_sorted given longest first; see `pack_padded_sequence`."""
     rows = list(sequences)
     return pack_padded_sequence(pad_sequence(rows), [x.size(0) for x in rows], enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences that were packed, in the order before packing."""
     return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

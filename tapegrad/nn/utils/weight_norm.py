@@ -28,7 +28,7 @@ def hook_of(module: Module, kind: type, name: str, attribute: str = "name") -> i
     """Key of the forward pre-hook of a kind that makes the tensor of a name."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, kind) and getattr(hook, attribute) == name:
-            return key  # type: ignore[no-any-return]
+            return int(key)
     return None
 
 

@@ -153,7 +153,7 @@ def _serve(sock: Any, job: Job, base_seed: int, worker_id: int) -> None:
         while not wait([sock], MP_STATUS_CHECK_INTERVAL):
             if job.owner is not None and os.getppid() != job.owner:  # siblings may hold the socket open
                 return 0
-        return sock.recv_into(block)  # type: ignore[no-any-return]
+        return int(sock.recv_into(block))
 
     fetcher, failure = _started(job, worker_id, where, first=True)
     while True:
