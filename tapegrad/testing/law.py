@@ -37,10 +37,10 @@ class Broken(Exception):
 
 
 def record_of(op: Op | str) -> Op:
-    """The record itself, or the one of that name in the table or of `custom`; KeyError if there is none."""
+    """The record itself, or the one of that name in the table or the newest of `custom`; KeyError if there is none."""
     if not isinstance(op, str):
         return op
-    found = TABLE.get(op) or TABLE.get(f"custom.{op}")
+    found = TABLE.get(op) or next((TABLE[key] for key in reversed(TABLE) if key.partition(":")[0] == f"custom.{op}"), None)
     if found is None:
         raise KeyError(f"no operation {op!r}: neither in the table nor defined by tapegrad.custom")
     return found
