@@ -37,7 +37,7 @@ from .core.record import services, wrap
 from .core.state import current_tape
 from .func import tree
 from .levels.laplacian import ForwardLaplacian
-from .programs.subprogram import Part
+from .programs.subprogram import SubProgram
 from .table.samples.common import Sample as Sample
 from .tensor.tensor import Tensor
 
@@ -566,7 +566,9 @@ def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
                     left, right = f"{t.dtype}{list(t.shape)}", f"{cast[i].dtype}{list(cast[i].shape)}"
                     raise _Broken(f"cotangent of argument {i}, {'recorded' if record else 'raw'}", left, right)
     if not any(isinstance(a, np.ndarray) and a.dtype.kind == "c" for a in arrays):
-        for half in () if any(isinstance(p, Part) for p in params) else half_dtypes():  # a part rounds at each of its steps
+        for half in (
+            () if any(isinstance(p, SubProgram) for p in params) else half_dtypes()
+        ):  # a sub-program rounds at each of its steps
             _half_precision(op, arrays, params, half)
 
 
