@@ -259,7 +259,7 @@ def captured_input(transform: str) -> RuntimeError:
     )
 
 
-def trace_stopped(what: str, place: tuple[str, int], line: str) -> RuntimeError:
+def trace_aborted(what: str, place: tuple[str, int], line: str) -> RuntimeError:
     file, number = place
     return RuntimeError(f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled.{remedy_of(what)}")
 

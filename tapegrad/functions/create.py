@@ -271,9 +271,9 @@ def copied(data: Any, dtype: Any) -> Any:
         return wrap(array)
     if not isinstance(data, np.ndarray | np.generic):
         return fixed(array)
-    if trace.knows(data):
+    if trace.is_bound(data):
         return constant(data).to(dtypes.of(array.dtype))
-    trace.outside(data, array, lambda now: from_data(now, dtype))
+    trace.converted(data, array, lambda now: from_data(now, dtype))
     return wrap(array)
 
 
@@ -356,7 +356,7 @@ def from_numpy(ndarray: Any) -> Any:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = dtypes.settled(np.asarray(ndarray))
     if (trace := running_trace()) is not None:
-        trace.outside(ndarray, array, dtypes.settled)
+        trace.converted(ndarray, array, dtypes.settled)
     return alias.foreign(array)
 
 

@@ -21,7 +21,7 @@ from ..core.tape import next_slot
 from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
-from ..programs.trace import Captured, Trace
+from ..programs.trace import StateInput, Trace
 from . import nans
 from .arguments import watched
 from .guards import Walk, change, first_changed, held
@@ -112,19 +112,19 @@ class Capture:
                 given = {id(stands): array for array, stands in pairs}
                 leaves, spec = tree.flatten(self.result)
                 self.result = tree.unflatten(spec, [given.get(id(leaf), leaf) for leaf in leaves])
-            if trace.stopped is None:
+            if trace.aborted is None:
                 try:
                     self._survey(before, floor)
                 except Unusable as e:
                     self.reason = str(e)
-        if trace.stopped is not None:
-            self.reason = trace.stopped[0]
+        if trace.aborted is not None:
+            self.reason = trace.aborted[0]
         self.program: Program = trace.program
-        self.arrays = [array for array, _ in before] + [c.array for c in trace.captured.values()]
+        self.arrays = [array for array, _ in before] + [c.array for c in trace.state_inputs.values()]
 
     def check_nans(self) -> None:
         """FloatingPointError if the call has made nan."""
-        arrays = {self.trace.numbers[id(a)]: a for a in self.trace.kept}
+        arrays = {self.trace.numbers[id(a)]: a for a in self.trace.keepalive}
         for i in self.program.code:
             nans.checked(i, [arrays[v.number] if type(v) is Ref else v for v in i.operands], filled(i.params, arrays))
 
@@ -170,31 +170,31 @@ class Capture:
 
     def _written(self, before: list[Any]) -> None:
         made = {id(t) for t in living(self.trace.made)}
-        for ref, tracked in self.trace.flags.values():
+        for ref, tracked in self.trace.switched_flags.values():
             t = ref()
             if t is None or id(t) in made or (t._s != 0) == tracked:
                 continue
             if id(t) not in self.positions:
                 raise Unusable("requires_grad of a tensor of outside is another after the call than before")
             self.switched.append((self.positions[id(t)], t._s != 0))
-        for captured in self.trace.captured.values():
-            self._check(captured)
-            now = captured.now()
-            if now is not None and now is not captured.array:
-                self.writes.append((captured, self._number(now)))
+        for state in self.trace.state_inputs.values():
+            self._check(state)
+            now = state.now()
+            if now is not None and now is not state.array:
+                self.writes.append((state, self._number(now)))
         for i, (t, (array, slot)) in enumerate(zip(self.tensors, before, strict=True)):
             if array_of(t) is not array:
                 if (alias.slot_of(t) != 0) != (slot != 0):
                     raise Unusable("an argument was written in place with its history")
                 self.writes.append((i, self._number(t._d)))
 
-    def _check(self, captured: Captured) -> None:
-        owner = captured.owner()
+    def _check(self, state: StateInput) -> None:
+        owner = state.owner()
         if owner is None:
             return
-        if isinstance(owner, Box) and (owner._s != 0) != captured.tracked:
+        if isinstance(owner, Box) and (owner._s != 0) != state.tracked:
             raise Unusable("a tensor of outside was written in place with its history")
-        copy, now = captured.copy, captured.array
+        copy, now = state.copy, state.array
         if copy is not None and not np.array_equal(copy, now, equal_nan=copy.dtype.kind in "fc"):
             raise Unusable("a tensor was written by NumPy code")
 
@@ -205,10 +205,10 @@ class Capture:
     def _gradients(self) -> None:
         touched = [(t, old, read) for ref, old, read in self.trace.gradients.values() if (t := ref()) is not None]
         held = {id(old): t for t, old, _ in touched if old is not None}
-        for captured in self.trace.captured.values():  # the gradient of a tensor is another object at each call
-            owner = captured.owner()
+        for state in self.trace.state_inputs.values():  # the gradient of a tensor is another object at each call
+            owner = state.owner()
             if id(owner) in held:
-                captured.of = self._place(held[id(owner)])
+                state.of = self._place(held[id(owner)])
         for t, old, read in touched:
             if id(old) in self.positions:
                 self.given.append((self._place(t), self.positions[id(old)]))
@@ -229,7 +229,7 @@ class Capture:
                     continue
                 every = (*self.walk.places, *self.walk.of_modules)
                 where = {(id(c), k) for c, k, v in every if v is old and isinstance(c, dict | list | tuple)}
-                shared = type(old._st) is alias.Alias and id(old._st.store) in self.trace.captured
+                shared = type(old._st) is alias.Alias and id(old._st.store) in self.trace.state_inputs
                 if len(where) > 1 or shared:
                     raise Unusable(f"{key!r} is bound to another tensor, and the tensor that it was is used elsewhere, too")
                 if new._s or old._s or type(new._st) is alias.Alias:
@@ -238,9 +238,9 @@ class Capture:
                     )
                 places.remove(place)
                 self.rebound.append(((container, key), self._number(array_of(new))))
-                captured = self.trace.captured.get(id(old))
-                if captured is not None:
-                    captured.at = container, key
+                state = self.trace.state_inputs.get(id(old))
+                if state is not None:
+                    state.at = container, key
 
     def _result(self, leaf: Any) -> Result:
         if id(leaf) in self.positions:
@@ -268,7 +268,7 @@ class Capture:
         a = leaf._st
         if type(a) is not alias.Alias:
             return None
-        owners = [(captured.owner, captured.owner()) for captured in self.trace.captured.values()]
+        owners = [(state.owner, state.owner()) for state in self.trace.state_inputs.values()]
         for place, t in [*enumerate(self.tensors), *owners]:
             own: Any = ()
             hist = None
@@ -364,10 +364,10 @@ class Backward:
         trace = capture.trace
         slots = {slot: i for i, (_, slot) in enumerate(before) if slot}
         by_slot: dict[int, tuple[Any, int]] = {slot: (i, trace.numbers[id(before[i][0])]) for slot, i in slots.items()}
-        for captured in trace.captured.values():
-            owner = captured.owner()
+        for state in trace.state_inputs.values():
+            owner = state.owner()
             if isinstance(owner, Box) and owner._s:
-                by_slot[owner._s] = weakref.ref(owner), captured.source.number
+                by_slot[owner._s] = weakref.ref(owner), state.input.number
         for ref, _, chain in trace.views:  # tensors that share memory, each captured as its block
             t = ref()
             if t is not None and t._s:

@@ -241,10 +241,10 @@ class Compiled(Generic[P, R]):
         self.traces += 1
         if self.traces == MANY_TRACES:
             warn(errors.many_traces(named(self.function), MANY_TRACES, why))
-        if self.debug_nans and capture.trace.stopped is None:
+        if self.debug_nans and capture.trace.aborted is None:
             capture.check_nans()
-        if capture.trace.stopped is not None:
-            self._fall_back(kind, *capture.trace.stopped)
+        if capture.trace.aborted is not None:
+            self._fall_back(kind, *capture.trace.aborted)
         elif capture.reason is not None:
             kind.failures += 1
             again = capture.changes is not None and capture.changes == kind.changes  # it will always do so
@@ -264,7 +264,7 @@ class Compiled(Generic[P, R]):
         return capture.result
 
     def _fall_back(self, kind: Kind, what: str, place: tuple[str, int]) -> None:
-        error = errors.trace_stopped(what, place, linecache.getline(*place).strip())
+        error = errors.trace_aborted(what, place, linecache.getline(*place).strip())
         if self.fullgraph:  # the function has caught it
             raise error
         kind.eager = what

@@ -18,7 +18,7 @@ from ..func.reverse import vjp
 from ..nn.module import Module
 from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import on_tensors
-from ..programs.trace import ARRAY, DRAWN, Captured, zeros
+from ..programs.trace import ARRAY, DRAWN, StateInput, zeros
 from . import lower, nans, pending
 from .capture import Backward, Capture, Result
 from .explain import names_of
@@ -37,10 +37,10 @@ class State:
 
     __slots__ = ("at", "donated", "dtype", "number", "of", "owner", "plain", "shape", "tracked", "where")
 
-    def __init__(self, captured: Captured, placement: lower.Placement) -> None:
-        self.owner, self.of, self.at, self.tracked = captured.owner, captured.of, captured.at, captured.tracked
-        self.number = captured.source.number
-        self.shape, self.dtype = captured.source.meta
+    def __init__(self, state: StateInput, placement: lower.Placement) -> None:
+        self.owner, self.of, self.at, self.tracked = state.owner, state.of, state.at, state.tracked
+        self.number = state.input.number
+        self.shape, self.dtype = state.input.meta
         self.where = placement.of(self.number)
         self.plain = self.of is None and self.at is None and isinstance(self.owner(), Box)
         self.donated = False
@@ -116,7 +116,7 @@ def on_jax(t: Any, where: Any = None, argument: bool = False) -> Any:
     if type(array) is jax_type:
         return array
     array = t._d
-    found = pending.source_of(array)
+    found = pending.device_array_of(array)
     if found is None:
         found = lower.to_jax(array, where, argument)
     if st is None and not (argument and not lower.is_readable(found)):
@@ -173,23 +173,23 @@ class Entry:
         self.backward = Reverse(self, capture.backward) if capture.backward is not None else None
         wanted = self._wanted(capture)
         self.program = trace.program.pruned(wanted)
-        sources = {s.number: s for s in self.program.sources}
-        states = [State(c, placement) for c in trace.captured.values()]
-        written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
-        used = [s for s in states if s.number in sources]
+        inputs = {s.number: s for s in self.program.inputs}
+        states = [State(c, placement) for c in trace.state_inputs.values()]
+        written = {c.input.number for c, _ in capture.writes if isinstance(c, StateInput)}
+        used = [s for s in states if s.number in inputs]
         self.hooks = [(s.owner, hooks_on(s.owner())) for s in states]
         capture.walk.follow([hook for _, hooks in self.hooks for hook in hooks])
-        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in sources and s.at is None]
-        self.looked_at = [*trace.looked_at.values(), *[u for u in unread if isinstance(u[0](), Box)]]
+        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in inputs and s.at is None]
+        self.metadata_guards = [*trace.metadata_guards.values(), *[u for u in unread if isinstance(u[0](), Box)]]
         may_donate = owner.donate and not owner.debug_nans and self.backward is None
         for s in used:
             s.donated = may_donate and s.number in written and s.of is None and s.at is None
         self.donated, self.kept = [s for s in used if s.donated], [s for s in used if not s.donated]
         self.states = self.donated + self.kept
         held = {s.number for s in states}
-        others = [s for s in self.program.sources if s.number not in held]
+        others = [s for s in self.program.inputs if s.number not in held]
         self.others: list[Any] = [s for s in others if s.what != DRAWN] + [s for s in others if s.what == DRAWN]
-        self.draws = [s for s in trace.program.sources if s.what == DRAWN]  # those that nothing depends on, too
+        self.draws = [s for s in trace.program.inputs if s.what == DRAWN]  # those that nothing depends on, too
         self.scalars: dict[int, tuple[Any, Any]] = {}
         donated = [s.number for s in self.donated]
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
@@ -200,7 +200,7 @@ class Entry:
         self.unread = [by_number[n] for n in written if by_number[n] not in self.states]
         at = {s.number: i for i, s in enumerate([*self.states, *self.unread])}
         self.writes: list[tuple[Any, int]] = [
-            (c, -1) if type(c) is int else (by_number[c.source.number], at[c.source.number]) for c, _ in capture.writes
+            (c, -1) if type(c) is int else (by_number[c.input.number], at[c.input.number]) for c, _ in capture.writes
         ]
         self.twins = [(i, r.twin) for i, r in enumerate(self.results) if r.twin is not None]
         self.owners = capture.walk.tensors | {id(s.owner()): s.owner for s in states}
@@ -238,7 +238,7 @@ class Entry:
         for place, there in self.present:
             if (getattr(located(place, tensors), "_g", None) is not None) is not there:
                 return f"a tensor {'has no' if there else 'has a'} .grad at the call"
-        for ref, shape, dtype, tracked in self.looked_at:
+        for ref, shape, dtype, tracked in self.metadata_guards:
             t = ref()
             if t is not None and (peek_data(t).shape != shape or peek_data(t).dtype != dtype):
                 return f"a tensor of {tuple(shape)} has become one of {tuple(peek_data(t).shape)}"
@@ -329,8 +329,8 @@ class Entry:
                 state.check(v)
         for t, where in zip(tensors, self.where, strict=True):
             arguments.append((on_jax if isinstance(t, Box) else lower.to_jax)(t, where, True))
-        kept.extend([self._read(source) for source in self.others if source.what != DRAWN])
-        drawn = {source.number: source.read() for source in self.draws}  # last, when all is known to fit
+        kept.extend([self._read(item) for item in self.others if item.what != DRAWN])
+        drawn = {item.number: item.read() for item in self.draws}  # last, when all is known to fit
         kept.extend([lower.to_jax(drawn[s.number], self.placement.rest) for s in self.others if s.what == DRAWN])
         kept.extend(arguments)
         return owners + unread, given, kept
@@ -343,23 +343,23 @@ class Entry:
                 poke_data(t, v)
         return given, kept
 
-    def _read(self, source: Any) -> Any:
+    def _read(self, item: Any) -> Any:
         """A source that is no state; a number that is still the same object needs no new array."""
-        value = source.read()
-        if source.what == ARRAY:
-            self._check(source, value)
+        value = item.read()
+        if item.what == ARRAY:
+            self._check(item, value)
         elif type(value) is float:
-            found = self.scalars.get(source.number)
+            found = self.scalars.get(item.number)
             if found is None or found[0] is not value:
-                found = self.scalars[source.number] = value, lower.to_jax(value, self.placement.rest)
+                found = self.scalars[item.number] = value, lower.to_jax(value, self.placement.rest)
             return found[1]
         return lower.to_jax(value, self.placement.rest)
 
-    def _check(self, source: Any, value: Any) -> None:
+    def _check(self, item: Any, value: Any) -> None:
         """Stale if an array of NumPy has become something else."""
         now = (value.shape, value.dtype) if isinstance(value, record.ndarray) else type(value).__name__
-        if now != source.meta:
-            raise Stale(f"{source.what} of shape and dtype {source.meta} has become one of {now}")
+        if now != item.meta:
+            raise Stale(f"{item.what} of shape and dtype {item.meta} has become one of {now}")
 
     def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         values, writes, gradients = self.ends
@@ -493,15 +493,15 @@ class Reverse:
 
         def forward(*inputs: Any) -> Any:
             environment = known | dict(zip(self.found.numbers, inputs, strict=True))
-            return tuple(program.run(environment, with_cuts))
+            return tuple(program.run(environment, with_detached_operands))
 
         _, vjp_fn = vjp(forward, *inputs)  # one input may have been computed from another
         return vjp_fn(tuple(cotangents))
 
 
-def with_cuts(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
+def with_detached_operands(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
     """One instruction on tensors; operands that had no history when it was noted have none here."""
-    for i in instruction.cuts:
+    for i in instruction.nondiff_operands:
         if isinstance(operands[i], Box):
             operands[i] = operands[i].detach()
     return on_tensors(instruction, operands, params)

@@ -66,8 +66,8 @@ def state_lines(entry: Any) -> Iterator[str]:
         how = "read and written back" if i in written else "read"
         more = ", in place" if state.donated else ""
         yield f"{entry.names.get(state.number, f'v{state.number}')}: {state.dtype}{list(state.shape)}, {how}{more}"
-    for source in entry.others:
-        yield f"v{source.number}: {source.what}, read at each call"
+    for item in entry.others:
+        yield f"v{item.number}: {item.what}, read at each call"
     for place, _ in entry.gradients:
         yield f"sets .grad of {place_name(entry, place)}"
 
@@ -83,14 +83,14 @@ def names_of(capture: Any) -> dict[int, str]:
     """Names of values: of state as its author calls it, and of arguments by position."""
     names = capture.walk.names | moment_names(capture.walk)
     found = {n: f"argument {i}" for i, n in enumerate(capture.trace.program.arguments)}
-    for captured in capture.trace.captured.values():
-        owner = captured.owner()
+    for state in capture.trace.state_inputs.values():
+        owner = state.owner()
         name = names.get(id(owner))
-        if name is None and captured.of is not None:
-            of = capture.tensors[captured.of] if type(captured.of) is int else captured.of()
+        if name is None and state.of is not None:
+            of = capture.tensors[state.of] if type(state.of) is int else state.of()
             name = f"{names.get(id(of), 'a tensor')}.grad"
         if name is not None and isinstance(owner, Box):
-            found[captured.source.number] = name
+            found[state.input.number] = name
     return found
 
 

@@ -89,13 +89,13 @@ class Layout:
         def of(place: Any) -> Any:
             return arguments[place] if type(place) is int else followers.get(id(place()), self.rest)
 
-        program, states = capture.program, capture.trace.captured.values()
+        program, states = capture.program, capture.trace.state_inputs.values()
         known = dict(zip(program.arguments, arguments, strict=True))
-        known |= {c.source.number: of(c.owner if c.of is None else c.of) for c in states}
+        known |= {c.input.number: of(c.owner if c.of is None else c.of) for c in states}
         spec = self.named.get(RETURN)
         leaves = zip(spread("the result", spec, capture.result), capture.results, strict=True)
         results = [self.sharding(what, own, leaf) for (what, own, leaf), r in leaves if type(r.value) is Ref]
-        results += [arguments[c] if type(c) is int else known[c.source.number] for c, _ in capture.writes]
+        results += [arguments[c] if type(c) is int else known[c.input.number] for c, _ in capture.writes]
         results += [of(place) for place, ref in capture.gradients if ref is not None]
         return Placement(known, self.rest, results)
 

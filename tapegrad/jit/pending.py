@@ -15,7 +15,9 @@ from typing import Any
 from ..core import record
 from ..core.record import new, peek_data, poke_data, services
 
-SOURCES: dict[int, tuple[weakref.ref[Any], Any]] = {}  # by id of a read-only view: a reference to it, and its JAX array
+DEVICE_ARRAYS: dict[
+    int, tuple[weakref.ref[Any], Any]
+] = {}  # by id of a read-only view: a reference to it, and its JAX array
 
 
 KINDS: set[type] = set()  # the classes of pending tensors
@@ -46,7 +48,7 @@ def look(t: Any) -> Any:
         assign(t, array)
     if not array.flags.writeable:
         key = id(array)
-        SOURCES[key] = weakref.ref(array, functools.partial(SOURCES.pop, key)), device_array
+        DEVICE_ARRAYS[key] = weakref.ref(array, functools.partial(DEVICE_ARRAYS.pop, key)), device_array
     return array
 
 
@@ -81,7 +83,7 @@ def made(cls: type, device_array: Any) -> Any:
     return t
 
 
-def source_of(array: Any) -> Any:
+def device_array_of(array: Any) -> Any:
     """The JAX array of which a NumPy array is the view; None."""
-    found = SOURCES.get(id(array))
+    found = DEVICE_ARRAYS.get(id(array))
     return found[1] if found is not None and found[0]() is array else None

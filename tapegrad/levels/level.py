@@ -239,7 +239,11 @@ def depth_of(op: Op, tensors: Sequence[Any]) -> Level:
 
 def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
     """Run and record an op of which some operand is at a level."""
-    if record.traces and (trace := TRACE.get()) is not None and (plain := trace.opaque(tensors)) is not None:
+    if (
+        record.traces
+        and (trace := TRACE.get()) is not None
+        and (plain := trace.outer_level_placeholders(tensors)) is not None
+    ):
         return op.on(plain, params)
     top = depth_of(op, tensors)
     if top.closed:

@@ -2,7 +2,7 @@
 
 A barrier is the value itself, which compilers take for another one: what is computed from it again is not what was before.
 
-What they run are parts of programs (`programs.subprogram`), given as parameters. The derivative of a loop is a loop of the
+What they run are sub-programs (`programs.subprogram`), given as parameters. The derivative of a loop is a loop of the
 derivative of its body, again a record of the table: so there are derivatives of any order, and a batch of loops is a loop
 over a batch.
 
@@ -31,7 +31,7 @@ from ..dtypes import is_inexact
 from ..kernels.control import History, Tensors, _cut_up, _order, _own, _returned
 from ..levels.forward import Dual
 from ..levels.vmap import Batch, NeedLoop, one_by_one, representative
-from ..programs.subprogram import Part, noted_alone
+from ..programs.subprogram import SubProgram, traced_alone
 from . import batching
 from .define import define
 from .samples import control as samples
@@ -57,28 +57,37 @@ def _run(xp: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> T
 
 
 def scan(
-    xp: Any, operands: Sequence[Any], part: Part, carried: int, scanned: int, length: int, reverse: bool, history: History
+    xp: Any,
+    operands: Sequence[Any],
+    body: SubProgram,
+    carried: int,
+    scanned: int,
+    length: int,
+    reverse: bool,
+    history: History,
 ) -> Tensors:
-    """Final carried values, and the rows of what the part gives besides."""
-    op = _variant("scan", len(part.metas), frozenset(history) - {-1})
-    return _run(xp, op, operands, (part, carried, scanned, length, reverse, history))
+    """Final carried values, and the rows of what the body gives besides."""
+    op = _variant("scan", len(body.metas), frozenset(history) - {-1})
+    return _run(xp, op, operands, (body, carried, scanned, length, reverse, history))
 
 
-def while_loop(operands: Sequence[Any], condition: Part, body: Part, carried: int, conditional: int) -> Tensors:
+def while_loop(operands: Sequence[Any], condition: SubProgram, body: SubProgram, carried: int, conditional: int) -> Tensors:
     """Final carried values, and the number of steps."""
     op = _variant("while", carried + 1, frozenset([carried]))
     return _run(TENSOR_XP, op, operands, (condition, body, carried, conditional))
 
 
-def cond(xp: Any, operands: Sequence[Any], true: Part, false: Part) -> Tensors:
+def cond(xp: Any, operands: Sequence[Any], true: SubProgram, false: SubProgram) -> Tensors:
     """What the branch gives that the predicate chooses."""
     return _run(xp, _variant("cond", len(true.metas), frozenset(range(len(true.metas)))), operands, (true, false))
 
 
-def _scan(operands: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool, history: History) -> Any:
+def _scan(
+    operands: Tensors, body: SubProgram, carried: int, scanned: int, length: int, reverse: bool, history: History
+) -> Any:
     carry, xs, rest = _cut_up(operands, carried, scanned)
-    rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in part.metas[carried:]]
-    step = part.step
+    rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in body.metas[carried:]]
+    step = body.step
     warnings = arrays.silence()
     try:
         for i, t in enumerate(_order(length, reverse)):
@@ -93,7 +102,7 @@ def _scan(operands: Tensors, part: Part, carried: int, scanned: int, length: int
     return _returned([*_own(carry, operands), *rows])
 
 
-def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditional: int) -> Any:
+def _while(operands: Tensors, condition: SubProgram, body: SubProgram, carried: int, conditional: int) -> Any:
     carry, of_condition, of_body = _cut_up(operands, carried, conditional)
     steps = 0
     warnings = arrays.silence()
@@ -106,7 +115,7 @@ def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditi
     return *_own(carry, operands), np.array(steps)
 
 
-def _cond(operands: Tensors, true: Part, false: Part) -> Any:
+def _cond(operands: Tensors, true: SubProgram, false: SubProgram) -> Any:
     warnings = arrays.silence()
     try:
         results = (true if operands[0] else false).step(*operands[1:])
@@ -165,21 +174,21 @@ def _pulled(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
     return [_zeros(x, _meta(x)) if g is None else g for g, x in zip(got, xs, strict=True)]
 
 
-def _pushed(part: Part, primals: Tensors, places: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
-    """Tangents of some results of a part whose arguments at some places move."""
+def _pushed(body: SubProgram, primals: Tensors, places: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
+    """Tangents of some results of a sub-program whose arguments at some places have tangents."""
     with Dual() as level:
         lifted = list(primals)
         for i, t in zip(places, tangents, strict=True):
             lifted[i] = level.wrap(primals[i], t)
-        found = [level.unwrap(y) for y in _at(part.replay(lifted), outs)]
+        found = [level.unwrap(y) for y in _at(body.replay(lifted), outs)]
     return [_zeros(y, _meta(y)) if t is None else t for y, t in found]
 
 
-def _batched(part: Part, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
-    """Results of a part on a batch, each with the batch dimension in front."""
+def _batched(body: SubProgram, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
+    """Results of a sub-program on a batch, each with the batch dimension in front."""
     with Batch(n) as level:
         lifted = [level.wrap(x, True) if b else x for x, b in zip(operands, batched, strict=True)]
-        return [level.physical(y) for y in part.replay(lifted)]
+        return [level.physical(y) for y in body.replay(lifted)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- scan
@@ -194,14 +203,14 @@ def keeps_history(xp: Any, operands: Sequence[Any]) -> bool:
 
 
 def _d_scan(
-    xp: Any, g: Any, ans: Any, args: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool,
-    history: History, wanted: list[bool],
+    xp: Any, g: Any, ans: Any, args: Tensors, body: SubProgram, carried: int, scanned: int, length: int,
+    reverse: bool, history: History, wanted: list[bool],
 ) -> Tensors:  # fmt: skip
-    """A scan the other way, of the part's vjp: it carries the cotangents of carried values and sums those of the rest."""
-    gs, outs = (g, ans) if len(part.metas) > 1 else ([g], [ans])
+    """A scan the other way, of the body's vjp: it carries the cotangents of carried values and sums those of the rest."""
+    gs, outs = (g, ans) if len(body.metas) > 1 else ([g], [ans])
     states = _moving(args, range(carried))
     metas = [_meta(args[j]) for j in states]
-    given = [k for k in range(carried, len(part.metas)) if gs[k] is not None]
+    given = [k for k in range(carried, len(body.metas)) if gs[k] is not None]
     xs = [i for i in range(carried, carried + scanned) if wanted[i]]
     rest = [i for i in range(carried + scanned, len(args)) if wanted[i]]
     carry, rows, others = _cut_up(args, carried, scanned)
@@ -212,7 +221,7 @@ def _d_scan(
     def step(*tensors: Any) -> Tensors:
         g_carry, sums, c, x, g_rows, k = _cut_up(tensors, len(states), len(rest), carried, scanned, len(given))
         inputs = [*c, *x, *k]
-        outputs = part.replay(inputs)
+        outputs = body.replay(inputs)
         got = _pulled(_at(outputs, [*states, *given]), _at(inputs, [*states, *xs, *rest]), [*g_carry, *g_rows])
         g_c, g_x, g_k = _cut_up(got, len(states), len(xs))
         summed = [a + b for a, b in zip(sums, g_k, strict=True)]
@@ -223,7 +232,7 @@ def _d_scan(
         *_ones(metas), *map(representative, sums), *map(representative, carry), *[_row(x, first) for x in rows],
         *[_row(gs[k], first) for k in given], *map(representative, others),
     ]  # fmt: skip
-    back = part.derived(("vjp", tuple(states), tuple(given), tuple(xs), tuple(rest), recorded), values, step)
+    back = body.derived(("vjp", tuple(states), tuple(given), tuple(xs), tuple(rest), recorded), values, step)
     held = len(states) + len(rest)
     before = [None if h < 0 else outs[h] for h in history]
     back, operands, remain = back.trimmed(held, [*entering, *sums, *before, *rows, *_at(gs, given), *others])
@@ -237,28 +246,28 @@ def _d_scan(
 
 
 def _t_scan(
-    xp: Any, tangents: Tensors, ans: Any, args: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool,
-    history: History,
+    xp: Any, tangents: Tensors, ans: Any, args: Tensors, body: SubProgram, carried: int, scanned: int, length: int,
+    reverse: bool, history: History,
 ) -> Any:  # fmt: skip
     """A scan of the tangents, along what the carried values were."""
-    outs = ans if len(part.metas) > 1 else [ans]
+    outs = ans if len(body.metas) > 1 else [ans]
     states = _moving(args, range(carried))
     metas = [_meta(args[j]) for j in states]
     xs = [i for i in range(carried, carried + scanned) if tangents[i] is not None]
     rest = [i for i in range(carried + scanned, len(args)) if tangents[i] is not None]
-    ys = [k for k in range(carried, len(part.metas)) if is_inexact(part.metas[k][1])]
+    ys = [k for k in range(carried, len(body.metas)) if is_inexact(body.metas[k][1])]
     carry, rows, others = _cut_up(args, carried, scanned)
 
     def step(*tensors: Any) -> Tensors:
         t_c, c, x, t_x, k, t_k = _cut_up(tensors, len(states), carried, scanned, len(xs), len(others))
-        return _pushed(part, [*c, *x, *k], [*states, *xs, *rest], [*t_c, *t_x, *t_k], [*states, *ys])
+        return _pushed(body, [*c, *x, *k], [*states, *xs, *rest], [*t_c, *t_x, *t_k], [*states, *ys])
 
     first = _order(length, reverse)[0] if length else 0
     values = [
         *_ones(metas), *map(representative, carry), *[_row(x, first) for x in rows], *[_row(tangents[i], first) for i in xs],
         *map(representative, others), *_ones([_meta(args[i]) for i in rest]),
     ]  # fmt: skip
-    forth = part.derived(("jvp", tuple(states), tuple(xs), tuple(rest)), values, step)
+    forth = body.derived(("jvp", tuple(states), tuple(xs), tuple(rest)), values, step)
     held = len(states)
     before = [None if h < 0 else outs[h] for h in history]
     entering = _filled(args[0], _at(tangents, states), metas)
@@ -267,7 +276,7 @@ def _t_scan(
     n_scanned = sum(remain[held : held + carried + scanned + len(xs)])
     own = [held + ys.index(h) if h >= 0 else -1 for h in _at(history, states)]
     found = scan(xp, operands, forth, held, n_scanned, length, reverse, tuple(own))
-    result: Tensors = [None] * len(part.metas)
+    result: Tensors = [None] * len(body.metas)
     for k, t in zip([*states, *ys], found, strict=True):
         result[k] = t
     return result if len(result) > 1 else result[0]
@@ -278,7 +287,7 @@ def _swapped(x: Any) -> Any:
 
 
 def _batch_scan(op: Op, n: int, args: Tensors, batched: list[bool], params: Any) -> Any:
-    part, carried, scanned, length, reverse, history = params
+    body, carried, scanned, length, reverse, history = params
     carry, rows, rest = _cut_up(args, carried, scanned)
     carry = [batching.spread(x, n, b) for x, b in zip(carry, batched[:carried], strict=True)]
     rows = [_swapped(x) if b else x for x, b in zip(rows, batched[carried : carried + scanned], strict=True)]
@@ -286,7 +295,7 @@ def _batch_scan(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     first = _order(length, reverse)[0] if length else 0
     values = [*map(representative, carry), *[_row(x, first) for x in rows], *map(representative, rest)]
     try:
-        whole = part.derived(("batch", n, tuple(flags)), values, lambda *t: _batched(part, n, t, flags))
+        whole = body.derived(("batch", n, tuple(flags)), values, lambda *t: _batched(body, n, t, flags))
     except NeedLoop:
         return one_by_one(op, n, args, batched, params)
     found = scan(TENSOR_XP, [*carry, *rows, *rest], whole, carried, scanned, length, reverse, history)
@@ -297,18 +306,18 @@ def loop(
     xp: Any, step: Callable[[Tensors, Tensors, Tensors], Tensors], carry: Tensors, rows: Tensors, rest: Tensors, length: int,
     reverse: bool,
 ) -> tuple[Tensors, Tensors]:  # fmt: skip
-    """A scan of a function of (carried values, a row of each, the rest) that is noted on values that stand for these.
+    """A scan of a function of (carried values, a row of each, the rest) that is traced on example values.
 
     Returns:
         The final carried values, and the rows of what the function gives after those.
     """
     held, first = len(carry), _order(length, reverse)[0]
     values = [*map(representative, carry), *[_row(x, first) for x in rows], *map(representative, rest)]
-    part = noted_alone(values, lambda *tensors: step(*_cut_up(tensors, held, len(rows))))
-    outputs, operands, history = len(part.metas), [*carry, *rows, *rest], (-1,) * held
+    body = traced_alone(values, lambda *tensors: step(*_cut_up(tensors, held, len(rows))))
+    outputs, operands, history = len(body.metas), [*carry, *rows, *rest], (-1,) * held
     if keeps_history(xp, operands):
-        part, history = with_history(part, held)
-    found = scan(xp, operands, part, held, len(rows), length, reverse, history)
+        body, history = with_history(body, held)
+    found = scan(xp, operands, body, held, len(rows), length, reverse, history)
     return found[:held], found[held:outputs]
 
 
@@ -316,7 +325,15 @@ def loop(
 
 
 def _d_while(
-    xp: Any, g: Any, ans: Any, args: Tensors, condition: Part, body: Part, carried: int, conditional: int, wanted: list[bool]
+    xp: Any,
+    g: Any,
+    ans: Any,
+    args: Tensors,
+    condition: SubProgram,
+    body: SubProgram,
+    carried: int,
+    conditional: int,
+    wanted: list[bool],
 ) -> Tensors:
     """The derivative of a scan of as many steps; in a program their number is not known."""
     if running_trace() is not None:
@@ -324,22 +341,29 @@ def _d_while(
     steps = ans[carried]
     length = int(steps._d if isinstance(steps, Box) else steps)
     carry, _, of_body = _cut_up(args, carried, conditional)
-    part, history = with_history(body, carried)
-    outs = scan(xp, [*carry, *of_body], part, carried, 0, length, False, history)
+    stepping, history = with_history(body, carried)
+    outs = scan(xp, [*carry, *of_body], stepping, carried, 0, length, False, history)
     asked = [*wanted[:carried], *wanted[carried + conditional :]]
     gs: Any = [*g[:carried], *[None] * carried]
-    found = _d_scan(xp, gs, outs, [*carry, *of_body], part, carried, 0, length, False, history, asked)
+    found = _d_scan(xp, gs, outs, [*carry, *of_body], stepping, carried, 0, length, False, history, asked)
     return [*found[:carried], *[None] * conditional, *found[carried:]]
 
 
-def with_history(part: Part, carried: int) -> tuple[Part, History]:
-    """A part that also gives what the carried values were before it."""
-    made = part.returning(range(carried))
-    return made, tuple(range(len(part.metas), len(part.metas) + carried))
+def with_history(body: SubProgram, carried: int) -> tuple[SubProgram, History]:
+    """A body that also gives what the carried values were before it."""
+    made = body.returning(range(carried))
+    return made, tuple(range(len(body.metas), len(body.metas) + carried))
 
 
 def _t_while(
-    xp: Any, tangents: Tensors, ans: Any, args: Tensors, condition: Part, body: Part, carried: int, conditional: int
+    xp: Any,
+    tangents: Tensors,
+    ans: Any,
+    args: Tensors,
+    condition: SubProgram,
+    body: SubProgram,
+    carried: int,
+    conditional: int,
 ) -> Tensors:
     """A loop of the carried values and their tangents."""
     states = _moving(args, range(carried))
@@ -415,23 +439,23 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
 # ----------------------------------------------------------------------------------------------------------------- cond
 
 
-def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: Part, false: Part, wanted: list[bool]) -> Tensors:
-    """Either branch's vjp: of the one that was not taken nothing is felt."""
+def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: SubProgram, false: SubProgram, wanted: list[bool]) -> Tensors:
+    """The vjp of the branch that was taken; the other contributes nothing."""
     gs = g if len(true.metas) > 1 else [g]
     pred, *xs = args
     given = [k for k, v in enumerate(gs) if v is not None]
     places = [i for i in range(len(xs)) if wanted[i + 1]]
 
-    def pulling(part: Part) -> Callable[..., Tensors]:
+    def pulling(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
             inputs, gs = _cut_up(tensors, len(xs))
-            return _pulled(_at(part.replay(inputs), given), _at(inputs, places), gs)
+            return _pulled(_at(branch.replay(inputs), given), _at(inputs, places), gs)
 
         return run
 
     values = [*map(representative, xs), *map(representative, _at(gs, given))]
     key = ("vjp", tuple(given), tuple(places))
-    branches = [part.derived(key, values, pulling(part)) for part in (true, false)]
+    branches = [branch.derived(key, values, pulling(branch)) for branch in (true, false)]
     found = cond(xp, [pred, *xs, *_at(gs, given)], *branches)
     result: Tensors = [None] * len(args)
     for i, cotangent in zip(places, found, strict=True):
@@ -439,21 +463,21 @@ def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: Part, false: Part, w
     return result
 
 
-def _t_cond(xp: Any, tangents: Tensors, ans: Any, args: Tensors, true: Part, false: Part) -> Any:
+def _t_cond(xp: Any, tangents: Tensors, ans: Any, args: Tensors, true: SubProgram, false: SubProgram) -> Any:
     pred, *xs = args
     places = [i for i, t in enumerate(tangents[1:]) if t is not None]
     outs = [k for k, (_, dtype) in enumerate(true.metas) if is_inexact(dtype)]
 
-    def pushing(part: Part) -> Callable[..., Tensors]:
+    def pushing(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
             inputs, ts = _cut_up(tensors, len(xs))
-            return _pushed(part, inputs, places, ts, outs)
+            return _pushed(branch, inputs, places, ts, outs)
 
         return run
 
     moving = _at(tangents[1:], places)
     values = [*map(representative, xs), *_ones([_meta(t) for t in moving])]
-    branches = [part.derived(("jvp", tuple(places)), values, pushing(part)) for part in (true, false)]
+    branches = [branch.derived(("jvp", tuple(places)), values, pushing(branch)) for branch in (true, false)]
     found = cond(xp, [pred, *xs, *moving], *branches) if outs else []
     result: Tensors = [None] * len(true.metas)
     for k, t in zip(outs, found, strict=True):
@@ -466,11 +490,11 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     (pred, *xs), flags = args, batched[1:]
     try:
         if batched[0]:
-            taken, other = (_batched(part, n, xs, flags) for part in params)
+            taken, other = (_batched(branch, n, xs, flags) for branch in params)
             return _returned(_chosen(pred, n, taken, other))
         values = [*map(representative, xs)]
-        whole = [part.derived(("batch", n, tuple(flags)), values, lambda *t, part=part: _batched(part, n, t, flags))
-                 for part in params]  # fmt: skip
+        whole = [branch.derived(("batch", n, tuple(flags)), values, lambda *t, branch=branch: _batched(branch, n, t, flags))
+                 for branch in params]  # fmt: skip
     except NeedLoop:
         return one_by_one(op, n, args, batched, params)
     return _returned(cond(TENSOR_XP, [pred, *xs], *whole))
@@ -481,7 +505,7 @@ define("cut", "constant", lambda x: x.view(), batch=batching.pointwise, samples=
 define(
     "scan", "general", _scan, (_d_scan,),
     saves="args ans", arity=-1, outputs=3, differentiable=3, absent=True, keeps=(2,), wide=False,
-    params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,
+    params=("body", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,
     samples=samples.scan,
 )  # fmt: skip
 define(

@@ -27,7 +27,7 @@ def constant(a: Any, copy: bool = True) -> Any:
         kept = np.array(kept, order="K", subok=False)
         alias.count_copy(kept)
     if (trace := running_trace()) is not None:
-        trace.outside(a, kept, _settled)
+        trace.converted(a, kept, _settled)
     return wrap(kept)
 
 

@@ -84,7 +84,7 @@ def raw(t: Any) -> Any:
     if t._st is not None:
         alias.sync_only(t)
     if record.traces and (trace := TRACE.get()) is not None:
-        trace.looks(t)
+        trace.guard_on_metadata(t)
     return t._d
 
 
@@ -353,7 +353,7 @@ class Tensor(Box, TableMethods):
     def requires_grad(self) -> bool:
         """Whether operations on it are recorded."""
         if record.traces and (trace := TRACE.get()) is not None:
-            trace.looks(self)
+            trace.guard_on_metadata(self)
         if self._st is not None:
             alias.sync_only(self)
             return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.primal.requires_grad)
@@ -1238,7 +1238,7 @@ def set_leaf(t: Any, on: bool) -> None:
     if on == (t._s != 0):
         return
     if (trace := record.running_trace()) is not None:
-        trace.switches(t)
+        trace.requires_grad_switched(t)
     slot = 0
     if on:
         slot = getattr(t, "_leaf", 0)

@@ -17,7 +17,7 @@ from ..core.gradient import grad
 from ..core.op import Op
 from ..core.record import wrap
 from ..core.state import current_tape
-from ..programs.subprogram import Part
+from ..programs.subprogram import SubProgram
 from ..tensor.tensor import Tensor
 from .differences import record_orders, widened
 from .law import Broken, LawError, law, record_of, samples_of
@@ -140,7 +140,7 @@ def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
                     left, right = f"{t.dtype}{list(t.shape)}", f"{cast[i].dtype}{list(cast[i].shape)}"
                     raise Broken(f"cotangent of argument {i}, {'recorded' if record else 'raw'}", left, right)
     if not any(isinstance(a, np.ndarray) and a.dtype.kind == "c" for a in arrays):
-        for half in () if any(isinstance(p, Part) for p in params) else half_dtypes():  # a part rounds at each of its steps
+        for half in () if any(isinstance(p, SubProgram) for p in params) else half_dtypes():  # a sub-program rounds at each of its steps
             _half_precision(op, arrays, params, half)
 
 
