@@ -36,7 +36,6 @@ LAYERS = [
     {"serialization"},
     {"testing"},
     {"custom"},
-    {"_places"},
     {"compat", "moved"},
     {"__main__"},
 ]

@@ -140,7 +140,8 @@ def dtypes(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -> None:
                     left, right = f"{t.dtype}{list(t.shape)}", f"{cast[i].dtype}{list(cast[i].shape)}"
                     raise Broken(f"cotangent of argument {i}, {'recorded' if record else 'raw'}", left, right)
     if not any(isinstance(a, np.ndarray) and a.dtype.kind == "c" for a in arrays):
-        for half in () if any(isinstance(p, SubProgram) for p in params) else half_dtypes():  # a sub-program rounds at each of its steps
+        rounds_within = any(isinstance(p, SubProgram) for p in params)  # a sub-program rounds at each of its steps
+        for half in () if rounds_within else half_dtypes():
             _half_precision(op, arrays, params, half)
 
 
