@@ -49,8 +49,8 @@ class FunctionCtx:
 
     __slots__ = (
         "__dict__", "__weakref__", "_constant", "_count", "_dirty", "_extras", "_forward_plan", "_held", "_in",
-        "_lifted", "_live", "_out", "_places", "_plan", "_slot", "_slot_hooks", "_tensors", "dirty_tensors", "materialize_grads",
-        "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+        "_lifted", "_live", "_out", "_places", "_plan", "_slot", "_slot_hooks", "_tensors", "dirty_tensors",
+        "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
     )  # fmt: skip
     _forward_cls: Any = None
 
