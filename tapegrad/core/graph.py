@@ -58,9 +58,9 @@ class Node:
         hit = find(self._slot)
         if hit is None or is_released(hit[1]):
             return ()
-        slots, inner = arguments_of(hit[1]), op_of(hit[1]).inner
-        if inner:
-            slots = tuple(dict.fromkeys(outside(slots, self._slot - inner)))
+        slots, hidden = arguments_of(hit[1]), op_of(hit[1]).hidden
+        if hidden:
+            slots = tuple(dict.fromkeys(outside(slots, self._slot - hidden)))
         return tuple([(node_of(s), output_number(s)) for s in slots])
 
     @property

@@ -80,7 +80,7 @@ def tangents_of(
         found = [*got, *none[len(got) :]] if op.outputs > 1 else [got]
     else:
         found = [*transposed(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
-    return found if op.row is None else [unmoved(op, tangents[0], t, params) for t in found]
+    return found if op.zero_blocks != "rows" else [unmoved(op, tangents[0], t, params) for t in found]
 
 
 def unmoved(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
@@ -93,11 +93,9 @@ def unmoved(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
 
 def by_rows(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
     """Which rows hold an element of a mask."""
-    assert op.row is not None
-    dims, keep = params[op.row[0]], True if op.row[1] is None else params[op.row[1]]
-    return xp.any(
-        mask, tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,), keep
-    )
+    dims, reduced = op.row_of(params)
+    dims = tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,)
+    return xp.any(mask, dims, not reduced)
 
 
 def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[Any, ...]) -> Any:
