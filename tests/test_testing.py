@@ -254,7 +254,7 @@ def test_laplacian_alone(make):
     closed = Op(
         f"laplace_{NAME}", "general", lambda x, stack: (np.sin(x), np.cos(x) * stack),
         (lambda xp, g, ans, x, stack: None, lambda xp, g, ans, x, stack: None), saves="", arity=2,
-        outputs=2, differentiable=2,
+        outputs=2,
     )  # fmt: skip
     record.make(closed)
     try:

@@ -20,7 +20,7 @@ from ..core.entry import general_entry, inputs_of, output_entry, params_of, resu
 from ..core.leaves import SlotHooks
 from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
-from ..core.op import TABLE, Op
+from ..core.op import GENERAL, TABLE, Op
 from ..core.record import Box, Extra, fixed, getframe, recording, user_frame, wrap
 from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, next_slot
@@ -327,7 +327,7 @@ def enter(
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
     op = FREE if all([v is None for v in (*saved, *answers)]) else FUNCTION
-    tape[s] = general_entry(op.general, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
+    tape[s] = general_entry(op.id + GENERAL, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
     ctx._slot_hooks = SlotHooks()  # marks the entry as one whose derivative must not run twice in a pass
     current_tape().hook_refs[s + 0] = weakref.ref(ctx._slot_hooks)
@@ -499,14 +499,15 @@ def samples() -> Iterator[Sample]:
     class Example(Function):
         @staticmethod
         def forward(ctx: Any, x: Any, y: Any) -> Any:
-            e = TABLE["exp"].call(x)
-            ctx.save_for_backward(x, y, e)
-            return x * y, e
+            r, e = TABLE["hypot"].call(x, y), TABLE["exp"].call(x)
+            ctx.save_for_backward(x, y, r, e)
+            return r, e
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            x, y, e = ctx.saved_tensors
-            return grads[0] * y + grads[1] * e, grads[0] * x
+            x, y, r, e = ctx.saved_tensors
+            g = grads[0] / r
+            return g * x + grads[1] * e, g * y
 
     x, y = uniform((2, 3)), uniform((2, 3), seed=1)
     yield Sample((x, y), (Call(Example, (wrap(x), wrap(y))),))
@@ -514,7 +515,7 @@ def samples() -> Iterator[Sample]:
 
 FUNCTION = Op(
     "function", "general", raw_forward, (pulled,), arity=-1,
-    saves="args ans", outputs=2, differentiable=2, absent=True, params=("call",),
+    saves="args ans", outputs=2, params=("call",),
     raw_backward=raw_backward, batch=batched, jvp=pushed, on_series=False, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run

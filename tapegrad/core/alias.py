@@ -604,7 +604,7 @@ def put(t: Any, index: Any, value: Any, op: Op) -> Any:
         dst = t._d = t._d.copy(order="K")
         count_copy(dst)
     try:
-        op.into(dst, v, index)  # type: ignore[misc]
+        op.in_place(dst, v, index)  # type: ignore[misc]
     except (ValueError, IndexError) as e:
         raise errors.index_failed(op.name, dst.shape, e) from None
     if not recorded:

@@ -28,7 +28,7 @@ from .entry import (
     source_slot,
     with_number,
 )
-from .op import Op, renamed_op
+from .op import GENERAL, GENERAL_HALF, Op, renamed_op
 from .state import RECORDING, TRACE, current_tape
 from .tape import HEAVY, next_slot
 
@@ -136,7 +136,7 @@ def running_trace() -> Any:
     return TRACE.get() if traces else None
 
 
-MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no variant of an op for each number they take
+MOST_HIDDEN = 64  # other threads take slots in between: no variant of an op for each number they take
 
 
 def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
@@ -153,7 +153,7 @@ def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
             entry = tape.get(s)
         if entry is not None and is_operation(entry):
             hidden = 0 if before is None else s - before
-            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden if hidden < MOST_HIDDEN_SLOTS else 0))
+            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden if hidden < MOST_HIDDEN else 0))
     return t
 
 
@@ -230,7 +230,7 @@ def unary(op: Op) -> Callable[..., Any]:
     """Recording function of an elementwise op of one array."""
     forward = services.quiet(op.forward) if op.singular else op.forward
     number = op.id
-    (reads, keep_ans) = op.save_for[0]
+    reads, keep_ans, *_ = op.saved[0]
     keep_x = 0 in reads
 
     def call(input: Any, *, out: Any = None) -> Any:
@@ -278,7 +278,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Recording functions of an elementwise op of two arrays: op(a, b), and op(b, a) for reflected operators."""
     forward = services.quiet(op.forward) if op.singular else op.forward
     number = op.id
-    (reads_a, ans_a), (reads_b, ans_b) = op.save_for
+    (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
     x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
 
@@ -426,7 +426,7 @@ def one_array(op: Op) -> Callable[..., Any]:
     """Recording function op(x, *params) of any kind with one array."""
     forward = services.quiet(op.forward) if op.singular else op.forward
     number = op.id
-    reads, keep_ans = op.save_for[0]
+    reads, keep_ans, *_ = op.saved[0]
     keep_x = 0 in reads
     differentiable = op.kind != "constant"
     checked = op.integers == "float" or op.refuses is not None
@@ -475,7 +475,7 @@ def two_arrays(op: Op) -> Callable[..., Any]:
     """Recording function op(x, y, *params) of any kind with two arrays of one dtype."""
     forward = services.quiet(op.forward) if op.singular else op.forward
     number = op.id
-    (reads_a, ans_a), (reads_b, ans_b) = op.save_for
+    (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
     x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
     differentiable = op.kind != "constant"
@@ -539,8 +539,8 @@ def three_arrays(op: Op) -> Callable[..., Any]:
     """
     chooses = op.rules[0] is None
     forward = op.forward
-    number = op.general
-    saves = op.save_for
+    number = op.id + GENERAL
+    saves = [(reads.arguments, reads.answer) for reads in op.saved]
     differentiable = op.kind != "constant"
     wide = op.wide
 
@@ -612,7 +612,7 @@ def many_arrays(op: Op) -> Callable[..., Any]:
 def sequence(op: Op) -> Callable[..., Any]:
     """Recording function of an op of a sequence of arrays, which it need not save."""
     forward = op.forward
-    number = op.general
+    number = op.id + GENERAL
     plain = op.saves_nothing and op.outputs == 1 and op.kind != "constant"
 
     def call(operands: Any, *params: Any) -> Any:
@@ -682,7 +682,7 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
         r = res._d
         res._s = s = next_slot()
         shapes = tuple([getattr(a, "shape", ()) for a in arrays])
-        number, dtype = (op.general, r.dtype) if half is None else (op.half, half)
+        number, dtype = (op.id + GENERAL, r.dtype) if half is None else (op.id + GENERAL_HALF, half)
         tape[s] = (number, slots, code, at, kept, r if keep_ans else None, dtype, shapes, params, r.shape)
         _count(tape, s, r.nbytes)
         if slot_hooks is not None:
@@ -734,11 +734,11 @@ def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...])
     read: set[int] = set()
     keep_ans = False
     if op.arity < 0:
-        indices, keep_ans = op.save_for[0]
+        indices, keep_ans, _, _ = op.saved[0]
         if indices:
             read = set(range(len(slots)))
     else:
-        for slot, (indices, ans) in zip(slots, op.save_for, strict=False):
+        for slot, (indices, ans, _, _) in zip(slots, op.saved, strict=False):
             if slot:
                 read |= indices
                 keep_ans |= ans
@@ -774,8 +774,8 @@ def _record_outputs(
     s = next_slot()
     shapes = tuple([getattr(a, "shape", ()) for a in arrays])
     metas = tuple([(r.shape, r.dtype) for r in kept])
-    number, dtype = (op.general, kept[0].dtype) if half is None else (op.half, half)
-    answers = tuple([r if i in op.keeps else None for i, r in enumerate(kept)]) if keep_ans else None
+    number, dtype = (op.id + GENERAL, kept[0].dtype) if half is None else (op.id + GENERAL_HALF, half)
+    answers = tuple([r if i in op.saved_outputs else None for i, r in enumerate(kept)]) if keep_ans else None
     tape[s] = general_entry(number, slots, place, arguments, answers, dtype, shapes, params, metas)
     for i, t in enumerate(out[: op.differentiable]):
         if is_inexact(t._d.dtype):

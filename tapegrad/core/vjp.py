@@ -17,7 +17,7 @@ from typing import Any
 from ..dtypes import HALF, is_inexact
 from . import record as recorder
 from .entry import OUTPUT, output_entry
-from .op import BY_ID, PACKED, TABLE, Op
+from .op import BY_ID, GENERAL, GENERAL_HALF, PACKED, SCALAR, TABLE, Op
 from .record import Box, box, fixed
 from .refcount import REFS_COTANGENT, REFS_TEMPORARY, getrefcount
 from .saved import unpacked
@@ -212,17 +212,15 @@ def make_backward(replay: ReplayKind, number: int) -> Backward:
     op = BY_ID[number]
     if number >= op.id + PACKED:
         return backward_packed(replay.backward_of(number - PACKED))
-    if op.raw_backward is not None and number == op.general and (op.arity < 0 or op.outputs > 1) and not replay.record:
+    if op.raw_backward is not None and number == op.id + GENERAL and (op.arity < 0 or op.outputs > 1) and not replay.record:
         return op.raw_backward
-    if number == op.scalar:
+    if number == op.id + SCALAR:
         made: Backward = arrays.backward_scalar(replay, op)
         return made
     if number != op.id:
-        return backward_general(replay, op, half=number == op.half)
+        return backward_general(replay, op, half=number == op.id + GENERAL_HALF)
     if op.raw_backward is not None and not replay.record:
         return op.raw_backward
-    if op.into is not None and op.arity == 1 and not replay.record:
-        return backward_into(op)
     if op.kind == "elementwise" and not op.params and not replay.lifted:
         return backward_unary(replay, op) if op.arity == 1 else backward_binary(replay, op)
     if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
@@ -328,7 +326,7 @@ def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
     d0: Any = op.rules[0]
     d1: Any = op.rules[1]
     rule0, rule1 = callable(d0), callable(d1)
-    (reads0, ans0), (reads1, ans1) = op.save_for
+    (reads0, ans0, *_), (reads1, ans1, *_) = op.saved
     x0, y0, x1, y1 = 0 in reads0, 1 in reads0, 0 in reads1, 1 in reads1
     xp, multiply = replay.xp, replay.multiply
 
@@ -378,7 +376,7 @@ def backward_linear(replay: ReplayKind, op: Op) -> Backward:
     transpose: Any = op.rules[0]
     xp = replay.xp
     accumulate = add_recorded if replay.record else add
-    shape_read = bool(op.shape_of[0])
+    shape_read = bool(op.saved[0].shapes)
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
@@ -398,7 +396,7 @@ def backward_plain(replay: ReplayKind, op: Op) -> Backward:
     accumulate = add_recorded if record else add
     terms = [term(replay, op, i) for i in range(op.arity)]
     two = op.arity == 2
-    shapes_read = any(op.shape_of)
+    shapes_read = any(reads.shapes for reads in op.saved)
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         _, sa, sb, _, _, x, y, ans, dt, xs, ys = e[:11]
@@ -431,10 +429,10 @@ def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
     place = lift if replay.lifted else attach
     cast = replay.xp.cast
     accumulate = add_recorded if record else add
-    variadic, absent = op.arity < 0, op.absent
+    variadic, zero_filled = op.arity < 0, op.zero_filled
     together = variadic or op.joint
     terms = [term(replay, op, i) for i in range(1 if together else op.arity)]
-    shapes_read = variadic or any(op.shape_of)
+    shapes_read = variadic or any(reads.shapes for reads in op.saved)
 
     def zeros(shape: tuple[int, ...], dtype: Any, others: dict[int, Any]) -> Any:
         array = arrays.zeros(shape, dtype)
@@ -443,7 +441,7 @@ def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         _, slots, code, at, saved, ans, dt, shapes, params, metas = e
         if op.outputs > 1:
-            g = [g[i] if i in g else None if absent else zeros(shape, dtype, g) for i, (shape, dtype) in enumerate(metas)]
+            g = [g[i] if i in g else zeros(sh, d, g) if zero_filled else None for i, (sh, d) in enumerate(metas)]
         if record:
             saved = [place(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
@@ -505,9 +503,9 @@ def term(replay: ReplayKind, op: Op, i: int) -> Callable[..., Any]:
     if rule is None:
         return lambda *_: None
     if op.kind != "elementwise":
-        if replay.strong_zero and op.row is not None:
+        if replay.strong_zero and op.zero_blocks == "rows":
             return strong_zero_rows(replay, op, rule)
-        if replay.strong_zero and op.matrices:
+        if replay.strong_zero and op.zero_blocks == "matrices":
             return strong_zero_matrices(replay, op, rule)
         broadcasts = op.kind == "bilinear" or (op.arity > 1 and not op.joint)
 
@@ -537,15 +535,12 @@ def term(replay: ReplayKind, op: Op, i: int) -> Callable[..., Any]:
 
 def strong_zero_rows(replay: ReplayKind, op: Op, rule: Any) -> Callable[..., Any]:
     """Rows of the cotangent that are wholly 0 give cotangent 0 (the fully masked softmax row)."""
-    assert op.row is not None
-    dims_at, keepdim_at = op.row
 
     def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
         t = rule(replay.xp, g, ans, *args, *params)
         if not replay.traced and arrays.finite(bottom(t) if replay.record else t):
             return t
-        reduced = keepdim_at is not None and not params[keepdim_at]
-        return replay.xp.where(replay.xp.guard_rows(t, g, params[dims_at], reduced), t, 0.0)
+        return replay.xp.where(replay.xp.guard_rows(t, g, *op.row_of(params)), t, 0.0)
 
     return general
 
@@ -566,9 +561,8 @@ def strong_zero_matrices(replay: ReplayKind, op: Op, rule: Any) -> Callable[...,
     return general
 
 
-def backward_into(op: Op) -> Backward:
-    """A linear op whose transpose touches few elements: added straight into the buffer of the cotangent."""
-    into: Any = op.into
+def backward_into(add_transpose: Callable[..., None]) -> Backward:
+    """A linear op whose transpose touches few elements: add_transpose(buffer, g, *params) into the cotangent's buffer."""
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
@@ -578,7 +572,7 @@ def backward_into(op: Op) -> Backward:
         elif sa not in mutable_slots:
             p = cot[sa] = arrays.as_array(p.copy())  # a NumPy scalar's copy cannot be written into
         mutable_slots.add(sa)
-        into(p, g, *e[11])
+        add_transpose(p, g, *e[11])
 
     return backward
 

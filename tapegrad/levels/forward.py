@@ -80,7 +80,7 @@ def tangents_of(
         found = [*got, *none[len(got) :]] if op.outputs > 1 else [got]
     else:
         found = [*transpose_vjp(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
-    return found if op.row is None else [zero_unmoved_rows(op, tangents[0], t, params) for t in found]
+    return found if op.zero_blocks != "rows" else [zero_unmoved_rows(op, tangents[0], t, params) for t in found]
 
 
 def zero_unmoved_rows(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
@@ -93,11 +93,9 @@ def zero_unmoved_rows(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> An
 
 def any_in_row(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
     """Which rows hold an element of a mask."""
-    assert op.row is not None
-    dims, keep = params[op.row[0]], True if op.row[1] is None else params[op.row[1]]
-    return xp.any(
-        mask, tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,), keep
-    )
+    dims, reduced = op.row_of(params)
+    dims = tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,)
+    return xp.any(mask, dims, not reduced)
 
 
 def elementwise_tangent(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[Any, ...]) -> Any:

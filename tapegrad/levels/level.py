@@ -21,7 +21,7 @@ from .. import errors
 from ..core import alias, record
 from ..core.entry import general_entry, output_entry
 from ..core.level import LEVEL, layer_of, level_of, remember_value
-from ..core.op import TABLE, Op
+from ..core.op import GENERAL, GENERAL_HALF, TABLE, Op
 from ..core.record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_frame
 from ..core.state import TRACE, TRANSFORMING, is_recording
 from ..core.tape import HEAVY, next_slot
@@ -298,7 +298,7 @@ def record_lifted(
     saved, keep_ans = record.saved(op, list(tensors), [kept(t) for t in tensors], slots)
     place = user_frame(getframe(2), tape)
     half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
-    number, dtype = (op.general, outs[0]._d.dtype) if half is None else (op.half, half)
+    number, dtype = (op.id + GENERAL, outs[0]._d.dtype) if half is None else (op.id + GENERAL_HALF, half)
     shapes = tuple([t._d.shape if isinstance(t, Box) else () for t in tensors])
     slot_hooks = None
     for t in tensors:
@@ -308,7 +308,7 @@ def record_lifted(
     answers: Any = None
     if op.outputs > 1:
         if keep_ans:
-            answers = tuple([relabelled(o, 0) if i in op.keeps else None for i, o in enumerate(outs)])
+            answers = tuple([relabelled(o, 0) if i in op.saved_outputs else None for i, o in enumerate(outs)])
         meta: Any = tuple([(o._d.shape, o._d.dtype) for o in outs])
         tape[s] = general_entry(number, slots, place, saved, answers, dtype, shapes, params, meta)
         for i, o in enumerate(outs[: op.differentiable]):

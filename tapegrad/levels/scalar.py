@@ -17,7 +17,7 @@ from ..core import record
 from ..core import vjp as rules
 from ..core.entry import NUMBER, answer_of, saved_of, with_saved
 from ..core.leaves import WATCHED_LEAVES
-from ..core.op import BY_ID, TABLE, Op
+from ..core.op import BY_ID, SCALAR, TABLE, Op
 from ..core.record import MARK, Box, Extra, getframe, peek_data, poke_data, recording, slow, user_frame, wrap
 from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE
@@ -61,7 +61,7 @@ ERRORS = ValueError, OverflowError, ZeroDivisionError, TypeError
 
 def unary(op: Op, function: Values, depth: int) -> Values:
     """The op on a scalar, with parameters; None where it must be done on arrays. `depth`: frames to the caller's."""
-    number, reads, keep_ans = op.scalar, 0 in op.save_for[0][0], op.save_for[0][1]
+    number, reads, keep_ans = op.id + SCALAR, 0 in op.saved[0].arguments, op.saved[0].answer
 
     def call(x: Any, *params: Any) -> Any:
         v = peek_data(x)
@@ -96,7 +96,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
 
 def binary(op: Op, function: Values, depth: int) -> Values:
     """The op on two operands, scalars or numbers; None where it must be done on arrays."""
-    number = op.scalar
+    number = op.id + SCALAR
 
     def call(x: Any, y: Any) -> Any:
         scalar = record.Scalar
@@ -314,7 +314,7 @@ def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
             number = e[NUMBER]
             backward = BACKWARD.get(number)
             if backward is None:
-                if BY_ID[number].scalar != number:
+                if BY_ID[number].id + SCALAR != number:
                     return None
                 backward = BACKWARD[number] = rules.PLAIN.backward_of(number)
             backward(e, s, g, cot, None, mutable_slots)

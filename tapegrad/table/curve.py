@@ -125,8 +125,7 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
             add(cot, st, t if t.shape == stack.shape else arrays.unbroadcast(t, stack.shape), mutable_slots)
 
     define(
-        f"laplace_{name}", "general", forward, rules, arity=2, saves="ans stack" if of_answer else "x stack", outputs=2,
-        differentiable=2, absent=True, keeps=(0,),
+        f"laplace_{name}", "general", forward, rules, arity=2, saves="ans[0] stack" if of_answer else "x stack", outputs=2,
         raw_backward=raw_backward, batch=_batch, samples=samples.LAPLACE_OF_FUNCTION,
     )  # fmt: skip
 

@@ -66,7 +66,7 @@ def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutabl
 
 define(
     "index", "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), saves="x.shape",
-    params=("index",), into=add_into, display=_shown_by,
+    params=("index",), raw_backward=rules.backward_into(add_into), display=_shown_by,
     aliases={
         "gather": "Gather", "index_select": "IndexSelect", "take_along_dim": "Gather", "masked_select": "MaskedSelect",
         "take": "Take",
@@ -99,7 +99,7 @@ def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
 
 define(
     "index_put", "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
-    arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, display=_written_by,
+    arity=2, params=("index",), in_place=_put_into, raw_backward=_put_backward, display=_written_by,
     aliases={
         "scatter": "Scatter", "index_copy": "IndexCopy", "index_fill": "IndexFill", "put": "Put",
         "masked_scatter": "MaskedScatter",
@@ -109,7 +109,7 @@ define(
 define(
     "index_add", "linear", _written(add_into),
     (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
-    arity=2, params=("index",), into=add_into, wide=True, aliases={"scatter_add": "ScatterAdd"}, batch=batching.changed,
+    arity=2, params=("index",), in_place=add_into, wide=True, aliases={"scatter_add": "ScatterAdd"}, batch=batching.changed,
     samples=samples.writes,
 )  # fmt: skip
 
