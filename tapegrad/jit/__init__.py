@@ -1,7 +1,7 @@
 """Whole functions, gradients included, as programs of XLA: `tapegrad.compile`.
 
-A call is traced (`capture`), its program lowered (`lower`) and kept with guards (`guards`) as an `entry`; `compiled` chooses
-among the entries. JAX is imported when something is compiled, not before.
+A call is traced (`traced_call`), its program lowered to an executable (`lower`) and kept with guards (`guards`) as a
+`compiled_program`; `compiled` is the cache that chooses among these. JAX is imported when something is compiled, not before.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Guards: the Python state that a compiled function depends on, and whether it is unchanged.
 
 A function reads more than its arguments: globals, closure cells, attributes. Tensors among these are state, which a program
-reads anew at each run; all else is part of the program. `Walk` lists the places: it follows the names in the code of the
-function, and of the functions that it calls, through whatever they lead to. A program is used again only while each place
-holds what it held.
+reads anew at each run; all else is part of the program. `ReachableState` lists the places where it is held: it follows the
+names in the code of the function, and of the functions that it calls, through whatever they lead to. A program is used again
+only while each place holds what it held.
 """
 
 from __future__ import annotations
@@ -107,15 +107,15 @@ def held(container: Any, key: Any) -> Any:
         return LENGTH
 
 
-def same(value: Any, now: Any) -> bool:
+def is_unchanged(value: Any, now: Any) -> bool:
     """Whether a place still holds the same value; 0.0 and -0.0 differ."""
     return now is value or (
         type(now) is type(value) and type(now) in SIMPLE and bool(now == value) and (now != 0 or repr(now) == repr(value))
     )
 
 
-class Walk:
-    """The places that a function reads, called with arguments.
+class ReachableState:
+    """The places that a function reads when it is called with arguments.
 
     Attributes:
         places: of functions and foreign objects.
@@ -383,7 +383,7 @@ def first_changed(places: list[Place]) -> Place | None:
                 now = container[key]
             except (KeyError, IndexError, ValueError, AttributeError):
                 now = LENGTH
-        if now is not value and not same(value, now):
+        if now is not value and not is_unchanged(value, now):
             return place
     return None
 
