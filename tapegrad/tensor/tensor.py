@@ -27,6 +27,7 @@ from ..core.state import TRACE, is_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.tracing import reads, same, touches
 from ..core.vjp import bottom, fixed_like
+from ..floats import scalar
 from ..functions import (
     activation,
     create,
@@ -50,7 +51,6 @@ from ..functions import (
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..kernels.memory import keep_freed_memory
-from ..levels import scalar
 from ..levels.level import LevelState, promote_in_place, relabelled
 from ..table import decompose as decompose_records
 from ..table import elementwise as elementwise_records
@@ -1112,7 +1112,7 @@ class Parameter(Tensor):
 
 
 class Scalar(Tensor):
-    """A double without dimensions whose array is made when it is first looked at; see `levels.scalar`."""
+    """A double without dimensions whose array is made when it is first looked at; see `floats.scalar`."""
 
     __slots__ = ()
 
