@@ -115,7 +115,7 @@ def made(name: str) -> Values | None:
 
 
 class ScalarState(Extra):
-    """The state of every scalar; `run` is where recording functions turn to."""
+    """The state of every scalar; recording functions call its `run`."""
 
     __slots__ = ()
 

@@ -149,64 +149,82 @@ def write_block(store: Any, value: Any, chain: Any = ()) -> None:
         store.replace(chain, record.asarray(value).copy())
 
 
+def written_states(call: TracedCall) -> set[int]:
+    """The input numbers of the states that a call wrote."""
+    return {c.input.number for c, _ in call.writes if isinstance(c, StateInput)}
+
+
 class CompiledProgram:
     """An executable of XLA, with the guards under which it may run and what its inputs and results mean to the caller.
 
     Attributes:
         name: of the function.
+        whole: the traced program, with results that are not needed and the reverse pass.
+        program: what the executable computes of it.
+        backward: the reverse pass on the caller's tape; None if no result requires grad.
+        states: tensors and memory blocks that are read: first those whose memory is donated, then those that keep it.
+        others: the other inputs besides arguments: settings, NumPy arrays, and at the end random draws.
         calls: how often it has run.
-        executable: of XLA.
     """
 
     def __init__(self, owner: Any, call: TracedCall, placement: lower.Placement) -> None:
-        trace = call.trace
-        self.capture_program, self.placement = trace.program, placement
-        self.name, self.debug_nans = named(owner.function), owner.debug_nans
+        self.name, self.debug_nans, self.calls = named(owner.function), owner.debug_nans, 0
+        self.whole, self.placement = call.trace.program, placement
         self.results, self.spec = call.results, call.spec
+        self.backward = CompiledBackward(self, call.backward) if call.backward is not None else None
+        self.program = self.whole.pruned(self._wanted(call))
+        states = [State(c, placement) for c in call.trace.state_inputs.values()]
+        self._set_guards(owner, call, states)
+        self._set_inputs(owner, call, states)
+        self._set_effects(call, states)
+        self.names, self.tensor_names = names_of(call), call.reachable.names
+
+    def _set_guards(self, owner: Any, call: TracedCall, states: list[State]) -> None:
+        """What has to be as it was while the call was traced; see `failed_guard`."""
+        trace, used = call.trace, {s.number for s in self.program.inputs}
         self.places, self.of_modules = call.reachable.places, call.reachable.of_modules
         self.version = call.version
         self.settings, self.varying = trace.settings, owner.varying
         self.grad_presence, self.passed_grads, self.views = call.grad_presence, call.passed_grads, trace.views
-        self.gradients = [(place, i) for i, (place, _) in enumerate(call.gradients)]
-        self.cleared = [ref is None for _, ref in call.gradients]
-        self.rebound, self.switched = [at for at, _ in call.rebound], call.switched
-        self.backward = CompiledBackward(self, call.backward) if call.backward is not None else None
-        wanted = self._wanted(call)
-        self.program = trace.program.pruned(wanted)
-        inputs = {s.number: s for s in self.program.inputs}
-        states = [State(c, placement) for c in trace.state_inputs.values()]
-        written = {c.input.number for c, _ in call.writes if isinstance(c, StateInput)}
-        used = [s for s in states if s.number in inputs]
         self.hooks = [(s.owner, hooks_on(s.owner())) for s in states]
         call.reachable.follow([hook for _, hooks in self.hooks for hook in hooks])
-        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in inputs and s.at is None]
+        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in used and s.at is None]
         self.metadata_guards = [*trace.metadata_guards.values(), *[u for u in unread if isinstance(u[0](), Box)]]
+        self.owners = call.reachable.tensors | {id(s.owner()): s.owner for s in states}
+        self.relations = [self._relation(t) for t in call.tensors]
+
+    def _set_inputs(self, owner: Any, call: TracedCall, states: list[State]) -> None:
+        """What the executable reads, in order, and the executable."""
+        inputs, written = {s.number for s in self.program.inputs}, written_states(call)
+        used = [s for s in states if s.number in inputs]
         may_donate = owner.donate and not owner.debug_nans and self.backward is None
         for s in used:
             s.donated = may_donate and s.number in written and s.of is None and s.at is None
         self.donated, self.kept = [s for s in used if s.donated], [s for s in used if not s.donated]
         self.states = self.donated + self.kept
-        held = {s.number for s in states}
-        others = [s for s in self.program.inputs if s.number not in held]
+        of_state = {s.number for s in states}
+        others = [s for s in self.program.inputs if s.number not in of_state]
         self.others: list[Any] = [s for s in others if s.what != DRAWN] + [s for s in others if s.what == DRAWN]
-        self.draws = [s for s in trace.program.inputs if s.what == DRAWN]  # those that nothing depends on, too
+        self.draws = [s for s in self.whole.inputs if s.what == DRAWN]  # those that nothing depends on, too
         self.scalars: dict[int, tuple[Any, Any]] = {}
         donated = [s.number for s in self.donated]
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
-        self.executable = lower.Executable(self.program, donated, kept, placement)
+        self.executable = lower.Executable(self.program, donated, kept, self.placement)
         self.run = self.executable.run
-        self.where = [placement.of(n) for n in self.program.arguments]
+        self.where = [self.placement.of(n) for n in self.program.arguments]
+
+    def _set_effects(self, call: TracedCall, states: list[State]) -> None:
+        """What a run changes: written tensors, gradients, rebound places, flags; and which results are one tensor."""
         by_number = {s.number: s for s in states}
-        self.unread = [by_number[n] for n in written if by_number[n] not in self.states]
+        self.unread = [by_number[n] for n in written_states(call) if by_number[n] not in self.states]
         at = {s.number: i for i, s in enumerate([*self.states, *self.unread])}
         self.writes: list[tuple[Any, int]] = [
             (c, -1) if type(c) is int else (by_number[c.input.number], at[c.input.number]) for c, _ in call.writes
         ]
+        self.gradients = [(place, i) for i, (place, _) in enumerate(call.gradients)]
+        self.cleared = [ref is None for _, ref in call.gradients]
+        self.rebound, self.switched = [place for place, _ in call.rebound], call.switched
         self.duplicates = [(i, r.duplicate_of) for i, r in enumerate(self.results) if r.duplicate_of is not None]
-        self.owners = call.reachable.tensors | {id(s.owner()): s.owner for s in states}
-        self.relations = [self._relation(t) for t in call.tensors]
-        self.calls = 0
-        self.names, self.tensor_names = names_of(call), call.reachable.names
 
     def _wanted(self, call: TracedCall) -> list[Any]:
         """The program's results: of the function, written state, gradients, and what the reverse pass needs."""
@@ -431,7 +449,7 @@ class CompiledBackward:
 
     def __init__(self, forward: CompiledProgram, backward: TracedBackward) -> None:
         self.forward, self.found = forward, backward
-        whole = forward.capture_program
+        whole = forward.whole
         self.program = whole.pruned(backward.results)
         made = {n for instruction in whole.code[backward.start :] for n in instruction.results}
         self.program.code, need = backward_code(whole, backward)
@@ -453,7 +471,7 @@ class CompiledBackward:
 
     def completed(self, cotangents: tuple[Any, ...]) -> tuple[set[int], list[Any]]:
         """Which inputs get a gradient at all, and the cotangents with zeros for those of results that nobody used."""
-        metas = [self.forward.capture_program.metas[n] for n in self.found.cotangents]
+        metas = [self.forward.whole.metas[n] for n in self.found.cotangents]
         reached = [r for r, g in zip(self.found.reached, cotangents, strict=True) if g is not None]
         full = [fixed(arrays.zeros(*m)) if g is None else g for m, g in zip(metas, cotangents, strict=True)]
         return set().union(*reached), full
@@ -489,7 +507,7 @@ class CompiledBackward:
 
     def _vjp(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
         compiled = self.forward
-        program = compiled.capture_program.pruned([compiled.results[i].value for i in self.found.roots])
+        program = compiled.whole.pruned([compiled.results[i].value for i in self.found.roots])
         known = dict(zip(more, given, strict=True)) | {n: fixed(a) for n, a in program.constants.items()}
 
         def forward(*inputs: Any) -> Any:

@@ -53,9 +53,9 @@ def program_lines(program: Program, names: dict[int, str]) -> Iterator[str]:
     for i in program.code:
         file, line = line_at(*i.place)
         results = ", ".join(f"v{n}" for n in i.results)
-        kinds = ", ".join(f"{program.metas[n][1]}{list(program.metas[n][0])}" for n in i.results)
+        types = ", ".join(f"{program.metas[n][1]}{list(program.metas[n][0])}" for n in i.results)
         operands = ", ".join(text(v) for v in (*i.operands, *i.params))
-        yield f"{results} = {i.op.name}({operands})  {kinds}  {file.rsplit('/', 1)[-1]}:{line}"
+        yield f"{results} = {i.op.name}({operands})  {types}  {file.rsplit('/', 1)[-1]}:{line}"
     yield "return " + ", ".join(text(v) for v in program.results)
 
 

@@ -57,15 +57,15 @@ def is_static(part: Any) -> bool:
 
 
 def text(part: Any) -> str:
-    """A part of a key for people: the value, or dtype and shape of an array."""
+    """A part of a key as text: the value, or dtype and shape of an array."""
     if isinstance(part, ById):
         return repr(part)
     if isinstance(part[0], type):
-        kind, value = part
-        if kind is tuple:
+        cls, value = part
+        if cls is tuple:
             return "(" + ", ".join(map(text, value)) + ")"
-        if issubclass(kind, float | complex):  # which are kept as texts
-            return str(float.fromhex(value)) if issubclass(kind, float) else str(value)
+        if issubclass(cls, float | complex):  # which are kept as texts
+            return str(float.fromhex(value)) if issubclass(cls, float) else str(value)
         shown = repr(value)
         return shown if len(shown) < 60 else shown[:57] + "..."
     shape, dtype, *more = part
@@ -94,7 +94,7 @@ def differences(before: Key, now: Key, names: list[str]) -> list[str]:
 
 
 def mode(value: Any) -> str:
-    """A mode for people; that of gradients is whether they are off."""
+    """A mode as text; the value for gradients says whether they are off."""
     if isinstance(value, bool):
         return "off" if value else "on"
     return str(value[-1] if isinstance(value, tuple) else value)

@@ -122,7 +122,7 @@ def is_spec(spec: Any) -> bool:
 
 
 def spread(what: str, spec: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
-    """For each leaf of a value its name for people, its specification, and itself; one that is given stands for a container.
+    """For each leaf of a value its name in messages, its specification, and itself; a container may have one specification.
 
     A container of specifications may leave items out.
     """

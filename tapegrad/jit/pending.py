@@ -1,8 +1,8 @@
 """Tensors whose values a compiled program computes, or keeps, in JAX's memory.
 
-A pending tensor is a CPU tensor like any other, but its slot holds a JAX array: the first look at `_d` makes an ordinary
-tensor of it, on a read-only view of that memory where it is the host's. Until then it costs nothing, and the next compiled
-call takes the JAX array as it is; even after the look, as long as nobody has given the tensor another array.
+A pending tensor is a CPU tensor like any other, but its `_d` holds a JAX array: the first read of `_d` makes an ordinary
+tensor of it, on a read-only view of that memory if it is the host's. Until then nothing is copied, and the next compiled
+call takes the JAX array as it is; after the read, too, as long as the tensor has not been given another array.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOCK = threading.RLock()  # held while a tensor changes its class, and while a p
 
 @functools.cache
 def pending_class_of(cls: Any) -> type:
-    """The class of pending tensors of a class."""
+    """The subclass for pending tensors of a class."""
     namespace = {
         "__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
         "_d": property(look, assign), "_pending_of": cls,

@@ -58,13 +58,13 @@ class Result:
 
 
 class TracedCall:
-    """One traced call.
+    """One traced call: its trace, and what the call changed that later runs of the program have to change.
 
     Attributes:
         result: what the call returned.
         trace: what it recorded.
-        reason: why the program cannot be used, None if it can.
-        changed: the place of Python state, as a key, that the function has changed; None.
+        reason: why the program cannot be used; None if it can.
+        changed: identifies the Python state that the function has changed; None.
         results, spec: the leaves of the result, and its structure.
         writes: (state or position of an argument, Ref) for tensors that were written.
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
