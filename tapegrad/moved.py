@@ -13,6 +13,7 @@ from typing import Any
 HOMES = {
     "arrays.dtypes": ("dtypes",),
     "compiler": ("jit",),
+    "ops.parts": ("functions.complex_and_bits", "table.complex_and_bits", "kernels.complex_and_bits"),
     "ops.samples": ("table.samples.common",),
     "core.node": ("core.graph",),
     "printing": ("tensor.printing",),

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..kernels.parts import _angle_real, _join, _of_pairs, _step, _to_pairs
+from ..kernels.complex_and_bits import _angle_real, _join, _of_pairs, _step, _to_pairs
 from . import batching
 from .define import binary, define, named, unary
 from .operands import no_kernel, refused_as, tensor
 from .samples.common import PREDICATE, cases, of_values, pairs
-from .samples.parts import EXTREMES, _complex_samples
+from .samples.complex_and_bits import EXTREMES, _complex_samples
 from .shape import with_out
 
 define(
