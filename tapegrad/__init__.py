@@ -93,6 +93,29 @@ from .func.control import while_loop as while_loop
 from .functions.activation import _softmax_backward_data as _softmax_backward_data
 from .functions.activation import celu, celu_, hardshrink, prelu, relu_, rrelu, rrelu_, selu, selu_, threshold, threshold_
 from .functions.attention import bilinear
+from .functions.complex_and_bits import (
+    angle,
+    complex,
+    conj_physical,
+    deg2rad,
+    float_power,
+    frexp,
+    heaviside,
+    imag,
+    is_conj,
+    is_neg,
+    ldexp,
+    polar,
+    positive,
+    rad2deg,
+    real,
+    resolve_conj,
+    resolve_neg,
+    view_as_complex,
+    view_as_complex_copy,
+    view_as_real,
+    view_as_real_copy,
+)
 from .functions.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from .functions.create import (
     Generator,
@@ -277,29 +300,6 @@ from .functions.normalize import (
     native_layer_norm,
     pairwise_distance,
     rms_norm,
-)
-from .functions.parts import (
-    angle,
-    complex,
-    conj_physical,
-    deg2rad,
-    float_power,
-    frexp,
-    heaviside,
-    imag,
-    is_conj,
-    is_neg,
-    ldexp,
-    polar,
-    positive,
-    rad2deg,
-    real,
-    resolve_conj,
-    resolve_neg,
-    view_as_complex,
-    view_as_complex_copy,
-    view_as_real,
-    view_as_real_copy,
 )
 from .functions.pool import adaptive_avg_pool1d, avg_pool1d, max_pool1d, max_pool1d_with_indices, max_pool2d, max_pool3d
 from .functions.recurrent import gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
@@ -487,6 +487,21 @@ from .jit import compile as compile
 from .moved import watch as _watch_moved
 from .nn.module import typename as typename
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .table.complex_and_bits import (
+    bitwise_left_shift,
+    bitwise_right_shift,
+    copysign,
+    fmax,
+    fmin,
+    frac,
+    gcd,
+    isneginf,
+    isposinf,
+    isreal,
+    lcm,
+    nextafter,
+    signbit,
+)
 from .table.elementwise import (
     abs,
     acos,
@@ -548,21 +563,6 @@ from .table.elementwise import (
     tan,
     tanh,
     trunc,
-)
-from .table.parts import (
-    bitwise_left_shift,
-    bitwise_right_shift,
-    copysign,
-    fmax,
-    fmin,
-    frac,
-    gcd,
-    isneginf,
-    isposinf,
-    isreal,
-    lcm,
-    nextafter,
-    signbit,
 )
 from .table.reduce import mean
 from .table.shape import diagonal, numel, reshape

@@ -14,6 +14,7 @@ HOMES = {
     "arrays.dtypes": ("dtypes",),
     "comparison": ("testing.comparison",),
     "compiler": ("jit",),
+    "ops.parts": ("functions.complex_and_bits", "table.complex_and_bits", "kernels.complex_and_bits"),
     "ops.samples": ("table.samples.common",),
     "core.node": ("core.graph",),
     "printing": ("tensor.printing",),

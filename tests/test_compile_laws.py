@@ -108,9 +108,9 @@ def compiled(cases):
     for arrays in ([c.given for c in cases], [c.others for c in cases]):
         tensors = [[tg.tensor(a) for a in xs] for xs in arrays]
         found = program(tensors, [[tg.tensor(a) for a in c.seeds] for c in cases])
-    (kind,) = program.kinds.values()
+    (specialization,) = program.specializations.values()
     assert program.traces == 1
-    return found, kind.entries[0].executable.compiled.as_text()
+    return found, specialization.programs[0].executable.compiled.as_text()
 
 
 def array(name, t):

@@ -67,7 +67,7 @@ class DualLevel(Dual):
         self.closed = True
         for block in self.blocks:
             if (store := block()) is not None:
-                self.settle(store)
+                self.write_back(store)
         for ref, before, write in self.written:
             t = ref()
             if t is None:
@@ -75,17 +75,17 @@ class DualLevel(Dual):
             if type(before[2]) is alias.Alias:
                 t._d, t._s, t._st = before
                 continue
-            self.lose(t, before[1] if before[1] < 0 else None)
+            self.demote(t, before[1] if before[1] < 0 else None)
             if (around := level_of(t)) is not None:
                 around.written.append((ref, before, write))
         for ref in list(self.born.values()):
             if (t := ref()) is not None:
-                self.lose(t, None)
+                self.demote(t, None)
         self.born.clear()
         self.clear()
 
-    def lose(self, t: Any, slot: int | None) -> None:
-        """Make a tensor of the level what it is below; under a slot of its own if one is given."""
+    def demote(self, t: Any, slot: int | None) -> None:
+        """Make a tensor of the level the one below it; under a slot of its own if one is given."""
         st = t._st
         if type(st) is not LevelState or st.level is not self:
             return
@@ -97,7 +97,7 @@ class DualLevel(Dual):
         if getattr(t, "_retains", 0):
             services.retain(t)
 
-    def settle(self, store: Any) -> None:
+    def write_back(self, store: Any) -> None:
         """Give a memory block the values that were written into it."""
         root, hist = store.promoted
         primal = root._st.primal

@@ -45,7 +45,7 @@ class Arrays:
     beside: Callable[[Any, Any], Any]  # an array on the device of another one
     finite: Callable[[Any], bool]
     all_finite: Callable[[Iterable[Any]], bool]
-    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `levels.scalar`
+    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `floats.scalar`
     relabelled: Callable[[Any, int], Any]  # a tensor inside a transform under another slot
     unbroadcast: Callable[[Any, tuple[int, ...]], Any]
     without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0

@@ -347,10 +347,10 @@ def check_alike(true: SubProgram, false: SubProgram) -> None:
 
 def paths(spec: tree.Spec, at: str = "") -> Iterator[str]:
     """Where each leaf of a tree is, as one writes it."""
-    if spec.kind is None:
+    if spec.cls is None:
         yield at
         return
     keys = range(len(spec.children)) if isinstance(spec.keys, int) else spec.keys
     for key, child in zip(keys, spec.children, strict=True):
-        is_item = isinstance(spec.keys, int) or issubclass(spec.kind, dict)
+        is_item = isinstance(spec.keys, int) or issubclass(spec.cls, dict)
         yield from paths(child, f"{at}[{key!r}]" if is_item else f"{at}.{key}")

@@ -20,10 +20,10 @@ from ..core.state import is_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays, zeros_like
 from ..dtypes import is_inexact
+from ..floats.scalar import ScalarState, scalar
 from ..functions import create
 from ..levels.diff_inputs import DiffInputs, synced
 from ..levels.level import relabelled
-from ..levels.scalar import ScalarState, scalar
 from . import tree
 
 P = ParamSpec("P")

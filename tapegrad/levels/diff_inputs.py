@@ -21,7 +21,7 @@ from ..core.reverse import BackwardPass, reach
 from ..core.state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays, fixed_like
-from . import scalar
+from ..floats import scalar
 from .level import Level, LevelState, boxed, promoted, relabelled
 
 

@@ -48,6 +48,26 @@ class LevelState(Extra):
         self.level, self.primal, self.payload, self.slot_hooks = level, primal, payload, slot_hooks
         self.base: tuple[Any, Any, tuple[Any, ...], Any] | None = None
 
+    @staticmethod
+    def run(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
+        """What recording functions call with a tensor of a level: `slow`, or less where nothing is to be promoted."""
+        if op.refuses is not None and op.kind != "elementwise":
+            return slow(op, operands, params)
+        dtype = None
+        for t in operands:
+            if not isinstance(t, Box):
+                if type(t) is not float:
+                    return slow(op, operands, params)
+                continue
+            st = t._st
+            if st is not None and (type(st) is not LevelState or st.base is not None):
+                return slow(op, operands, params)
+            dt = t._d.dtype
+            if (dtype is not None and dt is not dtype) or (dt is not record.F32 and dt is not record.F64):
+                return slow(op, operands, params)
+            dtype = dt
+        return run_lifted(op, operands, params)
+
 
 class Level:
     """A running transform. Subclasses say how an op runs on values and payloads.
@@ -268,34 +288,11 @@ def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
     return outs if op.outputs > 1 else outs[0]
 
 
-def run_directly(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
-    """What recording functions call with a tensor of a level: `slow`, or less where nothing is to be promoted."""
-    if op.refuses is not None and op.kind != "elementwise":
-        return slow(op, operands, params)
-    dtype = None
-    for t in operands:
-        if not isinstance(t, Box):
-            if type(t) is not float:
-                return slow(op, operands, params)
-            continue
-        st = t._st
-        if st is not None and (type(st) is not LevelState or st.base is not None):
-            return slow(op, operands, params)
-        dt = t._d.dtype
-        if (dtype is not None and dt is not dtype) or (dt is not record.F32 and dt is not record.F64):
-            return slow(op, operands, params)
-        dtype = dt
-    return run_lifted(op, operands, params)
-
-
-LevelState.run = staticmethod(run_directly)
-
-
 def record_lifted(
     op: Op, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], outs: tuple[Any, ...], params: tuple[Any, ...]
 ) -> None:
     """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""
-    saved, keep_ans = record.saved(op, list(tensors), [kept(t) for t in tensors], slots)
+    saved, keep_ans = record.saved(op, list(tensors), [saved_operand(t) for t in tensors], slots)
     place = user_frame(getframe(2), tape)
     half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
     number, dtype = (op.id + GENERAL, outs[0]._d.dtype) if half is None else (op.id + GENERAL_HALF, half)
@@ -328,8 +325,8 @@ def record_lifted(
         tape.due(s)
 
 
-def kept(t: Any) -> Any:
-    """An operand as an entry may hold it."""
+def saved_operand(t: Any) -> Any:
+    """An operand as an entry saves it: with its slot, and apart from later writes."""
     return relabelled(t, t._s) if isinstance(t, Box) else t
 
 

@@ -21,9 +21,9 @@ from ..core.record import Box, functional, services, wrap
 from ..core.state import is_recording
 from ..core.vjp import RAW_XP, TENSOR_XP, arrays, bottom
 from ..dtypes import is_inexact
+from ..floats.functions import ERRORS, FUNCTIONS
 from .forward import any_in_row, tangents_of
 from .level import Level
-from .scalar import ERRORS, FUNCTIONS
 
 Coefficient = Any
 Gen = Callable[[int], Coefficient]

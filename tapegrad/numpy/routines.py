@@ -12,11 +12,23 @@ import numpy as np
 from ..core.op import TABLE
 from ..core.record import running_trace, wrap
 from ..core.tracing import reads
-from ..functions import create, elementwise, index, linalg, parts, reduce, scatter, shape, sort, special, statistics
+from ..functions import (
+    complex_and_bits,
+    create,
+    elementwise,
+    index,
+    linalg,
+    reduce,
+    scatter,
+    shape,
+    sort,
+    special,
+    statistics,
+)
 from ..kernels import shape as shape_kernels
+from ..table import complex_and_bits as bits_records
 from ..table import elementwise as records
 from ..table import operands
-from ..table import parts as parts_records
 from ..table import shape as shape_records
 from ..table import special as special_records
 from ..tensor.tensor import Tensor, raw
@@ -60,7 +72,7 @@ Function = Callable[..., Any]
 
 
 def _heaviside(x: Any, value: Any) -> Any:
-    return parts.heaviside(*[_floating(v) for v in operands.promoted(_tensors((x, value)))])
+    return complex_and_bits.heaviside(*[_floating(v) for v in operands.promoted(_tensors((x, value)))])
 
 
 def _divmod(x: Any, y: Any) -> Any:
@@ -94,22 +106,22 @@ def _vecmat(x: Any, y: Any) -> Any:
 UFUNCS |= {
     np.cbrt: TABLE["cbrt"].call,
     np.heaviside: _heaviside,
-    np.copysign: parts_records.copysign,
-    np.fmax: parts_records.fmax,
-    np.fmin: parts_records.fmin,
-    np.deg2rad: parts.deg2rad,
-    np.radians: parts.deg2rad,
-    np.rad2deg: parts.rad2deg,
-    np.degrees: parts.rad2deg,
-    np.signbit: parts_records.signbit,
+    np.copysign: bits_records.copysign,
+    np.fmax: bits_records.fmax,
+    np.fmin: bits_records.fmin,
+    np.deg2rad: complex_and_bits.deg2rad,
+    np.radians: complex_and_bits.deg2rad,
+    np.rad2deg: complex_and_bits.rad2deg,
+    np.degrees: complex_and_bits.rad2deg,
+    np.signbit: bits_records.signbit,
     np.logaddexp2: records.logaddexp2,
-    np.nextafter: parts_records.nextafter,
-    np.ldexp: parts.ldexp,
-    np.frexp: parts.frexp,
-    np.gcd: parts_records.gcd,
-    np.lcm: parts_records.lcm,
-    np.left_shift: parts_records.bitwise_left_shift,
-    np.right_shift: parts_records.bitwise_right_shift,
+    np.nextafter: bits_records.nextafter,
+    np.ldexp: complex_and_bits.ldexp,
+    np.frexp: complex_and_bits.frexp,
+    np.gcd: bits_records.gcd,
+    np.lcm: bits_records.lcm,
+    np.left_shift: bits_records.bitwise_left_shift,
+    np.right_shift: bits_records.bitwise_right_shift,
     np.divmod: _divmod,
     np.modf: _modf,
     np.vecdot: _vecdot,
@@ -530,7 +542,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 @row(np.angle)
 def _angle(z: Any, deg: bool = False) -> Any:
-    result = parts.angle(_floating(_tensor(z)))
+    result = complex_and_bits.angle(_floating(_tensor(z)))
     return result * (180.0 / math.pi) if deg else result
 
 
@@ -888,9 +900,9 @@ def _isrealobj(x: Any) -> bool:
 
 @row(np.isneginf)
 def _isneginf(x: Any, out: Any = None) -> Any:
-    return _into("isneginf", out, parts_records.isneginf(_tensor(x)))
+    return _into("isneginf", out, bits_records.isneginf(_tensor(x)))
 
 
 @row(np.isposinf)
 def _isposinf(x: Any, out: Any = None) -> Any:
-    return _into("isposinf", out, parts_records.isposinf(_tensor(x)))
+    return _into("isposinf", out, bits_records.isposinf(_tensor(x)))

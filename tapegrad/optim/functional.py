@@ -21,7 +21,7 @@ def up_to(spec: Spec, node: Any) -> list[Any]:
     if spec is LEAF:
         return [node]
     found = children_of(node)
-    if type(node) is not spec.kind or found is None or found[0] != spec.keys:
+    if type(node) is not spec.cls or found is None or found[0] != spec.keys:
         raise ValueError(f"the structure differs from the parameters' {spec}")
     return [leaf for child, part in zip(spec.children, found[1], strict=True) for leaf in up_to(child, part)]
 

@@ -27,8 +27,8 @@ from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
 from ..core.tracing import suspended, touches
 from ..core.warning import warn
+from ..functions.complex_and_bits import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..functions.create import full_like
-from ..functions.parts import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..nn.module import typename
 from ..tensor.tensor import Tensor, raw
 from . import buckets

@@ -3,8 +3,8 @@
 A body is traced on values of its own arguments (`SubTrace`). Tensors from outside that it uses, its captures, become further
 arguments: operands of the record that runs the body, so that gradients reach them. While it is traced everything with a
 derivative is tracked, whatever the mode, and where the code drops a derivative (`detach`, `no_grad`) the program holds
-the op `cut`. So the program says all about the body: its derivatives and its batched form are made by running it on tensors
-under another trace (`SubProgram.derived`).
+the op `stop_gradient`. So the program says all about the body: its derivatives and its batched form are made by running it
+on tensors under another trace (`SubProgram.derived`).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class SubTrace(Trace):
         made = self.detached_numbers.get(number)
         if made is None:
             made = self.detached_numbers[number] = self.program.value(array.shape, array.dtype)
-            self.program.code.append(Instruction(TABLE["cut"], (Ref(number),), (), (made,), (None, 0)))
+            self.program.code.append(Instruction(TABLE["stop_gradient"], (Ref(number),), (), (made,), (None, 0)))
         return made
 
     def record_instruction(

@@ -246,19 +246,19 @@ class Trace:
 
     def _params(self, params: Any) -> Any:
         """Parameters with references instead of arrays."""
-        kind = type(params)
-        if kind is tuple:
+        cls = type(params)
+        if cls is tuple:
             return tuple([self._params(p) for p in params])
-        if kind is list:
+        if cls is list:
             return [self._params(p) for p in params]
-        if kind is FlatIndex:
+        if cls is FlatIndex:
             return FlatIndex(self._params(params.at))
-        if kind is record.ndarray or kind in record.foreign:
+        if cls is record.ndarray or cls in record.foreign:
             return Ref(self.number_of(None, params))
         if hasattr(params, "nbytes"):  # a number of NumPy's
             self.number(params)
-        elif kind is not slice and kind.__hash__ is None:
-            self.abort(f"a parameter of type {kind.__name__}, which may hold values")
+        elif cls is not slice and cls.__hash__ is None:
+            self.abort(f"a parameter of type {cls.__name__}, which may hold values")
         return params
 
     def outer_level_placeholders(self, tensors: Sequence[Any]) -> list[Any] | None:

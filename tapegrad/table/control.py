@@ -1,4 +1,4 @@
-"""Loops and branches as records: `scan`, `while` and `cond`; `cut`, which drops a derivative, and `barrier`.
+"""Loops and branches as records: `scan`, `while` and `cond`; `stop_gradient`, which drops a derivative, and `barrier`.
 
 A barrier is the value itself, which compilers take for another one: what is computed from it again is not what was before.
 
@@ -28,7 +28,7 @@ from ..core.record import Box, fixed, running_trace
 from ..core.state import is_recording
 from ..core.vjp import TENSOR_XP, arrays, fixed_like
 from ..dtypes import is_inexact
-from ..kernels.control import History, Tensors, _cut_up, _order, _own, _returned
+from ..kernels.control import History, Tensors, _order, _own, _returned, _split
 from ..levels.forward import Dual
 from ..levels.vmap import Batch, NeedLoop, one_by_one, representative
 from ..programs.subprogram import SubProgram, traced_alone
@@ -85,14 +85,14 @@ def cond(xp: Any, operands: Sequence[Any], true: SubProgram, false: SubProgram) 
 def _scan(
     operands: Tensors, body: SubProgram, carried: int, scanned: int, length: int, reverse: bool, history: History
 ) -> Any:
-    carry, xs, rest = _cut_up(operands, carried, scanned)
+    carry, xs, rest = _split(operands, carried, scanned)
     rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in body.metas[carried:]]
     step = body.step
     warnings = arrays.silence()
     try:
         for i, t in enumerate(_order(length, reverse)):
             results = step(*carry, *[x[t, ...] for x in xs], *rest)
-            carry, made = _cut_up(results, carried)
+            carry, made = _split(results, carried)
             if not i:
                 rows = [np.empty((length, *r.shape), r.dtype) for r in made]
             for row, r in zip(rows, made, strict=True):
@@ -103,7 +103,7 @@ def _scan(
 
 
 def _while(operands: Tensors, condition: SubProgram, body: SubProgram, carried: int, conditional: int) -> Any:
-    carry, of_condition, of_body = _cut_up(operands, carried, conditional)
+    carry, of_condition, of_body = _split(operands, carried, conditional)
     steps = 0
     warnings = arrays.silence()
     try:
@@ -213,17 +213,17 @@ def _d_scan(
     given = [k for k in range(carried, len(body.metas)) if gs[k] is not None]
     xs = [i for i in range(carried, carried + scanned) if wanted[i]]
     rest = [i for i in range(carried + scanned, len(args)) if wanted[i]]
-    carry, rows, others = _cut_up(args, carried, scanned)
+    carry, rows, others = _split(args, carried, scanned)
     entering = _filled(args[0], _at(gs, states), metas)
     sums = [_zeros(args[0], _meta(args[i])) for i in rest]
     recorded = keeps_history(xp, [*entering, *args, *_at(gs, given)])
 
     def step(*tensors: Any) -> Tensors:
-        g_carry, sums, c, x, g_rows, k = _cut_up(tensors, len(states), len(rest), carried, scanned, len(given))
+        g_carry, sums, c, x, g_rows, k = _split(tensors, len(states), len(rest), carried, scanned, len(given))
         inputs = [*c, *x, *k]
         outputs = body.replay(inputs)
         got = _pulled(_at(outputs, [*states, *given]), _at(inputs, [*states, *xs, *rest]), [*g_carry, *g_rows])
-        g_c, g_x, g_k = _cut_up(got, len(states), len(xs))
+        g_c, g_x, g_k = _split(got, len(states), len(xs))
         summed = [a + b for a, b in zip(sums, g_k, strict=True)]
         return [*g_c, *summed, *g_x, *(g_carry if recorded else ())]
 
@@ -256,10 +256,10 @@ def _t_scan(
     xs = [i for i in range(carried, carried + scanned) if tangents[i] is not None]
     rest = [i for i in range(carried + scanned, len(args)) if tangents[i] is not None]
     ys = [k for k in range(carried, len(body.metas)) if is_inexact(body.metas[k][1])]
-    carry, rows, others = _cut_up(args, carried, scanned)
+    carry, rows, others = _split(args, carried, scanned)
 
     def step(*tensors: Any) -> Tensors:
-        t_c, c, x, t_x, k, t_k = _cut_up(tensors, len(states), carried, scanned, len(xs), len(others))
+        t_c, c, x, t_x, k, t_k = _split(tensors, len(states), carried, scanned, len(xs), len(others))
         return _pushed(body, [*c, *x, *k], [*states, *xs, *rest], [*t_c, *t_x, *t_k], [*states, *ys])
 
     first = _order(length, reverse)[0] if length else 0
@@ -288,7 +288,7 @@ def _swapped(x: Any) -> Any:
 
 def _batch_scan(op: Op, n: int, args: Tensors, batched: list[bool], params: Any) -> Any:
     body, carried, scanned, length, reverse, history = params
-    carry, rows, rest = _cut_up(args, carried, scanned)
+    carry, rows, rest = _split(args, carried, scanned)
     carry = [batching.spread(x, n, b) for x, b in zip(carry, batched[:carried], strict=True)]
     rows = [_swapped(x) if b else x for x, b in zip(rows, batched[carried : carried + scanned], strict=True)]
     flags = [True] * carried + batched[carried:]
@@ -313,7 +313,7 @@ def loop(
     """
     held, first = len(carry), _order(length, reverse)[0]
     values = [*map(representative, carry), *[_row(x, first) for x in rows], *map(representative, rest)]
-    body = traced_alone(values, lambda *tensors: step(*_cut_up(tensors, held, len(rows))))
+    body = traced_alone(values, lambda *tensors: step(*_split(tensors, held, len(rows))))
     outputs, operands, history = len(body.metas), [*carry, *rows, *rest], (-1,) * held
     if keeps_history(xp, operands):
         body, history = with_history(body, held)
@@ -340,7 +340,7 @@ def _d_while(
         raise errors.reverse_while()
     steps = ans[carried]
     length = int(steps._d if isinstance(steps, Box) else steps)
-    carry, _, of_body = _cut_up(args, carried, conditional)
+    carry, _, of_body = _split(args, carried, conditional)
     stepping, history = with_history(body, carried)
     outs = scan(xp, [*carry, *of_body], stepping, carried, 0, length, False, history)
     asked = [*wanted[:carried], *wanted[carried + conditional :]]
@@ -367,16 +367,16 @@ def _t_while(
 ) -> Tensors:
     """A loop of the carried values and their tangents."""
     states = _moving(args, range(carried))
-    carry, of_condition, of_body = _cut_up(args, carried, conditional)
+    carry, of_condition, of_body = _split(args, carried, conditional)
     of_tangents = tangents[carried + conditional :]
     rest = [i for i, t in enumerate(of_tangents) if t is not None]
 
     def test(*tensors: Any) -> Tensors:
-        c, _, k = _cut_up(tensors, carried, len(states))
+        c, _, k = _split(tensors, carried, len(states))
         return condition.replay([*c, *k])
 
     def step(*tensors: Any) -> Tensors:
-        c, t_c, k, t_k = _cut_up(tensors, carried, len(states), len(of_body))
+        c, t_c, k, t_k = _split(tensors, carried, len(states), len(of_body))
         places = [*states, *[carried + i for i in rest]]
         return [*body.replay([*c, *k]), *_pushed(body, [*c, *k], places, [*t_c, *t_k], states)]
 
@@ -406,8 +406,8 @@ def _chosen(on: Any, n: int, xs: Tensors, ys: Tensors) -> Tensors:
 def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any) -> Any:
     """A loop until no sample goes on; those that are done stay as they are."""
     condition, body, carried, conditional = params
-    carry, of_condition, of_body = _cut_up(args, carried, conditional)
-    flags, of_test, of_step = _cut_up(batched, carried, conditional)
+    carry, of_condition, of_body = _split(args, carried, conditional)
+    flags, of_test, of_step = _split(batched, carried, conditional)
     carry = [batching.spread(x, n, b) for x, b in zip(carry, flags, strict=True)]
     flags = [True] * carried
 
@@ -415,11 +415,11 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
         return _batched(condition, n, [*c, *k], flags + of_test)[0]
 
     def test(*tensors: Any) -> Tensors:
-        c, _, k = _cut_up(tensors, carried, 1)
+        c, _, k = _split(tensors, carried, 1)
         return [TENSOR_XP.any(going(c, k), None, False)]
 
     def step(*tensors: Any) -> Tensors:
-        c, (count,), k, rest = _cut_up(tensors, carried, 1, conditional)
+        c, (count,), k, rest = _split(tensors, carried, 1, conditional)
         on = going(c, k)
         after = _batched(body, n, [*c, *rest], flags + of_step)
         return [*_chosen(on, n, after, c), count + on]
@@ -448,7 +448,7 @@ def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: SubProgram, false: S
 
     def pulling(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
-            inputs, gs = _cut_up(tensors, len(xs))
+            inputs, gs = _split(tensors, len(xs))
             return _pulled(_at(branch.replay(inputs), given), _at(inputs, places), gs)
 
         return run
@@ -470,7 +470,7 @@ def _t_cond(xp: Any, tangents: Tensors, ans: Any, args: Tensors, true: SubProgra
 
     def pushing(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
-            inputs, ts = _cut_up(tensors, len(xs))
+            inputs, ts = _split(tensors, len(xs))
             return _pushed(branch, inputs, places, ts, outs)
 
         return run
@@ -501,7 +501,7 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
 
 
 define("barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batch=batching.pointwise, samples=samples.plain)
-define("cut", "constant", lambda x: x.view(), batch=batching.pointwise, samples=samples.plain)
+define("stop_gradient", "constant", lambda x: x.view(), batch=batching.pointwise, samples=samples.plain)
 define(
     "scan", "general", _scan, (_d_scan,),
     saves="args ans[2]", arity=-1, outputs=3, wide=False,

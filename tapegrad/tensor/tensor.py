@@ -27,8 +27,10 @@ from ..core.state import TRACE, is_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.tracing import reads, same, touches
 from ..core.vjp import bottom, fixed_like
+from ..floats import scalar
 from ..functions import (
     activation,
+    complex_and_bits,
     create,
     decompose,
     einsum,
@@ -38,7 +40,6 @@ from ..functions import (
     matrix,
     native,
     operands,
-    parts,
     reduce,
     scatter,
     shape,
@@ -50,14 +51,13 @@ from ..functions import (
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..kernels.memory import keep_freed_memory
-from ..levels import scalar
 from ..levels.level import LevelState, promote_in_place, relabelled
+from ..table import complex_and_bits as bits_records
 from ..table import decompose as decompose_records
 from ..table import elementwise as elementwise_records
 from ..table import index as index_records
 from ..table import linalg as linalg_records
 from ..table import matrix as matrix_records
-from ..table import parts as parts_records
 from ..table import reduce as reduce_records
 from ..table import shape as shape_records
 from ..table import sort as sort_records
@@ -1051,12 +1051,12 @@ class Tensor(Box, TableMethods):
     @property
     def real(self) -> Tensor:
         """Real part, a view."""
-        return parts.real(self)  # type: ignore[no-any-return]
+        return complex_and_bits.real(self)  # type: ignore[no-any-return]
 
     @property
     def imag(self) -> Tensor:
         """Imaginary part, a view."""
-        return parts.imag(self)  # type: ignore[no-any-return]
+        return complex_and_bits.imag(self)  # type: ignore[no-any-return]
 
 
 def _only_element(t: Any) -> Any:
@@ -1112,7 +1112,7 @@ class Parameter(Tensor):
 
 
 class Scalar(Tensor):
-    """A double without dimensions whose array is made when it is first looked at; see `levels.scalar`."""
+    """A double without dimensions whose array is made when it is first looked at; see `floats.scalar`."""
 
     __slots__ = ()
 
@@ -1396,8 +1396,8 @@ def history_suffix(t: Any) -> list[str]:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 METHOD_MODULES = (
-    elementwise_records, elementwise, parts_records, parts, special_records, special, reduce_records, reduce, statistics,
-    shape_records, shape, index_records, index, scatter, linalg_records, linalg, decompose_records, decompose,
+    elementwise_records, elementwise, bits_records, complex_and_bits, special_records, special, reduce_records, reduce,
+    statistics, shape_records, shape, index_records, index, scatter, linalg_records, linalg, decompose_records, decompose,
     matrix_records, matrix, sort_records, sort, einsum, signal,
 )  # fmt: skip
 
@@ -1553,8 +1553,8 @@ def _attach_all() -> None:
         "and": (elementwise_records.bitwise_and, elementwise_records.bitwise_and),
         "or": (elementwise_records.bitwise_or, elementwise_records.bitwise_or),
         "xor": (elementwise_records.bitwise_xor, elementwise_records.bitwise_xor),
-        "lshift": (parts_records.bitwise_left_shift, _reversed(parts_records.bitwise_left_shift)),
-        "rshift": (parts_records.bitwise_right_shift, _reversed(parts_records.bitwise_right_shift)),
+        "lshift": (bits_records.bitwise_left_shift, _reversed(bits_records.bitwise_left_shift)),
+        "rshift": (bits_records.bitwise_right_shift, _reversed(bits_records.bitwise_right_shift)),
     }  # fmt: skip
     for name, (function, reflected) in arithmetic.items():
         _attach(f"__{name}__", function)

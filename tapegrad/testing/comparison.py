@@ -11,7 +11,7 @@ import numpy as np
 from .. import dtypes
 from ..core.warning import warn
 from ..functions import create
-from ..functions.parts import view_as_real
+from ..functions.complex_and_bits import view_as_real
 from ..kernels.devices import host
 from ..tensor.tensor import Tensor, raw
 

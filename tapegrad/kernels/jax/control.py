@@ -34,8 +34,8 @@ def returned(results: Arrays) -> Any:
     return tuple(results) if len(results) > 1 else results[0]
 
 
-@kernel("cut")
-def cut(x: Any) -> Any:
+@kernel("stop_gradient")
+def stop_gradient(x: Any) -> Any:
     return x
 
 

@@ -1,16 +1,13 @@
-"""Python floats as payload: a double without dimensions behind a fresh slot, and what is computed from it.
+"""Scalars: tensors of one double that hold a Python float; how operations on them run, are recorded and differentiated.
 
-Arithmetic on Python floats takes a tenth of the time of that on 0-dim arrays. A `Scalar` is a tensor whose array does not
-exist yet: its `_d` holds the float, and the first look at the array makes an ordinary tensor of it. Operations between
-scalars and numbers run by `math`, are recorded with floats for arrays under the op's number `scalar`, and their rules run on
-floats; where `math` raises (log(0), exp(1000), 1/0) the same is done on arrays.
+The array of a `Scalar` does not exist yet: its `_d` holds the float, and the first access to the array turns it into an
+ordinary tensor. Operations between scalars and numbers run by `math`, are recorded with floats for arrays under the op's
+number `scalar`, and their rules run on floats; where `math` raises (log(0), exp(1000), 1/0) the same is done on arrays.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from ..core import record
@@ -23,40 +20,9 @@ from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE
 from ..core.tape import next_slot
 from ..core.vjp import ReplayKind, add_recorded, arrays
+from .functions import ERRORS, FLOAT_XP, FUNCTIONS, Values
 
-Values = Callable[..., Any]
-
-FUNCTIONS: dict[str, Values] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "abs": abs, "square": lambda x: x * x, "reciprocal": lambda x: 1.0 / x, "sqrt": math.sqrt,
-    "rsqrt": lambda x: 1.0 / math.sqrt(x), "exp": math.exp, "expm1": math.expm1, "log": math.log, "log1p": math.log1p,
-    "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
-    "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh,
-    "atan2": math.atan2, "hypot": math.hypot, "erf": math.erf, "erfc": math.erfc, "pow_scalar": math.pow,
-    "pow": math.pow, "one_minus_square": lambda x: (1.0 - x) * (1.0 + x),
-}  # fmt: skip
-
-
-class FloatNamespace:
-    """`xp` of rules that run on floats: `math`, or the record's forward on arrays."""
-
-    def __getattr__(self, name: str) -> Any:
-        function = FUNCTIONS.get(name) or by_forward(TABLE[name].forward)
-        setattr(self, name, function)
-        return function
-
-
-def by_forward(forward: Values) -> Values:
-    def run(*args: Any) -> Any:
-        r = forward(*[arrays.as_array(a) if type(a) is float else a for a in args])
-        return r.item()
-
-    return run
-
-
-XP = FloatNamespace()
 new = Box.__new__
-ERRORS = ValueError, OverflowError, ZeroDivisionError, TypeError
 
 
 def unary(op: Op, function: Values, depth: int) -> Values:
@@ -149,7 +115,7 @@ def made(name: str) -> Values | None:
 
 
 class ScalarState(Extra):
-    """The state of every scalar; `run` is where recording functions turn to."""
+    """The state of every scalar; recording functions call its `run`."""
 
     __slots__ = ()
 
@@ -246,7 +212,7 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
 
     def raw_unary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         try:
-            t = g * first(XP, e[7], e[5], *e[11]) if curved else g * first if first else 0.0
+            t = g * first(FLOAT_XP, e[7], e[5], *e[11]) if curved else g * first if first else 0.0
         except ERRORS:
             t = None
         if type(t) is not float:
@@ -264,9 +230,9 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
             sb = 0
         try:
             if sa:
-                ta = g * first(XP, ans, x, y) if curved else g * first if first else 0.0
+                ta = g * first(FLOAT_XP, ans, x, y) if curved else g * first if first else 0.0
             if sb:
-                tb = g * second(XP, ans, x, y) if curved_too else g * second if second else 0.0
+                tb = g * second(FLOAT_XP, ans, x, y) if curved_too else g * second if second else 0.0
         except ERRORS:
             ta = None  # type: ignore[assignment]
         if type(ta) is not float or type(tb) is not float:
