@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from . import dtypes
 from .core.modes import no_grad
@@ -21,6 +21,9 @@ __all__ = [
 
 DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 HALVES = (dtypes.bfloat16, dtypes.float16)
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T", Tensor, list[Tensor], tuple[Tensor, ...])
 
 
 class autocast:
@@ -68,13 +71,13 @@ class autocast:
         if self.device == "cpu":
             casting.leave(self._before.pop())
 
-    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, func: Callable[P, R]) -> Callable[P, R]:
         """func with the context around each call."""
         if not callable(func):
             raise TypeError(f"autocast()(func) requires a callable, but got {type(func).__name__}.")
 
         @functools.wraps(func)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
             with self:
                 return func(*args, **kwargs)
 
@@ -207,6 +210,10 @@ class GradScaler:
         """Whether it scales."""
         return self._enabled
 
+    @overload
+    def scale(self, outputs: T) -> T: ...
+    @overload
+    def scale(self, outputs: Iterable[Tensor]) -> Iterable[Tensor]: ...
     def scale(self, outputs: Any) -> Any:
         """A loss, or each of several in a list or tuple, times the scale."""
         if not self._enabled:

@@ -36,7 +36,7 @@ class SparseTensor(Tensor):
     is_sparse = True
     layout = dtypes.sparse_coo
     _i: Any  # (dimensions, elements), int64; elements of one place are added
-    _v: Any
+    _v: Tensor
     _size: dtypes.Size
     _sorted: bool  # coalesced: in row-major order, no two of one place
     _made: Any  # the dense tensor, once an operation needed it
@@ -128,11 +128,11 @@ class SparseTensor(Tensor):
 
     @property
     def dtype(self) -> dtypes.dtype:
-        return self._v.dtype  # type: ignore[no-any-return]
+        return self._v.dtype
 
     @property
     def requires_grad(self) -> bool:
-        return self._v.requires_grad  # type: ignore[no-any-return]
+        return self._v.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ..tensor import Tensor
 from . import constraints
@@ -23,7 +23,7 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = super().expand(batch_shape, _instance)
         new.concentration, new.rate = (t.expand(new.batch_shape) for t in (self.concentration, self.rate))
         return new

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 from ..core.modes import no_grad
 from ..dtypes import Size
@@ -80,7 +80,7 @@ class Distribution:
                     f"{constraint!r}, but found invalid values:\n{value}"
                 )
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """This distribution with a larger batch shape; parameters are expanded, not copied.
 
         Args:
@@ -90,7 +90,7 @@ class Distribution:
         Raises:
             NotImplementedError: if the subclass has its own __init__ and does not define expand.
         """
-        new = self._get_checked_instance(None, _instance)
+        new: Self = self._get_checked_instance(None, _instance)
         rank = len(self._batch_shape)
         new_shape = Size(batch_shape)
         conditions = self.arg_constraints

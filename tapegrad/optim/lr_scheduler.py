@@ -18,7 +18,7 @@ from typing import Any
 from ..tensor.tensor import Tensor
 from .optimizer import Optimizer, _to_scalar
 
-Rates = list[Any]
+Rates = list[float | Tensor]
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import errors
 from ..core import alias, saved
@@ -30,6 +30,7 @@ __all__ = [
     "set_checkpoint_early_stop",
 ]  # fmt: skip
 
+R = TypeVar("R")
 Saved = tuple[tuple[int, ...], Any, str]  # shape, dtype, origin
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 EARLY_STOP: ContextVar[bool | None] = ContextVar("tapegrad_early_stop", default=None)
@@ -209,7 +210,7 @@ def noop_context_fn() -> Contexts:
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    function: Callable[..., R],
     *args: Any,
     use_reentrant: bool | None = None,
     context_fn: Callable[[], Contexts] = noop_context_fn,
@@ -217,7 +218,7 @@ def checkpoint(
     debug: bool = False,
     early_stop: bool = True,
     **kwargs: Any,
-) -> Any:
+) -> R:
     """function(*args, **kwargs), recomputed in every backward pass instead of keeping its saved tensors.
 
     Inside vmap and forward transforms, whose values cannot be computed again later, everything is kept.

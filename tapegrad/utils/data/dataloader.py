@@ -5,14 +5,18 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+import types
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
+
+import numpy as np
 
 from ...core.state import is_recording
 from ...functions.create import random_seed
+from ...tensor.tensor import Tensor
 from ._utils import worker as processes
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
@@ -22,7 +26,39 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
-T_co = TypeVar("T_co", covariant=True)
+if TYPE_CHECKING:  # a default of a type variable is Python 3.13's; type checkers know it from typing_extensions
+    from typing import Generic, Protocol
+
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T")
+    K = TypeVar("K")
+    N = TypeVar("N", bound="NamedSample")
+    T_co = TypeVar("T_co", covariant=True)
+    B_co = TypeVar("B_co", covariant=True, default=Any)
+
+    class Loader(Generic[T_co, B_co]):
+        """Of samples T and batches B."""
+
+    class Unknown:
+        """Only a sample of type Any counts as one of these."""
+
+    class Collated:
+        """Stands for the batch type of default_collate, which follows from the type of samples."""
+
+    class Converted:
+        """Stands for the type of single samples after default_convert."""
+
+    class NamedSample(Protocol):
+        """A named tuple."""
+
+        def _asdict(self) -> dict[str, Any]: ...
+
+    Value = Tensor | float | np.ndarray[Any, Any] | np.number[Any]
+else:
+
+    class Loader:
+        __class_getitem__ = classmethod(types.GenericAlias)
 
 
 class _DatasetKind:
@@ -39,7 +75,7 @@ class _InfiniteConstantSampler(Sampler[None]):
         return itertools.repeat(None)
 
 
-class DataLoader(Generic[T_co]):
+class DataLoader(Loader["T_co", "B_co"]):
     """Iterates over batches of a dataset; each `iter()` is a new pass.
 
     A pass draws one number from the generator (the default one unless given), the seed of the workers: worker i seeds
@@ -72,8 +108,34 @@ class DataLoader(Generic[T_co]):
     _iterator: Any = None
     _initialized = False
 
+    @overload
+    def __init__(
+        self: DataLoader[T, Converted], dataset: Samples[T], batch_size: None, shuffle: bool | None = None,
+        sampler: Any = None, batch_sampler: None = None, num_workers: int = 0, collate_fn: None = None,
+        pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
+        worker_init_fn: Callable[[int], object] | None = None, multiprocessing_context: Any = None,
+        generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
+        pin_memory_device: str = "", in_order: bool = True,
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: DataLoader[T, Collated], dataset: Samples[T], batch_size: int | None = 1, shuffle: bool | None = None,
+        sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0, collate_fn: None = None,
+        pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
+        worker_init_fn: Callable[[int], object] | None = None, multiprocessing_context: Any = None,
+        generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
+        pin_memory_device: str = "", in_order: bool = True,
+    ) -> None: ...  # fmt: skip
+    @overload
     def __init__(
         self, dataset: Samples[T_co], batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
+        batch_sampler: Any = None, num_workers: int = 0, *, collate_fn: Callable[[Any], B_co], pin_memory: bool = False,
+        drop_last: bool = False, timeout: float = 0, worker_init_fn: Callable[[int], object] | None = None,
+        multiprocessing_context: Any = None, generator: Any = None, prefetch_factor: int | None = None,
+        persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
+    ) -> None: ...  # fmt: skip
+    def __init__(
+        self: Any, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
         batch_sampler: Any = None, num_workers: int = 0, collate_fn: Any = None, pin_memory: bool = False,
         drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None, multiprocessing_context: Any = None,
         generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
@@ -92,7 +154,7 @@ class DataLoader(Generic[T_co]):
             raise ValueError("prefetch_factor option should be non-negative")
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
-        self.dataset = cast(Any, dataset)
+        self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory
@@ -186,12 +248,26 @@ class DataLoader(Generic[T_co]):
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_iterator"}
 
+    @overload
+    def __iter__(self: DataLoader[Unknown, Collated]) -> Iterator[Any]: ...
+    @overload
+    def __iter__(self: DataLoader[Value, Collated]) -> Iterator[Tensor]: ...
+    @overload
+    def __iter__(self: DataLoader[N, Collated]) -> Iterator[N]: ...
+    @overload
+    def __iter__(self: DataLoader[tuple[Value, ...], Collated]) -> Iterator[list[Tensor]]: ...
+    @overload
+    def __iter__(self: DataLoader[dict[K, Tensor], Collated]) -> Iterator[dict[K, Tensor]]: ...
+    @overload
+    def __iter__(self: DataLoader[Any, Collated] | DataLoader[Any, Converted]) -> Iterator[Any]: ...
+    @overload
+    def __iter__(self) -> Iterator[B_co]: ...
     def __iter__(self) -> Iterator[Any]:
         if not self.num_workers:
             return _SingleProcessDataLoaderIter(self)
         if self.persistent_workers and self._iterator is not None and self._iterator._workers:
             self._iterator._reset(self)
-            return self._iterator  # type: ignore[no-any-return]
+            return cast(Iterator[Any], self._iterator)
         self.check_worker_number_rationality()
         iterator = _MultiProcessingDataLoaderIter(self)
         if self.persistent_workers:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ...functions.create import default_generator, randperm
+from ...tensor.tensor import Tensor
 
 __all__ = [
     "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split",
@@ -53,21 +54,21 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[tuple[Any, ...]]):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Sample i is the tuple of the tensors' elements i along the first dimension."""
 
-    tensors: tuple[Any, ...]
+    tensors: tuple[Tensor, ...]
 
-    def __init__(self, *tensors: Any) -> None:
+    def __init__(self, *tensors: Tensor) -> None:
         if any(t.size(0) != tensors[0].size(0) for t in tensors):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple([t[index] for t in self.tensors])
 
     def __len__(self) -> int:
-        return self.tensors[0].size(0)  # type: ignore[no-any-return]
+        return self.tensors[0].size(0)
 
 
 def items_of(dataset: Any, indices: Sequence[Any]) -> list[Any]:
