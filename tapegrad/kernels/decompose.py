@@ -13,6 +13,15 @@ def _hermitian_part(x: Any) -> Any:
     return (x + lapack.mh(x)) * x.real.dtype.type(0.5)
 
 
+PHASE = (
+    "{} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function depends on this "
+    "{} ill-defined."
+)
+EIGH_PHASE = PHASE.format("linalg_eigh_backward: The eigenvectors", "quantity, so it is")
+EIG_PHASE = PHASE.format("linalg_eig_backward: The eigenvectors", "quantity, so it is")
+SVD_PHASE = PHASE.format("svd_backward: The singular vectors", "phase term, making it")
+
+
 def _phase_free(g: Any, k: Any, text: str) -> Any:
     if k.dtype.kind == "c" and not np.allclose(np.diagonal(k, 0, -2, -1).imag, 0, rtol=1e-2, atol=1e-2, equal_nan=True):
         raise RuntimeError(text)

@@ -7,7 +7,8 @@ import numpy as np
 from ..kernels import activations
 from ..kernels.activations import _exponential_linear
 from .define import define, unary
-from .samples.common import ANALYTIC, REAL, domain
+from .samples import activation as samples
+from .samples.common import ANALYTIC, REAL
 
 # ------------------------------------------------------------------------------------------------------------- records
 
@@ -19,7 +20,7 @@ _hardtanh = define(
     (lambda xp, ans, x, lo, hi: xp.logical_not(xp.logical_or(xp.le(x, lo), xp.ge(x, hi))),),
     saves="x",
     params=("min_val", "max_val"),
-    samples=domain(-2.0, 2.0, -0.5, 0.8, params=((-0.5, 0.8),)),
+    samples=samples.HARDTANH,
 )
 
 
@@ -35,7 +36,7 @@ _scaled_elu = define(
     ),
     saves="x",
     params=("alpha", "scale", "input_scale"),
-    samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.5, 1.0, 0.5), (1.2, 2.0, 1.0))),
+    samples=samples.SCALED_ELU,
 )
 _softsign = unary(
     "softsign",
@@ -63,9 +64,9 @@ _hardswish = unary(
     lambda xp, ans, x: xp.hardswish_slope(x),
     "",
     saves="x",
-    samples=domain(-4.0, 4.0, -3.0, 3.0),
+    samples=samples.HARDSWISH,
 )
 unary(
     "hardswish_slope", activations.hardswish_slope,
-    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "", saves="x", samples=domain(-4.0, 4.0, -3.0, 3.0),
+    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "", saves="x", samples=samples.HARDSWISH,
 )  # fmt: skip

@@ -8,8 +8,7 @@ from ..core.op import TABLE, Op
 from ..kernels.attention import _attention, _weighted_difference
 from . import batching
 from .define import define
-from .samples.attention import _attended
-from .samples.common import cases
+from .samples import attention as samples
 
 
 def _d_attention(xp: Any, gs: Any, ans: Any, xs: Any, wanted: list[bool]) -> list[Any]:
@@ -80,7 +79,7 @@ _attend_to = define(
     display="ScaledDotProductAttention",
     batch=_several,
     jvp=_j_attention,
-    samples=_attended,
+    samples=samples.attended,
 )
 define(
     "weighted_difference",
@@ -95,5 +94,5 @@ define(
     arity=3,
     batch=batching.last,
     jvp=_j_weighted_difference,
-    samples=cases(((2, 3), (1, 3), (2, 3), ()), ((2, 3, 2), (2, 1, 2), (2, 3, 2), ())),
+    samples=samples.WEIGHTED_DIFFERENCE,
 )

@@ -35,7 +35,7 @@ from ..levels.vmap import Batch, NeedLoop, one_by_one, representative
 from ..programs.subprogram import Part, noted_alone
 from . import batching
 from .define import define
-from .samples.control import _cond_samples, _plain_samples, _scan_samples, _while_samples
+from .samples import control as samples
 
 # ------------------------------------------------------------------------------------------------- records and variants
 
@@ -480,21 +480,21 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     return _returned(cond(TENSOR_XP, [pred, *xs], *whole))
 
 
-define("barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batch=batching.pointwise, samples=_plain_samples)
-define("cut", "constant", lambda x: x.view(), batch=batching.pointwise, samples=_plain_samples)
+define("barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batch=batching.pointwise, samples=samples.plain)
+define("cut", "constant", lambda x: x.view(), batch=batching.pointwise, samples=samples.plain)
 define(
     "scan", "general", _scan, (_d_scan,),
     saves="args ans", arity=-1, outputs=3, differentiable=3, absent=True, keeps=(2,), wide=False,
     params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,
-    samples=_scan_samples,
+    samples=samples.scan,
 )  # fmt: skip
 define(
     "while", "general", _while, (_d_while,),
     saves="args ans", arity=-1, outputs=2, differentiable=1, absent=True, keeps=(1,), wide=False,
     params=("condition", "body", "carried", "conditional"), jvp=_t_while, on_series=False, batch=_batch_while,
-    samples=_while_samples,
+    samples=samples.while_loop,
 )  # fmt: skip
 define(
     "cond", "general", _cond, (_d_cond,), saves="args", arity=-1, outputs=2, differentiable=2, absent=True, wide=False,
-    params=("true", "false"), jvp=_t_cond, on_series=False, batch=_batch_cond, samples=_cond_samples,
+    params=("true", "false"), jvp=_t_cond, on_series=False, batch=_batch_cond, samples=samples.cond,
 )  # fmt: skip

@@ -12,8 +12,7 @@ from ..kernels import convolution
 from ..kernels.convolution import _biased
 from . import batching
 from .define import define
-from .samples.common import cases
-from .samples.conv import GROUPED, ONE_D, STRIDED
+from .samples import conv as samples
 
 Sizes = tuple[int, ...]
 GEOMETRY = ("sizes", "stride", "padding", "dilation", "groups")
@@ -45,45 +44,20 @@ _conv = define(
     (lambda xp, g, ans, x, w, sizes, *rest: xp.conv_input(g, xp.conj(w), x.shape[2:], *rest),
      lambda xp, g, ans, x, w, sizes, *rest: xp.conv_weight(xp.conj(x), g, w.shape[2:], *rest)),
      saves=("w x.shape", "x w.shape"),
-    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"),
-    samples=cases(
-        ((2, 2, 4), (3, 2, 3), ((4,), *ONE_D)),
-        ((2, 1, 4, 3), (2, 1, 3, 2), ((2, 2), *STRIDED)),
-        ((1, 4, 4, 4), (4, 2, 2, 2), ((3, 4), *GROUPED)),
-        ((2, 2, 2, 3), (3, 2, 1, 1), ((2, 3), (1, 1), (0, 0), (1, 1), 1)),
-        ((2, 1, 3, 17), (1, 1, 2, 2), ((2, 16), (1, 1), (0, 0), (1, 1), 1)),
-        ((1, 1, 2, 3, 2), (2, 1, 2, 2, 1), ((1, 2, 2), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1)),
-        ((0, 2, 4), (3, 2, 3), ((4,), *ONE_D)),
-        complex_too=True,
-    ),
+    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"), samples=samples.CONV,
 )  # fmt: skip
 _conv_input = define(
     "conv_input", "bilinear", convolution.conv_input,
     (lambda xp, g, ans, y, w, sizes, *rest: xp.conv(g, xp.conj(w), y.shape[2:], *rest),
      lambda xp, g, ans, y, w, sizes, *rest: xp.conv_weight(g, xp.conj(y), w.shape[2:], *rest)),
      saves=("w y.shape", "y w.shape"),
-    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"),
-    samples=cases(
-        ((2, 3, 4), (3, 2, 3), ((4,), *ONE_D)),
-        ((2, 2, 2, 2), (2, 1, 3, 2), ((4, 3), *STRIDED)),
-        ((1, 4, 3, 4), (4, 2, 2, 2), ((4, 4), *GROUPED)),
-        ((2, 1, 2, 16), (1, 1, 2, 1), ((4, 16), (2, 1), (0, 0), (1, 1), 1)),
-        ((0, 3, 4), (3, 2, 3), ((4,), *ONE_D)),
-        complex_too=True,
-    ),
+    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"), samples=samples.CONV_INPUT,
 )  # fmt: skip
 define(
     "conv_weight", "bilinear", convolution.conv_weight,
     (lambda xp, g, ans, x, y, sizes, *rest: xp.conv_input(xp.conj(y), g, x.shape[2:], *rest),
      lambda xp, g, ans, x, y, sizes, *rest: xp.conv(xp.conj(x), g, y.shape[2:], *rest)), saves=("y x.shape", "x y.shape"),
-    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "y", "w"),
-    samples=cases(
-        ((2, 2, 4), (2, 3, 4), ((3,), *ONE_D)),
-        ((2, 1, 4, 3), (2, 2, 2, 2), ((3, 2), *STRIDED)),
-        ((1, 4, 4, 4), (1, 4, 3, 4), ((2, 2), *GROUPED)),
-        ((0, 2, 4), (0, 3, 4), ((3,), *ONE_D)),
-        complex_too=True,
-    ),
+    arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "y", "w"), samples=samples.CONV_WEIGHT,
 )  # fmt: skip
 # The same with a bias, added in place.
 _conv_bias = define(
@@ -93,12 +67,7 @@ _conv_bias = define(
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
      saves=("w x.shape", "x w.shape", ""),
     arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"),
-    jvp=_forward_of("conv"),
-    samples=cases(
-        ((2, 2, 4), (3, 2, 3), (3,), ((4,), *ONE_D)),
-        ((1, 4, 4, 4), (4, 2, 2, 2), (4,), ((3, 4), *GROUPED)),
-        complex_too=True,
-    ),
+    jvp=_forward_of("conv"), samples=samples.CONV_BIAS,
 )  # fmt: skip
 _conv_transpose_bias = define(
     "conv_transpose_bias", "general", _biased(convolution.conv_input),
@@ -107,10 +76,5 @@ _conv_transpose_bias = define(
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
      saves=("w y.shape", "y w.shape", ""),
     arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"),
-    jvp=_forward_of("conv_input"),
-    samples=cases(
-        ((2, 3, 4), (3, 2, 3), (2,), ((4,), *ONE_D)),
-        ((1, 4, 3, 4), (4, 2, 2, 2), (4,), ((4, 4), *GROUPED)),
-        complex_too=True,
-    ),
+    jvp=_forward_of("conv_input"), samples=samples.CONV_TRANSPOSE_BIAS,
 )  # fmt: skip

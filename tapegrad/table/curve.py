@@ -15,7 +15,7 @@ from ..core.vjp import RAW_XP, add, arrays
 from ..kernels.curve import LAST, REST, Two, _across, _chained, _sigmoid, _sin, _squares, _tanh
 from . import batching, elementwise  # noqa: F401 (the closed forms below read its records)
 from .define import define
-from .samples.common import cases
+from .samples import curve as samples
 
 
 def _across_batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
@@ -27,7 +27,7 @@ def _across_batch(op: Op, n: int, args: list[Any], batched: list[bool], params: 
 define(
     "across", "bilinear", _across, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x),
     saves=("y", "x"), arity=2, wide=True,
-    batch=_across_batch, samples=cases(((4, 2, 3), (4, 2, 3), ()), ((3, 1, 2), (3, 4, 2), ())),
+    batch=_across_batch, samples=samples.ACROSS,
 )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
 # Of any elementwise op, from its derivatives: chain([f', f'', T]).
 define(
     "laplace_chain", "general", lambda args: _chained(*args), (_d_chain,), saves="args", arity=-1, batch=_batch,
-    samples=cases(((2, 3), (2, 3), (4, 2, 3), ()), ((3,), (3,), (3, 1), ())),
+    samples=samples.LAPLACE_CHAIN,
 )  # fmt: skip
 
 # Closed forms, for the activations that networks of this kind have: f' and f'' from f(x) or from x, the third from f'.
@@ -127,7 +127,7 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
     define(
         f"laplace_{name}", "general", forward, rules, arity=2, saves="ans stack" if of_answer else "x stack", outputs=2,
         differentiable=2, absent=True, keeps=(0,),
-        raw_backward=raw_backward, batch=_batch, samples=cases(((2, 3), (4, 2, 3), ()), ((2, 3), (3, 1, 3), ())),
+        raw_backward=raw_backward, batch=_batch, samples=samples.LAPLACE_OF_FUNCTION,
     )  # fmt: skip
 
 

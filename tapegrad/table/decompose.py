@@ -15,11 +15,21 @@ from typing import Any
 import numpy as np
 
 from ..kernels import lapack
-from ..kernels.decompose import _eig, _eigh_forward, _eigvals_forward, _hermitian_part, _largest, _phase_free, _qr_forward
+from ..kernels.decompose import (
+    EIG_PHASE,
+    EIGH_PHASE,
+    SVD_PHASE,
+    _eig,
+    _eigh_forward,
+    _eigvals_forward,
+    _hermitian_part,
+    _largest,
+    _phase_free,
+    _qr_forward,
+)  # fmt: skip
 from . import batching
 from .define import define
-from .samples.common import cases, of_values
-from .samples.decompose import ANY_SHAPE, DECOMPOSED, TALL, _definite, _sizes, _spectra, _symmetric, _with_triangle, regular
+from .samples import decompose as samples
 
 
 def mh_of(xp: Any, x: Any) -> Any:
@@ -54,27 +64,19 @@ def _j_gaps(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
 define(
     "inverse_gaps", "general", lapack.inverse_gaps, (_d_gaps, None, None, None),
     saves=("ans", "", "", ""), arity=4, params=("sign",), singular=True,
-    jvp=_j_gaps, batch=batching.last, samples=_spectra,
+    jvp=_j_gaps, batch=batching.last, samples=samples.spectra,
 )  # fmt: skip
 define(
     "inverse_sizes", "general", lapack.inverse_sizes, (lambda xp, g, ans, s, x: -g * ans * ans, None),
     saves=("ans", ""), arity=2,
-    singular=True, batch=batching.last, jvp=lambda xp, ts, ans, s, x: -(ans * ans) * ts[0], samples=_sizes,
+    singular=True, batch=batching.last, jvp=lambda xp, ts, ans, s, x: -(ans * ans) * ts[0], samples=samples.sizes,
 )  # fmt: skip
 
-
-PHASE = (
-    "{} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function depends on this "
-    "{} ill-defined."
-)
-EIGH_PHASE = PHASE.format("linalg_eigh_backward: The eigenvectors", "quantity, so it is")
-EIG_PHASE = PHASE.format("linalg_eig_backward: The eigenvectors", "quantity, so it is")
-SVD_PHASE = PHASE.format("svd_backward: The singular vectors", "phase term, making it")
 
 # a cotangent of vectors, of a loss that does not depend on their phases: k holds it in the vectors' own basis
 define(
     "phase_free", "linear", _phase_free, (lambda xp, g, ans, x, k, text: g, None), arity=2, params=("text",),
-    batch=batching.last, samples=cases(((2, 2), (2, 2), (SVD_PHASE,))),
+    batch=batching.last, samples=samples.PHASE_FREE,
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------------- records
@@ -324,51 +326,48 @@ def _j_svdvals(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
 _cholesky = define(
     "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,), saves="ans",
     singular=True, matrices=True, display="LinalgCholeskyEx", jvp=_j_cholesky,
-    batch=batching.leading, samples=_definite,
+    batch=batching.leading, samples=samples.definite,
 )  # fmt: skip
 _qr = define(
     "qr", "general", _qr_forward, (_d_qr,), saves="ans", outputs=2, differentiable=2, absent=True, params=("mode",),
     singular=True, matrices=True, display="LinalgQr", jvp=_j_qr,
-    batch=batching.leading, samples=TALL,
+    batch=batching.leading, samples=samples.TALL,
 )  # fmt: skip
 _lu = define(
     "lu_factor", "general", lapack.lu, (_d_lu,), saves="ans", outputs=2,
-    singular=True, matrices=True, display="LinalgLuFactorEx", batch=batching.leading, samples=ANY_SHAPE,
+    singular=True, matrices=True, display="LinalgLuFactorEx", batch=batching.leading, samples=samples.ANY_SHAPE,
 )  # fmt: skip
 define(
     "lu_permutation", "constant",
     lambda xs: lapack.permutation_matrix(xs[1], xs[0].shape[-2], xs[0].dtype), arity=-1,
-    batch=batching.last, samples=of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3]),
+    batch=batching.last, samples=samples.LU_PERMUTATION,
 )  # fmt: skip
 _eigh = define(
     "eigh", "general", _eigh_forward, (_d_eigh,), saves="ans", outputs=2, params=("upper",),
     differentiable=2, absent=True, singular=True, matrices=True, display="LinalgEigh",
-    jvp=_j_eigh, batch=batching.leading, samples=_with_triangle,
+    jvp=_j_eigh, batch=batching.leading, samples=samples.with_triangle,
 )  # fmt: skip
-define("largest", "constant", _largest, batch=batching.leading, samples=of_values([[1.0, 3.0], [-2.0, 0.0]]))
+define("largest", "constant", _largest, batch=batching.leading, samples=samples.LARGEST)
 _eig_op = define(
     "eig", "general", _eig, (_d_eig,), saves="ans", outputs=2, differentiable=2, absent=True,
     singular=True, matrices=True, params=("real", "checked"),
-    display="LinalgEig", jvp=_j_eig, batch=batching.leading, samples=regular(False, False, real=(True, False)),
+    display="LinalgEig", jvp=_j_eig, batch=batching.leading, samples=samples.EIG,
 )  # fmt: skip
 _svd_op = define(
     "svd", "general", lapack.svd, (_d_svd,), saves="ans", outputs=3, differentiable=3, absent=True,
     singular=True, matrices=True, params=("full",),
-    display="LinalgSvd", jvp=_j_svd, batch=batching.leading, samples=DECOMPOSED,
+    display="LinalgSvd", jvp=_j_svd, batch=batching.leading, samples=samples.DECOMPOSED,
 )  # fmt: skip
 
 _eigvalsh = define(
     "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,), saves="a",
-    singular=True, matrices=True, display="LinalgEigh", jvp=_j_eigvalsh, batch=batching.leading,
-    samples=_symmetric,
+    singular=True, matrices=True, display="LinalgEigh", jvp=_j_eigvalsh, batch=batching.leading, samples=samples.symmetric,
 )  # fmt: skip
 _eigvals = define(
     "eigvals", "general", _eigvals_forward, (_d_eigvals,), saves="a", params=("real",),
-    singular=True, matrices=True, display="LinalgEig", jvp=_j_eigvals, batch=batching.leading,
-    samples=regular(False, real=(True,)),
+    singular=True, matrices=True, display="LinalgEig", jvp=_j_eigvals, batch=batching.leading, samples=samples.EIGVALS,
 )  # fmt: skip
 _svdvals = define(
     "svdvals", "general", lapack.svdvals, (_d_svdvals,), saves="a",
-    singular=True, matrices=True, display="LinalgSvd", jvp=_j_svdvals, batch=batching.leading,
-    samples=ANY_SHAPE,
+    singular=True, matrices=True, display="LinalgSvd", jvp=_j_svdvals, batch=batching.leading, samples=samples.ANY_SHAPE,
 )  # fmt: skip

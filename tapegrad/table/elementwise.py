@@ -29,6 +29,7 @@ from ..kernels.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from . import batching
 from .define import binary, define, named, numbers_first, unary
 from .operands import SCALARS, Refusal, each, no_kernel, promoted, refused_any, refused_as, tensor
+from .samples import elementwise as samples
 from .samples.common import (
     ANALYTIC,
     COMPARED,
@@ -39,14 +40,7 @@ from .samples.common import (
     REAL,
     STEPS,
     UNIT,
-    Sample,
-    cases,
-    domain,
-    joined,
-    of_values,
-    pairs,
 )
-from .samples.elementwise import COMPLEX, SOFTPLUS, SUMMED_REAL, TIED, _at_zero, _casts, _moves, _selections
 
 TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
 ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
@@ -158,10 +152,7 @@ _round = define(
 
 _round_decimals = define(
     "round_decimals", "elementwise", _at_decimals, (0.0,), params=("decimals",), display="Round",
-    refuses=no_kernel("cbiu", "round_cpu"),
-    samples=joined(
-        of_values([[-1.62, 0.125], [0.5, 271.7]], params=(1,), smooth=True), of_values([-55.0, 45.0, 271.7], params=(-1,)),
-    ),
+    refuses=no_kernel("cbiu", "round_cpu"), samples=samples.ROUND_DECIMALS,
 )  # fmt: skip
 
 
@@ -173,7 +164,7 @@ bitwise_not = _constant(
     "bitwise_not",
     _on_bits("bitwise_not", np.invert),
     "Elementwise bitwise (for bool: logical) negation.",
-    samples=of_values([[True, False]]),
+    samples=samples.BITWISE_NOT,
 )
 
 
@@ -200,32 +191,30 @@ def _felt(xp: Any, d: Any, g: Any) -> Any:
 
 binary(
     "strong_mul", _strong, (lambda xp, ans, g, d: xp.felt_or_zero(d, g), lambda xp, ans, g, d: g),
-    "g * d, and 0 where g is exactly 0.", saves=("g d", "g"), display="Mul", samples=_at_zero, singular=True,
+    "g * d, and 0 where g is exactly 0.", saves=("g d", "g"), display="Mul", samples=samples.at_zero, singular=True,
 )  # fmt: skip
 binary(
     "felt_or_zero", lambda d, g: np.where(np.logical_or(np.not_equal(g, 0), np.isfinite(d)), d, 0),
     (lambda xp, ans, d, g: _felt(xp, d, g), None),
-    "d, and 0 where it is not finite and g is exactly 0.", saves=("d g", ""), display="Where",
-    samples=lambda: (Sample((s.arrays[1] + np.zeros((2, 3)), s.arrays[0]), smooth=s.smooth) for s in _at_zero()),
+    "d, and 0 where it is not finite and g is exactly 0.", saves=("d g", ""), display="Where", samples=samples.felt_or_zero,
 )  # fmt: skip
 
 
 _recorded_cast = define(
     "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
-    display="ToCopy", batch=batching.last, samples=_casts,
+    display="ToCopy", batch=batching.last, samples=samples.casts,
 )  # fmt: skip
 
 
 define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
     (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),), params=("device", "source"),
-    display="ToCopy", batch=batching.last, samples=_moves,
+    display="ToCopy", batch=batching.last, samples=samples.moves,
 )  # fmt: skip
 
 
 _to_integers = define(
-    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last,
-    samples=of_values([[-1.6, 0.0], [2.7, 3.0]], params=(np.dtype(np.int64),)),
+    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
 )  # fmt: skip
 clone = define("clone", "linear", copied, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
 define(
@@ -237,11 +226,13 @@ alias = define("alias", "linear", lambda x: x, (lambda xp, g, ans, x: g,), batch
 
 _conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), batch=batching.last, samples=ANALYTIC)
 _real_part = define(
-    "real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last, samples=COMPLEX
-)
+    "real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last,
+    samples=samples.COMPLEX,
+)  # fmt: skip
 define(
-    "imag", "linear", lambda x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last, samples=COMPLEX
-)
+    "imag", "linear", lambda x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last,
+    samples=samples.COMPLEX,
+)  # fmt: skip
 define(
     "to_complex", "linear", lambda x: x.astype(np.result_type(x, np.complex64)), (lambda xp, g, ans, x: xp.real(g),),
     wide=True, display="ToCopy", batch=batching.last, samples=REAL,
@@ -249,9 +240,9 @@ define(
 
 # -------------------------------------------------------------------------------------------------------- arithmetic
 
-_add, radd = binary("add", np.add, (1.0, 1.0), "", samples=pairs(complex_too=True))
+_add, radd = binary("add", np.add, (1.0, 1.0), "", samples=samples.SUMS)
 _sub, _rsub = binary(
-    "sub", np.subtract, (1.0, -1.0), "", refuses=NO_MINUS, samples=pairs(complex_too=True),
+    "sub", np.subtract, (1.0, -1.0), "", refuses=NO_MINUS, samples=samples.SUMS,
     display=lambda e: "RsubBackward1" if e.number == 0 else "SubBackward0",
 )  # fmt: skip
 mul, rmul = binary(
@@ -260,7 +251,7 @@ mul, rmul = binary(
     (lambda xp, ans, x, y: y, lambda xp, ans, x, y: x),
     "Elementwise product with broadcasting.",
     saves=("y", "x"),
-    samples=pairs(complex_too=True),
+    samples=samples.SUMS,
 )
 
 
@@ -280,7 +271,7 @@ div_true, rdiv = binary(
     display=lambda e: "MulBackward0" if e.number == 0 else "DivBackward0",  # of a number: by the reciprocal
     singular=True,
     integers="float",
-    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), complex_too=True),
+    samples=samples.QUOTIENTS,
 )
 neg = unary("neg", np.negative, -1.0, "Elementwise negation.", integers="keep", refuses=NO_NEGATION)
 
@@ -293,7 +284,7 @@ safe_div, _ = binary(
     "Elementwise quotient, 0 where the divisor is 0.",
     saves=("y", "y ans"),
     integers="float",
-    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.0), (0.0, 0.0), numbers=False, complex_too=True),
+    samples=samples.ARRAY_QUOTIENTS,
 )
 safe_reciprocal = unary(
     "safe_reciprocal",
@@ -340,7 +331,7 @@ remainder, rremainder = binary(
     saves=("", "x y"),
     display=lambda e: "RemainderBackward1" if e.number is None else "RemainderBackward0",
     refuses=no_kernel("cb"),
-    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
+    samples=samples.REMAINDERS,
 )
 fmod, _ = binary(
     "fmod",
@@ -349,7 +340,7 @@ fmod, _ = binary(
     "Elementwise remainder with the dividend's sign.",
     saves=("", "x y"),
     refuses=no_kernel("cb"),
-    samples=pairs((-2.0, 2.0), (0.5, 2.0), (1.0, 0.5), (-1.0, 0.5)),
+    samples=samples.REMAINDERS,
 )
 
 
@@ -365,8 +356,7 @@ def _d_pow_scalar(xp: Any, ans: Any, x: Any, k: Any) -> Any:
 
 pow_scalar = define(
     "pow_scalar", "elementwise", _pow_scalar, (_d_pow_scalar,),
-    saves="x", params=("exponent",), display="Pow", singular=True,
-    samples=domain(0.3, 2.0, 0.0, 1.0, -1.0, complex_too=True, params=((0,), (1,), (2,), (3,), (4,), (0.5,), (2.5,), (-2,))),
+    saves="x", params=("exponent",), display="Pow", singular=True, samples=samples.POW_SCALAR,
 )  # fmt: skip
 
 
@@ -383,9 +373,7 @@ pow_tensor, _ = binary(
     display=lambda e: "PowBackward1" if e.shapes[0] else "PowBackward2",
     singular=True,
     refuses=no_kernel("b", "pow"),
-    samples=pairs(
-        (0.3, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (-2.0, 2.0), (2.0, 0.0), numbers=False, complex_too=True
-    ),
+    samples=samples.POWERS,
 )
 
 
@@ -400,13 +388,12 @@ square = unary(
 )
 sqrt = unary(
     "sqrt", np.sqrt, lambda xp, ans, x: 0.5 / ans, "Elementwise square root; its derivative at 0 is inf.",
-    saves="ans", singular=True,
-    samples=POSITIVE,
+    saves="ans", singular=True, samples=POSITIVE,
 )  # fmt: skip
 _cbrt = unary(  # NumPy's; PyTorch has no such function
     "cbrt", np.cbrt, lambda xp, ans, x: (1.0 / 3.0) / (ans * ans), "Elementwise cube root; its derivative at 0 is inf.",
     saves="ans",
-    singular=True, samples=domain(-2.0, 2.0, 0.0, 1.0, -1.0),
+    singular=True, samples=samples.CBRT,
 )  # fmt: skip
 rsqrt = unary(
     "rsqrt",
@@ -439,13 +426,11 @@ log = unary(
 )
 log2 = unary(
     "log2", np.log2, lambda xp, ans, x: (1.0 / math.log(2.0)) / x, "Elementwise logarithm to base 2.",
-    saves="x", singular=True,
-    samples=POSITIVE,
+    saves="x", singular=True, samples=POSITIVE,
 )  # fmt: skip
 log10 = unary(
     "log10", np.log10, lambda xp, ans, x: (1.0 / math.log(10.0)) / x, "Elementwise logarithm to base 10.",
-    saves="x", singular=True,
-    samples=POSITIVE,
+    saves="x", singular=True, samples=POSITIVE,
 )  # fmt: skip
 log1p = unary(
     "log1p", np.log1p, lambda xp, ans, x: 1.0 / (1.0 + x), "Elementwise log(1 + input), exact near 0.",
@@ -461,13 +446,11 @@ unary(
 )
 asin = unary(
     "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc sine.",
-    saves="x", singular=True,
-    samples=UNIT,
+    saves="x", singular=True, samples=UNIT,
 )  # fmt: skip
 acos = unary(
     "acos", np.arccos, lambda xp, ans, x: -xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc cosine.",
-    saves="x", singular=True,
-    samples=UNIT,
+    saves="x", singular=True, samples=UNIT,
 )  # fmt: skip
 atan = unary("atan", np.arctan, lambda xp, ans, x: 1.0 / (x * x + 1.0), "Elementwise arc tangent.", saves="x")
 sinh = unary("sinh", np.sinh, lambda xp, ans, x: xp.cosh(x), "Elementwise hyperbolic sine.", saves="x", singular=True)
@@ -478,7 +461,7 @@ asinh = unary(
 )
 acosh = unary(
     "acosh", np.arccosh, lambda xp, ans, x: xp.rsqrt(x - 1.0) * xp.rsqrt(x + 1.0),
-    "Elementwise inverse hyperbolic cosine.", saves="x", singular=True, samples=domain(1.1, 3.0, 1.0, 0.0, complex_too=True),
+    "Elementwise inverse hyperbolic cosine.", saves="x", singular=True, samples=samples.ACOSH,
 )  # fmt: skip
 atanh = unary(
     "atanh", np.arctanh, lambda xp, ans, x: 1.0 / xp.one_minus_square(x), "Elementwise inverse hyperbolic tangent.",
@@ -494,7 +477,7 @@ atan2, _ = binary(
     saves="x y",
     integers="float",
     refuses=no_kernel("c"),
-    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
+    samples=samples.AROUND_ORIGIN,
 )
 
 
@@ -515,7 +498,7 @@ hypot, _ = binary(
     saves=("x ans", "y ans"),
     integers="float",
     refuses=no_kernel("c"),
-    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 0.0)),
+    samples=samples.AROUND_ORIGIN,
 )
 
 # exp(x) / (exp(x) + exp(y)): 1/2 where they are equal, infinite ones too
@@ -525,7 +508,7 @@ binary(
     (lambda xp, ans, x, y: ans * xp.share(y, x), lambda xp, ans, x, y: -ans * xp.share(y, x)),
     "",
     saves="x y ans",
-    samples=pairs((-2.0, 2.0), (-2.0, 2.0), (800.0, -800.0), (math.inf, math.inf), (0.0, -math.inf), complex_too=True),
+    samples=samples.SHARE,
 )
 logaddexp, _ = binary(
     "logaddexp",
@@ -534,7 +517,7 @@ logaddexp, _ = binary(
     "Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2.",
     saves="x y",
     refuses=no_kernel("biu"),
-    samples=pairs(*SUMMED_REAL, numbers=False, complex_too=True),
+    samples=samples.LOGADDEXP,
 )
 LOG_2 = math.log(2.0)
 logaddexp2, _ = binary(
@@ -544,7 +527,7 @@ logaddexp2, _ = binary(
     "Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2.",
     saves="x y",
     refuses=no_kernel("biuc"),
-    samples=pairs(*SUMMED_REAL, numbers=False),
+    samples=samples.LOGADDEXP2,
 )
 erf = unary(
     "erf",
@@ -586,7 +569,7 @@ _softplus = define(
     saves="x",
     params=("beta", "threshold"),
     integers="float",
-    samples=SOFTPLUS,
+    samples=samples.SOFTPLUS,
 )
 # 1 beyond the threshold, where softplus is the identity
 define(
@@ -596,7 +579,7 @@ define(
     (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 0.0, beta * ans * xp.sigmoid(x * (-beta))),),
     saves="x ans",
     params=("beta", "threshold"),
-    samples=SOFTPLUS,
+    samples=samples.SOFTPLUS,
 )
 
 
@@ -617,7 +600,7 @@ relu = unary(
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
 by_sign = define(
     "by_sign", "constant", activations.by_sign,
-    params=("a", "b"), batch=batching.pointwise, samples=of_values([-1.0, 0.0, 2.0], params=(1.0, 0.5)),
+    params=("a", "b"), batch=batching.pointwise, samples=samples.BY_SIGN,
 )  # fmt: skip
 _leaky_relu = define(
     "leaky_relu",
@@ -626,7 +609,7 @@ _leaky_relu = define(
     (lambda xp, ans, x, slope: xp.by_sign(x, 1.0, slope),),
     saves="x",
     params=("negative_slope",),
-    samples=domain(-2.0, 2.0, 0.0, params=((0.01,), (2.0,))),
+    samples=samples.LEAKY_RELU,
 )
 
 
@@ -638,12 +621,12 @@ _elu = define(
     saves="x",
     params=("alpha",),
     refuses=no_kernel("biuc", "elu_cpu"),
-    samples=domain(-2.0, 2.0, 0.0, -40.0, params=((1.0,), (0.5,))),
+    samples=samples.ELU,
 )
 define(
     "elu_slope", "elementwise", activations.elu_slope, (lambda xp, ans, x, alpha: xp.where(xp.ge(x, 0.0), 0.0, ans),),
     saves="x ans",
-    params=("alpha",), samples=domain(-2.0, 2.0, -40.0, params=((1.0,), (0.5,))),
+    params=("alpha",), samples=samples.ELU_SLOPE,
 )  # fmt: skip
 
 
@@ -712,7 +695,7 @@ _direction = define(
     "sgn_complex", "general", np.sign,
     # what of g is across z, over |z|; 0 at the origin
     (lambda xp, g, ans, x: _across(xp, g, ans, x),), saves="x ans", jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
-    display="Sgn", batch=batching.pointwise, samples=joined(COMPLEX, of_values([0.0j, 1.0j])),
+    display="Sgn", batch=batching.pointwise, samples=samples.SGN_COMPLEX,
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------- selection by value
@@ -737,7 +720,7 @@ maximum, _ = binary(
     "Elementwise larger value; at a tie each side has derivative 1/2.",
     saves="x y",
     refuses=refused_as("c", "maximum not implemented for complex tensors."),
-    samples=TIED,
+    samples=samples.TIED,
 )
 minimum, _ = binary(
     "minimum",
@@ -746,18 +729,18 @@ minimum, _ = binary(
     "Elementwise smaller value; at a tie each side has derivative 1/2.",
     saves="x y",
     refuses=refused_as("c", "minimum not implemented for complex tensors."),
-    samples=TIED,
+    samples=samples.TIED,
 )
 # A clamp has derivative 1 at its bounds.
 _clamp_min = define(
     "clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),),
     saves="x", params=("min",),
-    display="ClampBackward1", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+    display="ClampBackward1", refuses=NO_CLAMP, samples=samples.ONE_BOUND,
 )  # fmt: skip
 _clamp_max = define(
     "clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),),
     saves="x", params=("max",),
-    display="ClampBackward1", refuses=NO_CLAMP, samples=domain(-2.0, 2.0, 0.5, 1.0, params=((0.5,),)),
+    display="ClampBackward1", refuses=NO_CLAMP, samples=samples.ONE_BOUND,
 )  # fmt: skip
 _clamp = define(
     "clamp",
@@ -768,7 +751,7 @@ _clamp = define(
     params=("min", "max"),
     display="ClampBackward1",
     refuses=NO_CLAMP,
-    samples=domain(-2.0, 2.0, -0.5, 0.5, params=((-0.5, 0.5), (1.0, -1.0))),
+    samples=samples.CLAMP,
 )
 _clamp_tensor = define(
     "clamp_tensor",
@@ -783,10 +766,7 @@ _clamp_tensor = define(
     arity=3,
     display="Clamp",
     refuses=NO_CLAMP,
-    samples=joined(
-        cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ())),
-        of_values([-1.0, 0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0, 3.0], [1.0, 1.0, 1.0, 1.0, 2.0]),
-    ),
+    samples=samples.CLAMP_TENSOR,
 )
 
 
@@ -799,7 +779,7 @@ _where = define(
     arity=3,
     wide=True,
     batch=batching.pointwise,
-    samples=_selections,
+    samples=samples.selections,
 )
 
 
@@ -811,7 +791,7 @@ _lerp = define(
     saves=("w", "w", "x y"),
     arity=3,
     display=lambda e: "LerpBackward1" if e.number is None else "LerpBackward0",
-    samples=cases(((2, 3), (2, 3), (2, 3), ()), ((2, 3), (3,), (), ()), ((2, 1), (1, 3), (3,), ()), complex_too=True),
+    samples=samples.LERP,
 )
 
 
@@ -822,15 +802,11 @@ _nan_to_num = define(
     (lambda xp, ans, x, nan, posinf, neginf: xp.isfinite(x),),
     saves="x",
     params=("nan", "posinf", "neginf"),
-    samples=joined(
-        domain(-2.0, 2.0, params=((0.0, None, None),)),
-        of_values([math.nan, math.inf, -math.inf, 1.0], params=(0.0, 3.0, None)),
-    ),
+    samples=samples.NAN_TO_NUM,
 )
 
 
 _isclose = define(
     "isclose", "constant", lambda x, y, rtol, atol, equal_nan: np.isclose(x, y, rtol, atol, equal_nan), arity=2,
-    params=("rtol", "atol", "equal_nan"), batch=batching.pointwise,
-    samples=of_values([[1.0, 2.0], [math.nan, math.inf]], [1.0 + 1e-6, 2.1], params=(1e-5, 1e-8, True)),
+    params=("rtol", "atol", "equal_nan"), batch=batching.pointwise, samples=samples.ISCLOSE,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from ..core.vjp import fixed_like
 from ..kernels.embed import Padding, _add_rows
 from . import batching, elementwise, shape
 from .define import define
-from .samples.embed import _added_up, _looked_up
+from .samples import embed as samples
 
 
 def _d_add_rows(xp: Any, g: Any, ans: Any, x: Any, index: Any, rows: int, padding: Padding) -> Any:
@@ -54,7 +54,7 @@ _embedding = define(
     arity=2,
     params=("padding_idx",),
     batch=_look_up_several,
-    samples=_looked_up,
+    samples=samples.looked_up,
 )
 add_rows = define(
     "add_rows",
@@ -67,5 +67,5 @@ add_rows = define(
     wide=True,
     batch=_add_up_several,
     display="EmbeddingDenseBackward",
-    samples=_added_up,
+    samples=samples.added_up,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,16 +27,7 @@ from ..kernels.index import (
 )
 from . import batching
 from .define import define
-from .samples.common import Sample, of_values, uniform
-from .samples.index import _reads, _scattered, _searched
-
-
-def _writes() -> Iterator[Sample]:
-    for (x,), (index,), _ in _reads():
-        part = _index(x, index).shape
-        yield Sample((x, uniform(part, seed=9).astype(x.dtype)), (index,))
-        if len(part) > 1:
-            yield Sample((x, uniform(part[1:], seed=9).astype(x.dtype)), (index,))
+from .samples import index as samples
 
 
 def _shown_by(e: Recorded) -> str:
@@ -80,24 +70,24 @@ for _name, _display in (
 ):  # fmt: skip
     define(
         _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), saves="x.shape",
-        params=("index",), into=add_into, display=_display, batch=batching.Lifted(batching.indexed), samples=_reads,
+        params=("index",), into=add_into, display=_display, batch=batching.Lifted(batching.indexed), samples=samples.reads,
     )  # fmt: skip
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
-    params=("shape", "index"), display="IndexPut", batch=batching.placed, samples=_scattered,
+    params=("shape", "index"), display="IndexPut", batch=batching.placed, samples=samples.scattered,
 )  # fmt: skip
 define(
     "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),), params=("index",),
-    batch=batching.changed, samples=_reads,
+    batch=batching.changed, samples=samples.reads,
 )  # fmt: skip
 define(
     "written_part", "linear", _written_part, (lambda xp, g, ans, x, index: xp.write_zeros(g, x.shape, index),),
     saves="x.shape",
-    params=("index",), batch=batching.Lifted(batching.indexed), samples=_reads, display="Index",
+    params=("index",), batch=batching.Lifted(batching.indexed), samples=samples.reads, display="Index",
 )  # fmt: skip
 define(
     "write_zeros", "linear", _write_zeros, (lambda xp, g, ans, x, shape, index: xp.written_part(g, index),),
-    params=("shape", "index"), batch=batching.placed, samples=_scattered, display="IndexPut",
+    params=("shape", "index"), batch=batching.placed, samples=samples.scattered, display="IndexPut",
 )  # fmt: skip
 
 
@@ -113,14 +103,14 @@ for _name, _display in (
     define(
         _name, "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
         arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, batch=batching.changed,
-        display=_display, samples=_writes,
+        display=_display, samples=samples.writes,
     )  # fmt: skip
 for _name, _display in (("index_add", "IndexAdd"), ("scatter_add", "ScatterAdd")):
     define(
         _name, "linear", _written(add_into),
         (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
         arity=2, params=("index",), into=add_into, wide=True, batch=batching.changed,
-        display=_display, samples=_writes,
+        display=_display, samples=samples.writes,
     )  # fmt: skip
 
 
@@ -135,7 +125,9 @@ def _search_batch(op: Any, n: int, args: list[Any], batched: list[bool], params:
     return TABLE["reshape"].call(found, shape)
 
 
-_places_of = define("searchsorted", "constant", _search, arity=2, params=("side",), batch=_search_batch, samples=_searched)
+_places_of = define(
+    "searchsorted", "constant", _search, arity=2, params=("side",), batch=_search_batch, samples=samples.searched
+)
 
 
 def _isin_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
@@ -149,6 +141,5 @@ def _isin_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: t
 
 
 _is_among = define(
-    "isin", "constant", _isin, arity=2, params=("assume_unique", "invert"), batch=_isin_batch,
-    samples=of_values([[1.0, 2.0], [3.0, 4.0]], [2.0, 5.0, 4.0], params=(False, True)),
+    "isin", "constant", _isin, arity=2, params=("assume_unique", "invert"), batch=_isin_batch, samples=samples.ISIN,
 )  # fmt: skip

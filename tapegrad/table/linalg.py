@@ -9,7 +9,7 @@ from .. import errors
 from ..kernels.linalg import _cdist, _linear_forward, _matmul_forward
 from . import batching
 from .define import define
-from .samples.common import cases, joined, of_values
+from .samples import linalg as samples
 
 _matmul = define(
     "matmul",
@@ -23,15 +23,7 @@ _matmul = define(
     arity=2,
     display=lambda e: "MmBackward0" if list(map(len, e.shapes)) == [2, 2] else "UnsafeViewBackward0",
     batch=batching.product,
-    samples=cases(
-        ((2, 3), (3, 4), ()),
-        ((5, 2, 3), (3, 2), ()),
-        ((2, 3), (4, 3, 1), ()),
-        ((2, 1, 2, 2), (3, 2, 1), ()),
-        ((0, 3), (3, 2), ()),
-        ((2, 0), (0, 2), ()),
-        complex_too=True,
-    ),
+    samples=samples.MATMUL,
 )
 
 
@@ -71,12 +63,7 @@ _linear = define(
     batch=batching.affine,
     jvp=_j_linear,
     refuses=_one_dtype,
-    samples=cases(
-        ((2, 3), (4, 3), (4,), ()),
-        ((5, 2, 3), (1, 3), (1,), ()),
-        ((0, 3), (2, 3), (2,), ()),
-        complex_too=True,
-    ),
+    samples=samples.LINEAR,
 )
 
 
@@ -104,10 +91,5 @@ _cdist_op = define(
     # 0 at coincident points
     (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
      lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)), saves="x y ans",
-    arity=2, params=("by_product",), batch=batching.last, jvp=_j_cdist,
-    samples=joined(
-        cases(((3, 2), (4, 2), (False,)), ((2, 3, 2), (2, 1, 2), (True,)), ((1, 3), (2, 3), (False,))),
-        of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(False,)),
-        of_values([[0.0, 1.0], [2.0, 3.0]], [[0.0, 1.0], [5.0, 7.0]], params=(True,)),
-    ),
+    arity=2, params=("by_product",), batch=batching.last, jvp=_j_cdist, samples=samples.CDIST,
 )  # fmt: skip

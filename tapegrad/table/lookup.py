@@ -18,8 +18,7 @@ from ..kernels.devices import values_of
 from ..kernels.lookup import _put_rows, _stays, _true_places, _zero_rows
 from . import batching
 from .define import define
-from .samples.common import Sample
-from .samples.lookup import INDEX, _emptied, written
+from .samples import lookup as samples
 
 
 def _d_put(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> Any:
@@ -49,23 +48,21 @@ def _stays_several(op: Op, n: int, args: list[Any], batched: list[bool], params:
 define(
     "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None),
     saves=("index", "index x.shape", ""), arity=3,
-    wide=True, batch=several, samples=written, display="IndexPut",
+    wide=True, batch=several, samples=samples.written, display="IndexPut",
 )  # fmt: skip
 define(
     "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None),
     saves=("index", ""), arity=2,
-    batch=several, samples=_emptied, display="IndexFill",
+    batch=several, samples=samples.emptied, display="IndexFill",
 )  # fmt: skip
 define(
-    "stays", "constant", _stays, params=("rows",), batch=_stays_several,
-    samples=lambda: iter([Sample((INDEX,), (4,))]),
+    "stays", "constant", _stays, params=("rows",), batch=_stays_several, samples=samples.stays,
 )  # fmt: skip
 
 
 define(
     "true_places", "constant", _true_places, params=("lead", "count"),
-    batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]),
-    samples=lambda: iter([Sample((INDEX == 2,), (1, 1)), Sample((INDEX > 0,), (0, 3))]),
+    batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]), samples=samples.true_places,
 )  # fmt: skip
 
 

@@ -8,8 +8,7 @@ from ..kernels.loss import _log_loss_forward, _negative_log_probability, _negati
 from ..kernels.numpy import quiet
 from . import batching
 from .define import binary, define
-from .samples.common import pairs
-from .samples.loss import _labelled, _labelled_back
+from .samples import loss as samples
 
 
 def _off_zero(xp: Any, x: Any) -> Any:
@@ -28,7 +27,7 @@ _log_loss, _ = binary(
     "",
     saves=("x y", "x"),
     display="BinaryCrossEntropy",
-    samples=pairs((0.1, 0.9), (0.05, 0.8), (0.0, 0.0), (1.0, 0.0), (0.0, 0.5), (1.0, 1.0), numbers=False),
+    samples=samples.LOG_LOSS,
 )
 
 
@@ -68,7 +67,7 @@ _cross_entropy = define(
     display="NllLoss",
     jvp=_j_negative_log_probability,
     batch=batching.along,
-    samples=_labelled,
+    samples=samples.labelled,
 )
 define(
     "cross_entropy_back",
@@ -85,5 +84,5 @@ define(
     display="NllLossBackward",
     jvp=_j_cross_entropy_back,
     batch=batching.along,
-    samples=_labelled_back,
+    samples=samples.labelled_back,
 )

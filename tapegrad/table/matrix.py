@@ -12,9 +12,7 @@ from ..kernels.matrix import _slogdet
 from . import batching
 from .decompose import mh_of
 from .define import define
-from .samples.common import cases, joined, of_values
-from .samples.decompose import regular
-from .samples.matrix import SINGULAR, _cofactors, _equations
+from .samples import matrix as samples
 
 # ------------------------------------------------------------------------------------------------------------- records
 # Solvers take (A, B) as one sequence, so that both cotangents come from one solution.
@@ -162,61 +160,50 @@ def _several_equations(op: Op, n: int, args: list[Any], batched: list[bool], par
 _solve = define(
     "solve", "general", lambda xs, known: lapack.solve(xs[0], xs[1], known), (_d_solve,),
     saves="xs ans", arity=-1, params=("known",),
-    singular=True, matrices=True, display="LinalgSolveEx", batch=_several_equations, jvp=_j_solve,
-    samples=_equations((None,)),
+    singular=True, matrices=True, display="LinalgSolveEx", batch=_several_equations, jvp=_j_solve, samples=samples.SOLVE,
 )  # fmt: skip
 _solve_triangular = define(
     "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(xs[0], xs[1], upper, unit),
     (_d_solve_triangular,), saves="xs ans", arity=-1, params=("upper", "unit"), singular=True, matrices=True,
-    display="LinalgSolveTriangular", batch=batching.equation, jvp=_j_solve_triangular,
-    samples=_equations((True, False), (False, True)),
+    display="LinalgSolveTriangular", batch=batching.equation, jvp=_j_solve_triangular, samples=samples.SOLVE_TRIANGULAR,
 )  # fmt: skip
 _inverse = define(
     "inverse", "general", lapack.inverse,
     (lambda xp, g, ans, a: -xp.matmul(xp.matmul(mh_of(xp, ans), g), mh_of(xp, ans)),), saves="ans",
     singular=True, matrices=True, display="LinalgInvEx", batch=batching.leading,
-    jvp=lambda xp, ts, ans, a: -xp.matmul(xp.matmul(ans, ts[0]), ans),
-    samples=regular(),
+    jvp=lambda xp, ts, ans, a: -xp.matmul(xp.matmul(ans, ts[0]), ans), samples=samples.INVERSE,
 )  # fmt: skip
 _pinv = define(
     "pinv", "general", lapack.pinv, (_d_pinv,), saves="a ans", params=("atol", "rtol", "hermitian"),
-    singular=True, matrices=True, display="LinalgPinv", batch=batching.leading, jvp=_j_pinv,
-    samples=joined(
-        regular(0.0, 1e-15, False),
-        cases(((3, 2), (0.0, 1e-15, False)), ((2, 3), (0.0, 1e-15, False)), ((2, 0), (0.0, 1e-15, False)), complex_too=True),
-    ),
+    singular=True, matrices=True, display="LinalgPinv", batch=batching.leading, jvp=_j_pinv, samples=samples.PINV,
 )  # fmt: skip
 _matrix_exp = define(
     "matrix_exp", "general", lambda a: lapack.matrix_exp([a]),
     (lambda xp, g, ans, a: xp.matrix_exp_derivative([mh_of(xp, a), g]),), saves="a", display="LinalgMatrixExp",
-    batch=batching.leading, jvp=lambda xp, ts, ans, a: xp.matrix_exp_derivative([a, ts[0]]),
-    samples=cases(((3, 3), ()), ((2, 2, 2), ()), ((0, 0), ()), complex_too=True),
+    batch=batching.leading, jvp=lambda xp, ts, ans, a: xp.matrix_exp_derivative([a, ts[0]]), samples=samples.MATRIX_EXP,
 )  # fmt: skip
 define(
     "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,), saves="xs", arity=-1, batch=batching.last,
-    jvp=_along_directions("matrix_exp_derivative"),
-    samples=cases(((3, 3), (3, 3), ()), ((2, 2, 2), (2, 2, 2), (2, 2, 2), ()), ((0, 0), (0, 0), ()), complex_too=True),
+    jvp=_along_directions("matrix_exp_derivative"), samples=samples.MATRIX_EXP_DERIVATIVE,
 )  # fmt: skip
 _det = define(
     "det", "general", np.linalg.det, (lambda xp, g, ans, a: _column(xp, g) * xp.conj(xp.cofactor([a])),),
     saves="a", singular=True,
     display="LinalgDet", batch=batching.leading,
-    jvp=_j_det,
-    samples=joined(regular(), *SINGULAR),
+    jvp=_j_det, samples=samples.DET,
 )  # fmt: skip
 define(
     "cofactor", "general", lapack.cofactor, (_d_cofactor,), saves="xs", arity=-1, batch=batching.last,
-    jvp=_j_cofactor, samples=_cofactors,
+    jvp=_j_cofactor, samples=samples.cofactors,
 )  # fmt: skip
 _slogdet_op = define(
     "slogdet", "general", _slogdet, (_d_slogdet,), saves="a ans", outputs=2, differentiable=2, absent=True,
     singular=True, matrices=True, params=("real",),
-    display="LinalgSlogdet", batch=batching.leading, jvp=_j_slogdet,
-    samples=regular(False, real=(True,)),
+    display="LinalgSlogdet", batch=batching.leading, jvp=_j_slogdet, samples=samples.SLOGDET,
 )  # fmt: skip
 
 # the number of singular values (or eigenvalues) that count as not zero
 _rank = define(
     "rank", "constant", lambda s, atol, rtol: np.asarray(lapack.kept(s, atol, rtol).sum(-1)), params=("atol", "rtol"),
-    batch=batching.leading, samples=of_values([[3.0, 1.0, 1e-17], [2.0, 0.5, 0.0]], params=(0.0, 1e-15)),
+    batch=batching.leading, samples=samples.RANK,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from ..core.op import TABLE, Op
 from ..kernels.normalize import Dims, Shape, _count, _product_sum, _standardize, _standardize_back
 from . import batching, shape
 from .define import define
-from .samples.normalize import _standardized, _standardized_back, _summed
+from .samples import normalize as samples
 
 # ------------------------------------------------------------------------------------------------------------- records
 
@@ -169,7 +169,7 @@ standardize = define(
     display="NativeBatchNorm",
     batch=_several,
     jvp=_j_standardize,
-    samples=_standardized,
+    samples=samples.standardized,
 )
 define(
     "standardize_back",
@@ -187,7 +187,7 @@ define(
     display="NativeBatchNormBackward",
     batch=_several_back,
     jvp=_j_standardize_back,
-    samples=_standardized_back,
+    samples=samples.standardized_back,
 )
 define(
     "product_sum",
@@ -203,5 +203,5 @@ define(
     display="Sum",
     batch=batching.last,
     jvp=_j_product_sum,
-    samples=_summed,
+    samples=samples.summed,
 )

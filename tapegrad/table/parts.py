@@ -13,24 +13,23 @@ from ..kernels.parts import _angle_real, _join, _of_pairs, _step, _to_pairs
 from . import batching
 from .define import binary, define, named, unary
 from .operands import no_kernel, refused_as, tensor
-from .samples.common import PREDICATE, cases, of_values, pairs
-from .samples.parts import EXTREMES, _complex_samples
+from .samples import parts as samples
+from .samples.common import PREDICATE
 from .shape import with_out
 
 define(
     "view_as_real", "linear", _to_pairs, (lambda xp, g, ans, x: xp.view_as_complex(g),), wide=True,
-    batch=batching.last, samples=_complex_samples,
+    batch=batching.last, samples=samples.complex_values,
 )  # fmt: skip
 define(
     "view_as_complex", "linear", _of_pairs, (lambda xp, g, ans, x: xp.view_as_real(g),), wide=True,
-    batch=batching.last, samples=cases(((3, 2), ()), ((2,), ()), ((2, 3, 2), ())),
+    batch=batching.last, samples=samples.VIEW_AS_COMPLEX,
 )  # fmt: skip
 
 
 _complex = define(
     "complex", "linear", _join, (lambda xp, g, ans, x, y: xp.real(g), lambda xp, g, ans, x, y: xp.imag(g)), arity=2,
-    wide=True, batch=batching.pointwise,
-    samples=cases(((2, 3), (2, 3), ()), ((2, 1), (3,), ()), ((), (2,), ()), ((0,), (1,), ())),
+    wide=True, batch=batching.pointwise, samples=samples.REAL_AND_IMAGINARY,
 )  # fmt: skip
 
 
@@ -46,7 +45,7 @@ copysign, _ = binary(
     saves=("x ans", ""),
     integers="float",
     refuses=no_kernel("c"),
-    samples=pairs((-2.0, 2.0), (0.3, 2.0), (0.0, -1.0), (1.0, -0.0), (-1.0, 0.0)),
+    samples=samples.COPYSIGN,
 )
 
 
@@ -95,7 +94,7 @@ fmax, _ = binary(
     "Elementwise larger value, of a nan and a number the number; at a tie input has all of the derivative.",
     saves="x y",
     refuses=NO_EXTREME["fmax"],
-    samples=EXTREMES,
+    samples=samples.EXTREMES,
 )
 fmin, _ = binary(
     "fmin",
@@ -107,7 +106,7 @@ fmin, _ = binary(
     "Elementwise smaller value, of a nan and a number the number; at a tie input has all of the derivative.",
     saves="x y",
     refuses=NO_EXTREME["fmin"],
-    samples=EXTREMES,
+    samples=samples.EXTREMES,
 )
 
 # ----------------------------------------------------------------------------------------------- mantissa and exponent
@@ -115,7 +114,7 @@ fmin, _ = binary(
 NO_FRACTION = no_kernel("cbiu")
 frac = unary(
     "frac", lambda x: x - np.trunc(x), 1.0, "Elementwise fractional part, with the sign of input.", integers="keep",
-    refuses=NO_FRACTION, samples=of_values([[-1.6, -0.5, 2.2], [0.3, 1.5, 2.7]], smooth=True),
+    refuses=NO_FRACTION, samples=samples.FRAC,
 )  # fmt: skip
 nextafter, _ = binary(
     "nextafter",
@@ -124,17 +123,17 @@ nextafter, _ = binary(
     "Elementwise next number after input towards other.",
     saves=("x y", ""),
     refuses=NO_FRACTION,
-    samples=pairs((-2.0, 2.0), (3.0, 4.0), (1.0, 1.0), numbers=False),
+    samples=samples.NEXTAFTER,
 )
 
 
 _exponent = define(
     "exponent", "constant", lambda x: np.asarray(np.frexp(x)[1], np.int32), batch=batching.pointwise,
-    samples=of_values([0.0, 0.75, -6.0, math.inf]),
+    samples=samples.EXPONENT,
 )  # fmt: skip
 _power_of_two = define(
     "power_of_two", "constant", lambda e, dtype: np.ldexp(np.ones((), dtype), e).astype(dtype), params=("dtype",),
-    batch=batching.pointwise, samples=of_values([-3, 0, 5], params=(np.dtype(np.float64),)),
+    batch=batching.pointwise, samples=samples.POWER_OF_TWO,
 )  # fmt: skip
 
 
@@ -149,8 +148,7 @@ def _whole(name: str, kernel: str, forward: Callable[..., Any], doc: str) -> Cal
         return forward(x, y)
 
     call = define(
-        name, "constant", on_integers, arity=2, batch=batching.pointwise,
-        samples=of_values([[4, 6, 0], [-4, 7, 3]], [1, 2, 3]),
+        name, "constant", on_integers, arity=2, batch=batching.pointwise, samples=samples.INTEGER_PAIRS,
     )  # fmt: skip
 
     def function(input: Any, other: Any) -> Any:
@@ -187,6 +185,5 @@ bitwise_right_shift = _whole(
 
 _heaviside = define(
     "heaviside", "constant", _step, arity=2, batch=batching.pointwise,
-    refuses=refused_as("c", "heaviside is not yet implemented for complex tensors."),
-    samples=of_values([[-1.0, 0.0, 2.0]], [0.5, 0.25, 1.0]),
+    refuses=refused_as("c", "heaviside is not yet implemented for complex tensors."), samples=samples.HEAVISIDE,
 )  # fmt: skip

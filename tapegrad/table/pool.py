@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..kernels.pool import _fold, _max_pool, _pool_pick, _pool_places, _pool_route, _unfold, _window_best
 from . import batching
 from .define import define
-from .samples.common import cases
-from .samples.pool import BLOCKS, _picked, _placed, _pooled, _routed
+from .samples import pool as samples
 
 WINDOWS = ("sizes", "kernel", "stride", "padding", "dilation")
 
@@ -18,37 +15,36 @@ _maximum = define(
     (lambda xp, g, ans, x, sizes, *windows: xp.pool_route(g, x, ans, sizes, *windows),),
     saves="x ans", params=WINDOWS, display="MaxPool",
     wide=False, batch=batching.leading,
-    jvp=lambda xp, ts, ans, x, *params: xp.pool_pick(ts[0], x, ans, *params), samples=_pooled,
+    jvp=lambda xp, ts, ans, x, *params: xp.pool_pick(ts[0], x, ans, *params), samples=samples.pooled,
 )  # fmt: skip
 define(
     "pool_route", "general", _pool_route,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_pick(g, x, y, sizes, *windows), None, None),
     saves=("x y", "", ""), arity=3,
     params=WINDOWS, display="MaxPoolBackward", batch=batching.last,
-    jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_route(ts[0], x, y, *params), samples=_routed,
+    jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_route(ts[0], x, y, *params), samples=samples.routed,
 )  # fmt: skip
 define(
     "pool_pick", "general", _pool_pick,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_route(g, x, y, sizes, *windows), None, None),
     saves=("x y", "", ""), arity=3,
     params=WINDOWS, display="Gather", wide=False, batch=batching.last,
-    jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_pick(ts[0], x, y, *params), samples=_picked,
+    jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_pick(ts[0], x, y, *params), samples=samples.picked,
 )  # fmt: skip
-_places = define("pool_places", "constant", _pool_places, arity=2, params=WINDOWS, samples=_placed, batch=batching.last)
+_places = define(
+    "pool_places", "constant", _pool_places, arity=2, params=WINDOWS, samples=samples.placed, batch=batching.last
+)
 _unfolded = define(
     "im2col", "linear", _unfold, (lambda xp, g, ans, x, *windows: xp.col2im(g, *windows),), params=("before", *WINDOWS),
-    batch=batching.folded, display="Im2Col",
-    samples=cases(((2, 3, 4, 5), BLOCKS[0]), ((1, 1, 3, 3), BLOCKS[1]), ((0, 1, 3, 3), BLOCKS[1]), complex_too=True),
+    batch=batching.folded, display="Im2Col", samples=samples.IM2COL,
 )  # fmt: skip
 _folded = define(
     "col2im", "linear", _fold, (lambda xp, g, ans, columns, *windows: xp.im2col(g, *windows),), params=("before", *WINDOWS),
-    wide=True, batch=batching.folded, display="Col2Im",
-    samples=cases(((2, 12, 6), BLOCKS[0]), ((1, 6, 6), BLOCKS[1]), ((0, 6, 6), BLOCKS[1]), complex_too=True),
+    wide=True, batch=batching.folded, display="Col2Im", samples=samples.COL2IM,
 )  # fmt: skip
 
 
 _best = define(
     "window_best", "constant", _window_best, params=("indices",),
-    batch=lambda op, n, args, batched, params: op.call(args[0], *params),
-    samples=cases(((2, 1, 5), ((np.array([[0, 1], [1, 3]]),),))),
+    batch=lambda op, n, args, batched, params: op.call(args[0], *params), samples=samples.WINDOW_BEST,
 )  # fmt: skip

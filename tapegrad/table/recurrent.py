@@ -20,8 +20,7 @@ from ..kernels.recurrent import Sizes, _entering, _projects, _rows, _sigmoid, _s
 from ..levels.vmap import one_by_one
 from . import control
 from .define import define
-from .samples.common import joined
-from .samples.recurrent import _samples
+from .samples import recurrent as samples
 
 Step = Callable[[Any, list[Any], list[Any]], tuple[list[Any], list[Any]]]
 
@@ -294,16 +293,13 @@ def _d_rnn(
 _lstm_layer = define(
     "lstm_layer", "general", _lstm, (_d_lstm,),
     saves="h0 c0 w p ans", arity=5, joint=True, outputs=3, differentiable=3, absent=True,
-    params=("sizes", "reverse"), batch=_batch,
-    samples=joined(_samples(8, (2, 2), ((8, 2), 1.0)), _samples(8, (1, 2), ((8, 1), (1, 2)))),
+    params=("sizes", "reverse"), batch=_batch, samples=samples.LSTM_LAYER,
 )  # fmt: skip
 _gru_layer = define(
     "gru_layer", "general", _gru, (_d_gru,), saves="h0 w ans", arity=4, joint=True, outputs=2, differentiable=2, absent=True,
-    params=("sizes", "reverse"), batch=_batch,
-    samples=joined(_samples(6, (2,), ((6, 2), (6,))), _samples(6, (2,), ((6, 2), 0.0))),
+    params=("sizes", "reverse"), batch=_batch, samples=samples.GRU_LAYER,
 )  # fmt: skip
 _rnn_layer = define(
     "rnn_layer", "general", _rnn, (_d_rnn,),
-    saves="h0 w ans", arity=3, joint=True, params=("sizes", "reverse", "relu"), batch=_batch,
-    samples=joined(_samples(2, (2,), ((2, 2),), False), _samples(2, (2,), ((2, 2),), True)),
+    saves="h0 w ans", arity=3, joint=True, params=("sizes", "reverse", "relu"), batch=_batch, samples=samples.RNN_LAYER,
 )  # fmt: skip

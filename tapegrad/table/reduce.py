@@ -47,23 +47,7 @@ from . import batching
 from .batching import along
 from .define import binary, define
 from .operands import Refusal, each, no_kernel, refused_as, tensor
-from .samples.common import cases, joined, of_values, pairs
-from .samples.reduce import (
-    COUNTED,
-    DEAD_ROW,
-    DEVIATIONS,
-    EXTREMES,
-    INDEXED,
-    NORMED,
-    PICKED,
-    PRODUCTS,
-    REAL_REDUCED,
-    REDUCED,
-    ROWS,
-    _placed,
-    _placed_twice,
-    _taken,
-)
+from .samples import reduce as samples
 
 
 def _mean(x: Any, dims: Dims, keepdim: bool) -> Any:
@@ -98,22 +82,19 @@ def _j_std(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, ke
 
 
 define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim: xp.sum(g, dims, keepdim),),
-       params=("shape", "dims", "keepdim"), batch=batching.shape_and_dims(1), display="Expand",
-       samples=cases(
-           ((3,), ((2, 3), (0,), False)), ((2, 1), ((2, 3), (1,), True)), ((), ((2, 2), None, False)), complex_too=True
-       ),
+       params=("shape", "dims", "keepdim"), batch=batching.shape_and_dims(1), display="Expand", samples=samples.SPREAD,
 )  # fmt: skip
 _sum = define(
     "sum", "linear", _forward_sum,
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),),
     saves="x.shape", params=("dims", "keepdim"), batch=along,
-    wide=True, display=lambda e: "SumBackward0" if e.params[0] is None else "SumBackward1", samples=REDUCED,
+    wide=True, display=lambda e: "SumBackward0" if e.params[0] is None else "SumBackward1", samples=samples.REDUCED,
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
     (lambda xp, g, ans, x, dims, keepdim:
         xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),), saves="x.shape",
-    params=("dims", "keepdim"), batch=along, wide=True, samples=REDUCED,
+    params=("dims", "keepdim"), batch=along, wide=True, samples=samples.REDUCED,
     display=lambda e: "MeanBackward0" if e.params[0] is None else "MeanBackward1",
 )  # fmt: skip
 _var_op = define(
@@ -126,11 +107,11 @@ _var_op = define(
     batch=along,
     jvp=_j_var,
     row=(0, 2),
-    samples=DEVIATIONS,
+    samples=samples.DEVIATIONS,
 )
 _std_op = define(
     "std", "general", _std, (_d_std,), saves="x ans", params=("dims", "correction", "keepdim"),
-    batch=along, jvp=_j_std, row=(0, 2), samples=DEVIATIONS,
+    batch=along, jvp=_j_std, row=(0, 2), samples=samples.DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
@@ -139,16 +120,16 @@ _norm2_op = define(
     params=("dims", "keepdim"), batch=along, row=(0, 1), display="LinalgVectorNorm",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.real(xp.conj(xp.safe_div(x, xp.reshape(ans, _kept_shape(x.shape, dims)))) * ts[0]), dims, keepdim),
-    samples=NORMED,
+    samples=samples.NORMED,
 )  # fmt: skip
 define(
     "norm_scale", "constant", _norm_scale,
-    batch=batching.pointwise, samples=of_values([0.0, 1e-310, 2.0, math.inf, math.nan]),
+    batch=batching.pointwise, samples=samples.NORM_SCALE,
 )  # fmt: skip
 # The share exp(x - y) of a term in a sum of exponentials with the logarithm y: a term of 0 has none, be the sum 0 too.
 exp_diff, _ = binary(
     "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans), "", saves="ans", integers="float",
-    samples=pairs((-2.0, 1.0), (0.0, 2.0), (-math.inf, 1.0), (-math.inf, -math.inf), numbers=False, complex_too=True),
+    samples=samples.EXP_DIFF,
 )  # fmt: skip
 _logsumexp_op = define(
     "logsumexp", "general", in_order(_logsumexp),
@@ -157,31 +138,24 @@ _logsumexp_op = define(
         * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),), saves="x ans",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims))) * ts[0], dims, keepdim),
-    params=("dims", "keepdim"), batch=along, row=(0, 1), integers="float",
-    samples=joined(
-        REAL_REDUCED, of_values(DEAD_ROW, params=((1,), False)),
-        of_values([[0.5 + 1j, 2.0 - 2j], [1j, -0.3]], params=((1,), False), smooth=True),
-    ),
+    params=("dims", "keepdim"), batch=along, row=(0, 1), integers="float", samples=samples.LOGSUMEXP,
 )  # fmt: skip
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
     saves=("y", "x"),
-    arity=2, params=("dim",), batch=along, row=(0, None),
-    samples=cases(((2, 3), (2, 3), (1,)), ((4, 2), (4, 2), (0,)), ((3,), (3,), (0,)), ((2, 0), (2, 0), (1,))),
+    arity=2, params=("dim",), batch=along, row=(0, None), samples=samples.DOT_ALONG,
 )  # fmt: skip
 _softmax_op = define(
     "softmax", "general", in_order(kernels.softmax),
     (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),),
     saves="ans", params=("dim",), batch=along, row=(0, None),
-    jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)),
-    samples=ROWS,
+    jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)), samples=samples.ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", in_order(kernels.log_softmax),
     (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),),
     saves="ans", params=("dim",), batch=along, row=(0, None),
-    jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim),
-    samples=ROWS,
+    jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim), samples=samples.ROWS,
 )  # fmt: skip
 
 
@@ -198,8 +172,7 @@ def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
 
 
 define(
-    "tie_share", "constant", _tie_share, arity=2, params=("dims", "keepdim"), batch=along,
-    samples=of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [2.0, 0.0], params=((1,), False)),
+    "tie_share", "constant", _tie_share, arity=2, params=("dims", "keepdim"), batch=along, samples=samples.TIE_SHARE,
 )  # fmt: skip
 
 
@@ -213,11 +186,11 @@ def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> 
 
 _amax = define("amax", "general", _largest, (d_extreme,), saves="x ans",
                params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
-               samples=EXTREMES)  # fmt: skip
+               samples=samples.EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
     saves="x ans",
                params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
-               samples=EXTREMES)  # fmt: skip
+               samples=samples.EXTREMES)  # fmt: skip
 
 
 def d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any) -> Any:
@@ -248,7 +221,7 @@ _max_dim = define(
     jvp=j_pick,
     display="Max",
     refuses=no_kernel("c", "max_cpu"),
-    samples=PICKED,
+    samples=samples.PICKED,
 )
 _min_dim = define(
     "min_dim",
@@ -262,7 +235,7 @@ _min_dim = define(
     jvp=j_pick,
     display="Min",
     refuses=no_kernel("c", "min_cpu"),
-    samples=PICKED,
+    samples=samples.PICKED,
 )
 
 
@@ -271,21 +244,19 @@ define(
     "scatter_zeros", "linear", _scatter_zeros,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
     saves=("index", ""), arity=2, params=("shape", "dim"),
-    batch=batching.shape_and_dims(1),
-    samples=_placed,
+    batch=batching.shape_and_dims(1), samples=samples.placed,
 )  # fmt: skip
 define(
     "scatter_sum", "linear", _scatter_sum,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
     saves=("index", ""), arity=2, params=("shape", "dim"),
     batch=batching.shape_and_dims(1),
-    wide=True, samples=_placed_twice,
+    wide=True, samples=samples.placed_twice,
 )  # fmt: skip
 define(
     "take_along", "linear", take_along,
     (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None),
-    saves=("index x.shape", ""), arity=2, params=("dim",), batch=along,
-    samples=_taken,
+    saves=("index x.shape", ""), arity=2, params=("dim",), batch=along, samples=samples.taken,
 )  # fmt: skip
 
 
@@ -305,31 +276,26 @@ def _j_linear_scan(xp: Any, ts: Any, ans: Any, a: Any, b: Any, dim: int) -> Any:
 # with a fill other than 0 it is not linear
 define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), saves="", wide=False,
        jvp=lambda xp, ts, ans, x, dim, by, fill: xp.shift(ts[0], dim, by, 0.0),
-       params=("dim", "by", "fill"), batch=along,
-       samples=cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 2.0)), complex_too=True))  # fmt: skip
+       params=("dim", "by", "fill"), batch=along, samples=samples.SHIFT)  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
      lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)), saves=("a ans", "a"),
     arity=2, params=("dim",),
-    batch=along, jvp=_j_linear_scan, samples=cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True),
+    batch=along, jvp=_j_linear_scan, samples=samples.LINEAR_SCAN,
 )  # fmt: skip
 _cumprod = define(
     "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim)),
     (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),),
     saves="x ans", params=("dim",),
     batch=along,
-    jvp=lambda xp, ts, ans, x, dim: xp.linear_scan(x, ts[0] * xp.shift(ans, dim, 1, 1.0), dim),
-    samples=joined(
-        cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
-        of_values([3.0, 0.0, 2.0, 0.0], params=(0,), smooth=True),
-    ),
+    jvp=lambda xp, ts, ans, x, dim: xp.linear_scan(x, ts[0] * xp.shift(ans, dim, 1, 1.0), dim), samples=samples.CUMPROD,
 )  # fmt: skip
 _cumsum = define(
     "cumsum", "linear",
     in_order(kernels.cumsum),
     (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"), batch=along, wide=True,
-    samples=cases(((4,), (0, False)), ((2, 3), (1, True)), ((0, 2), (0, False)), complex_too=True),
+    samples=samples.CUMSUM,
 )  # fmt: skip
 
 
@@ -349,11 +315,7 @@ def _j_logcumsumexp(xp: Any, ts: Any, ans: Any, x: Any, dim: int) -> Any:
 
 _logcumsumexp_op = define(
     "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,), saves="x ans", params=("dim",), batch=along,
-    jvp=_j_logcumsumexp, refuses=no_kernel("biu", "logcumsumexp_out_cpu"),
-    samples=joined(
-        cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
-        of_values([[900.0, -900.0, 1.0], [-math.inf, -math.inf, 2.0]], params=(1,)),
-    ),
+    jvp=_j_logcumsumexp, refuses=no_kernel("biu", "logcumsumexp_out_cpu"), samples=samples.LOGCUMSUMEXP,
 )  # fmt: skip
 
 
@@ -384,13 +346,10 @@ def _j_prod(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
 
 
 define("prod_others", "general", _prod_others, (_d_prod_others,), saves="x", params=("dim",), batch=along,
-       jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=joined(
-    cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
-    of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
-))  # fmt: skip
+       jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=samples.PROD_OTHERS)  # fmt: skip
 _prod = define("prod", "general", lambda x, dim, keepdim: ordered(np.multiply.reduce(x, axis=dim, keepdims=keepdim)),
-               (_d_prod,),
-               saves="x", params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1), samples=PRODUCTS)  # fmt: skip
+               (_d_prod,), saves="x", params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1),
+               samples=samples.PRODUCTS)  # fmt: skip
 
 
 def _real_not_bool(name: str) -> Refusal:
@@ -401,19 +360,18 @@ def _real_not_bool(name: str) -> Refusal:
 
 _argmax = define("argmax", "constant", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
                  params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmax"),
-                 samples=INDEXED)  # fmt: skip
+                 samples=samples.INDEXED)  # fmt: skip
 _argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
                  params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmin"),
-                 samples=INDEXED)  # fmt: skip
+                 samples=samples.INDEXED)  # fmt: skip
 
 
 _all = define("all", "constant", lambda x, dims, keepdim: _flag(x, np.all(x, axis=dims, keepdims=keepdim)),
-              params=("dims", "keepdim"), batch=along, samples=COUNTED)  # fmt: skip
+              params=("dims", "keepdim"), batch=along, samples=samples.COUNTED)  # fmt: skip
 _any = define("any", "constant", lambda x, dims, keepdim: _flag(x, np.any(x, axis=dims, keepdims=keepdim)),
-              params=("dims", "keepdim"), batch=along, samples=COUNTED)  # fmt: skip
+              params=("dims", "keepdim"), batch=along, samples=samples.COUNTED)  # fmt: skip
 _count_nonzero = define("count_nonzero", "constant", lambda x, dims: np.count_nonzero(x, axis=dims), params=("dims",),
-    batch=along,
-                        samples=of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,),)))  # fmt: skip
+    batch=along, samples=samples.COUNT_NONZERO)  # fmt: skip
 
 
 def _start(input: Any, dtype: Any = None) -> Any:
@@ -432,6 +390,6 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None
 # Masks of the elements of a product t to keep: all but non-finite ones of rows, or matrices, of which the cotangents are
 # wholly 0.
 define("guard_rows", "constant", _guard_rows, arity=2, params=("dims", "reduced"), batch=along,
-       samples=of_values([[1.0, np.nan], [np.inf, 2.0]], [[0.0, 0.0], [0.0, 1.0]], params=(1, False)))  # fmt: skip
+       samples=samples.GUARD_ROWS)  # fmt: skip
 define("guard_matrices", "constant", _guard_matrices, arity=-1, batch=batching.last,
-       samples=of_values([[[np.nan]], [[np.nan]]], [[[0.0]], [[1.0]]]))  # fmt: skip
+       samples=samples.GUARD_MATRICES)  # fmt: skip

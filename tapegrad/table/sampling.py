@@ -18,7 +18,7 @@ from ..kernels import special as kernels
 from ..kernels.sampling import _path, _simplex_jvp, _simplex_speed, _total
 from . import batching
 from .define import define
-from .samples.sampling import _beta_samples, _gamma_path_samples, _gamma_samples, _simplex_path_samples
+from .samples import sampling as samples
 
 
 def _moved(ts: Any, slopes: list[Callable[[], Any]]) -> Any:
@@ -48,7 +48,7 @@ define(
         lambda xp, g, ans, a, x, order: g * _gamma_by_a(xp, ans, a, x, order),
         lambda xp, g, ans, a, x, order: g * _gamma_by_x(xp, ans, a, x, order),
     ), saves="a x ans",
-    arity=2, params=("order",), singular=True, jvp=_j_gamma_ratio, batch=batching.pointwise, samples=_gamma_samples,
+    arity=2, params=("order",), singular=True, jvp=_j_gamma_ratio, batch=batching.pointwise, samples=samples.gamma,
 )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ define(
         lambda xp, g, ans, a, b, x, m, n: g * _beta_by(xp, ans, a, b, x, m, n)(0, 1),
         lambda xp, g, ans, a, b, x, m, n: g * _beta_by_x(xp, ans, a, b, x, m, n),
     ), saves="a b x ans",
-    arity=3, params=("m", "n"), singular=True, jvp=_j_beta_ratio, batch=batching.pointwise, samples=_beta_samples,
+    arity=3, params=("m", "n"), singular=True, jvp=_j_beta_ratio, batch=batching.pointwise, samples=samples.beta,
 )  # fmt: skip
 
 
@@ -85,7 +85,7 @@ _gamma_path = define(
     "gamma_path", "general", _path(lambda z, a, d: -d * kernels.gamma_ratio(a, z, 1)),
     (lambda xp, g, ans, a, start, sample: -g * xp.gamma_ratio(a, ans, 1), None, None), saves=("a ans", "", ""),
     arity=3, display="StandardGamma", jvp=lambda xp, ts, ans, a, start, sample: -ts[0] * xp.gamma_ratio(a, ans, 1),
-    batch=batching.pointwise, samples=_gamma_path_samples,
+    batch=batching.pointwise, samples=samples.gamma_path,
 )  # fmt: skip
 
 
@@ -98,5 +98,5 @@ def _simplex_vjp(xp: Any, g: Any, ans: Any, a: Any, start: Any, sample: Any) -> 
 _simplex_path = define(
     "simplex_path", "general", _path(lambda x, a, d: _simplex_jvp(RAW_XP, [d], x, a, None, None)),
     (_simplex_vjp, None, None), saves=("a ans", "", ""), arity=3, display="Dirichlet",
-    jvp=_simplex_jvp, batch=batching.pointwise, samples=_simplex_path_samples,
+    jvp=_simplex_jvp, batch=batching.pointwise, samples=samples.simplex_path,
 )  # fmt: skip

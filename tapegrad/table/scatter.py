@@ -10,9 +10,8 @@ from ..kernels.index import Index
 from ..kernels.scatter import _extreme, _tie
 from . import batching, lookup
 from .define import define
-from .samples.common import of_values
-from .samples.lookup import written
-from .samples.scatter import SCATTERED
+from .samples import lookup as lookup_samples
+from .samples import scatter as samples
 
 # All that attain the extreme of a place share its cotangent evenly.
 
@@ -55,13 +54,12 @@ def _d_scattered_row(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Any) -> A
 
 
 define(
-    "tie", "constant", _tie, arity=2, batch=batching.pointwise,
-    samples=of_values([1.0, 2.0, float("nan")], [1.0, 3.0, float("nan")]),
+    "tie", "constant", _tie, arity=2, batch=batching.pointwise, samples=samples.TIE,
 )  # fmt: skip
 for _name, _ufunc in (("scatter_amax", np.maximum), ("scatter_amin", np.minimum)):
     define(
         _name, "general", _extreme(_ufunc.at), (_d_kept, _d_scattered),
-        saves="x v ans", arity=2, params=("index",), samples=SCATTERED,
+        saves="x v ans", arity=2, params=("index",), samples=samples.SCATTERED,
         jvp=_j_scattered, batch=batching.changed, display="ScatterReduce",
     )  # fmt: skip
 
@@ -70,5 +68,5 @@ for _name, _ufunc in (("amax_rows", np.maximum), ("amin_rows", np.minimum)):
     define(
         _name, "general", lambda x, v, index, _at=_ufunc.at: _extreme(_at)(x, v, (index,)),
         (_d_kept_row, _d_scattered_row, None), saves="x v index ans", arity=3, batch=lookup.several, display="ScatterReduce",
-        samples=written,
+        samples=lookup_samples.written,
     )  # fmt: skip

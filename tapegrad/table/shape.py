@@ -46,8 +46,7 @@ from . import batching
 from .batching import Lifted
 from .define import define
 from .operands import tensor
-from .samples.common import cases
-from .samples.shape import STRIDED, TRIANGLES
+from .samples import shape as samples
 
 # ------------------------------------------------------------------------------------------------- argument handling
 
@@ -128,13 +127,11 @@ def _without(x: Any, diagonal: int, upper: bool) -> Any:
 
 define(
     "sum_to", "linear", _sum_to, (lambda xp, g, ans, x, shape: xp.expand(g, x.shape),), saves="x.shape", params=("shape",),
-    display="SumToSize", wide=True, batch=Lifted(batching.summed_to),
-    samples=cases(((2, 3), ((3,),)), ((2, 3), ((2, 1),)), ((2, 3), ((),)), ((0, 2), ((1, 2),)), complex_too=True),
+    display="SumToSize", wide=True, batch=Lifted(batching.summed_to), samples=samples.SUM_TO,
 )  # fmt: skip
 define(
     "expand", "linear", _expand, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), saves="x.shape", params=("shape",),
-    batch=Lifted(batching.expanded),
-    samples=cases(((3,), ((2, 3),)), ((2, 1), ((2, 3),)), ((), ((2, 2),)), ((1, 2), ((0, 2),)), complex_too=True),
+    batch=Lifted(batching.expanded), samples=samples.EXPAND,
 )  # fmt: skip
 for _name, _display in (
     ("reshape", "View"), ("view", "View"), ("unsqueeze", "Unsqueeze"), ("squeeze", "Squeeze"),
@@ -142,88 +139,72 @@ for _name, _display in (
     define(
         _name, "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),),
         saves="x.shape", params=("shape",),
-        display=_display, batch=Lifted(batching.reshaped),
-        samples=cases(((2, 3), ((3, 2),)), ((2, 3), ((6, 1),)), ((), ((1,),)), ((0, 2), ((0,),)), complex_too=True),
+        display=_display, batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
     )  # fmt: skip
 for _name, _display in (("permute", "Permute"), ("transpose", "Transpose"), ("t", "T")):
     define(
         _name, "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
-        display=_display, batch=Lifted(batching.permuted),
-        samples=cases(((2, 3, 4), ((2, 0, 1),)), ((2, 3), ((1, 0),)), ((), ((),)), complex_too=True),
+        display=_display, batch=Lifted(batching.permuted), samples=samples.PERMUTATIONS,
     )  # fmt: skip
 
 
 define(
     "mT", "linear", lambda x: x.swapaxes(-1, -2), (lambda xp, g, ans, x: xp.mT(g),), display="Transpose",
-    batch=batching.last,
-    samples=cases(((2, 3), ()), ((4, 0, 3), ()), complex_too=True),
+    batch=batching.last, samples=samples.MT,
 )  # fmt: skip
 _flip = define(
     "flip", "linear", _flipped, (lambda xp, g, ans, x, dims: xp.flip(g, dims),), params=("dims",),
-    batch=batching.dims(0),
-    samples=cases(((2, 3), ((1,),)), ((2, 3), ((0, 1),)), complex_too=True),
+    batch=batching.dims(0), samples=samples.FLIP,
 )  # fmt: skip
 _roll = define(
     "roll", "linear", in_order(_rolled),
     (lambda xp, g, ans, x, shifts, dims: xp.roll(g, tuple([-s for s in shifts]), dims),), params=("shifts", "dims"),
-    batch=batching.dims(1),
-    samples=cases(((2, 3), ((1,), (1,))), ((4, 3), ((3, -1), (0, 1))), complex_too=True),
+    batch=batching.dims(1), samples=samples.ROLL,
 )  # fmt: skip
 _tril = define(
     "tril", "linear", _lower, (lambda xp, g, ans, x, diagonal: xp.tril(g, diagonal),), params=("diagonal",),
-    batch=batching.last, samples=TRIANGLES,
+    batch=batching.last, samples=samples.TRIANGLES,
 )  # fmt: skip
 _triu = define(
     "triu", "linear", _upper, (lambda xp, g, ans, x, diagonal: xp.triu(g, diagonal),), params=("diagonal",),
-    batch=batching.last, samples=TRIANGLES,
+    batch=batching.last, samples=samples.TRIANGLES,
 )  # fmt: skip
 
 
 define(
     "diagonal", "linear", _diagonal,
     (lambda xp, g, ans, x, offset, dim1, dim2: xp.diagonal_embed(g, x.shape, offset, dim1, dim2),), saves="x.shape",
-    params=("offset", "dim1", "dim2"), batch=batching.dims(1, 2),
-    samples=cases(((3, 3), (0, 0, 1)), ((2, 3), (1, 0, 1)), ((2, 3, 4), (-1, 2, 0)), complex_too=True),
+    params=("offset", "dim1", "dim2"), batch=batching.dims(1, 2), samples=samples.DIAGONAL,
 )  # fmt: skip
 _embed = define(
     "diagonal_embed", "linear", _diagonal_embed,
     (lambda xp, g, ans, x, shape, offset, dim1, dim2: xp.diagonal(g, offset, dim1, dim2),),
     params=("shape", "offset", "dim1", "dim2"), display="DiagEmbed", batch=batching.shape_and_dims(2, 3),
-    samples=cases(((3,), ((3, 3), 0, 0, 1)), ((2, 3), ((2, 4, 4), 1, 1, 2)), complex_too=True),
+    samples=samples.DIAGONAL_EMBED,
 )  # fmt: skip
 define(
     "as_strided", "linear", _as_strided,
     (lambda xp, g, ans, x, size, stride, offset, order: xp.strided_sum(g, x.shape, size, stride, offset, order),),
     saves="x.shape",
-    params=("size", "stride", "offset", "order"), batch=Lifted(batching.strided), samples=STRIDED,
+    params=("size", "stride", "offset", "order"), batch=Lifted(batching.strided), samples=samples.STRIDED,
 )  # fmt: skip
 define(
     "strided_sum", "linear", _strided_sum,
     (lambda xp, g, ans, x, shape, size, stride, offset, order: xp.as_strided(g, size, stride, offset, order),),
     params=("shape", "size", "stride", "offset", "order"), display="AsStridedBackward", wide=True,
-    batch=Lifted(batching.strided_summed),
-    samples=cases(
-        ((2, 3), ((7,), (2, 3), (1, 2), 1, (0,))), ((3, 3), ((5,), (3, 3), (1, 1), 0, (0,))),
-        ((2, 2), ((2, 3), (2, 2), (0, 1), 2, (1, 0))), ((0, 2), ((3,), (0, 2), (1, 1), 0, (0,))), complex_too=True,
-    ),
+    batch=Lifted(batching.strided_summed), samples=samples.STRIDED_SUM,
 )  # fmt: skip
 
 
 define(
     "windows", "linear", _windows, (lambda xp, g, ans, x, dim, size, step: xp.windows_sum(g, x.shape, dim, size, step),),
     saves="x.shape",
-    params=("dim", "size", "step"), display="Unfold", batch=batching.dims(0),
-    samples=cases(
-        ((5,), (0, 3, 1)), ((2, 7), (1, 3, 2)), ((4, 2), (0, 4, 1)), ((3,), (0, 0, 1)), ((5, 2), (0, 2, 3)), complex_too=True
-    ),
+    params=("dim", "size", "step"), display="Unfold", batch=batching.dims(0), samples=samples.WINDOWS,
 )  # fmt: skip
 define(
     "windows_sum", "linear", _windows_sum, (lambda xp, g, ans, x, shape, dim, size, step: xp.windows(g, dim, size, step),),
     params=("shape", "dim", "size", "step"), display="UnfoldBackward", wide=True,
-    batch=batching.shape_and_dims(1),
-    samples=cases(
-        ((3, 3), ((5,), 0, 3, 1)), ((2, 3, 3), ((2, 7), 1, 3, 2)), ((1, 2, 4), ((4, 2), 0, 4, 1)), complex_too=True
-    ),
+    batch=batching.shape_and_dims(1), samples=samples.WINDOWS_SUM,
 )  # fmt: skip
 
 
@@ -243,15 +224,13 @@ def _stack_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) 
 
 _recorded_cat = define(
     "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_cat_transpose,), arity=-1,
-    params=("dim", "lengths"), batch=batching.joined,
-    samples=cases(((2, 3), (1, 3), (0,)), ((2, 1), (2, 0), (2, 3), (1,)), complex_too=True),
+    params=("dim", "lengths"), batch=batching.joined, samples=samples.CAT,
 )  # fmt: skip
 
 
 _stack = define(
     "stack", "linear", _stacked, (_stack_transpose,), arity=-1,
-    params=("dim",), batch=batching.joined,
-    samples=cases(((2, 3), (2, 3), (0,)), ((2,), (2,), (2,), (1,)), ((), (), (0,)), complex_too=True),
+    params=("dim",), batch=batching.joined, samples=samples.STACK,
 )  # fmt: skip
 
 
@@ -282,11 +261,10 @@ def _overwrite_base(xp: Any, g: Any, ans: Any, base: Any, value: Any, chain: tup
     return xp.without_part(g, chain)
 
 
-CHAIN = (("permute", ((1, 0),)), ("index", ((slice(0, 2), Ellipsis),)))
 # What remains of a base after a write into one of its views.
 define(
     "without_part", "linear", _without_part, (lambda xp, g, ans, x, chain: xp.without_part(g, chain),), params=("chain",),
-    batch=batching.through_views, samples=cases(((2, 3), (CHAIN,)), complex_too=True),
+    batch=batching.through_views, samples=samples.WITHOUT_PART,
 )  # fmt: skip
 for _name, _display in (
     ("overwrite", "torch::autograd::CopySlices"), ("select_scatter", "SelectScatter"), ("slice_scatter", "SliceScatter"),
@@ -296,7 +274,7 @@ for _name, _display in (
         _name, "linear", _overwrite,
         (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
         arity=2, params=("chain",), raw_backward=_overwrite_backward, display=_display, batch=batching.through_views,
-        samples=cases(((2, 3), (2, 2), (CHAIN,)), complex_too=True),
+        samples=samples.OVERWRITES,
     )  # fmt: skip
 
 
@@ -352,11 +330,7 @@ define(
     (lambda xp, g, ans, x, widths, value: xp.constant_pad(g, _taken_back(widths), 0.0),),
     saves="", params=("widths", "value"),
     jvp=lambda xp, ts, ans, x, widths, value: xp.constant_pad(ts[0], widths, 0.0), display="ConstantPadNd", wide=False,
-    batch=Lifted(batching.widened),
-    samples=cases(
-        ((2, 3), (((0, 0), (1, 2)), 0.0)), ((3, 4), (((-1, 1), (2, -3)), 2.5)), ((0, 2), (((1, 0), (0, 0)), 1.0)),
-        complex_too=True,
-    ),
+    batch=Lifted(batching.widened), samples=samples.CONSTANT_PAD,
 )  # fmt: skip
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from ..kernels.signal import _frames, _overlap_add
 from . import batching
 from .define import define
-from .samples.common import cases
+from .samples import signal as samples
 
 define(
     "frames", "linear", _frames, (lambda xp, g, ans, x, count, size, step: xp.overlap_add(g, x.shape[-1], step),),
     saves="x.shape",
-    params=("count", "size", "step"), batch=batching.last,
-    samples=cases(((2, 7), (3, 3, 2)), ((6,), (2, 2, 4)), ((9,), (2, 4, 1)), complex_too=True),
+    params=("count", "size", "step"), batch=batching.last, samples=samples.FRAMES,
 )  # fmt: skip
 define(
     "overlap_add", "linear", _overlap_add,
     (lambda xp, g, ans, y, length, step: xp.frames(g, y.shape[-2], y.shape[-1], step),),
     saves="y.shape", params=("length", "step"),
-    batch=batching.last, wide=True, samples=cases(((2, 3, 3), (7, 2)), ((2, 2), (6, 4)), ((2, 4), (9, 1)), complex_too=True),
+    batch=batching.last, wide=True, samples=samples.OVERLAP_ADD,
 )  # fmt: skip

@@ -18,8 +18,8 @@ from ..kernels.special import _entr, _logit_forward, _scipy, _times_log
 from . import batching
 from .define import binary, define, unary
 from .operands import no_kernel
-from .samples.common import REAL, domain, joined, pairs
-from .samples.special import AROUND, SHAPES, SIGNED, _orders, _shapes_and_orders, _sin_ratio_samples
+from .samples import special as samples
+from .samples.common import REAL
 
 SQRT_PI = math.sqrt(math.pi)
 Rule = Callable[..., Any]
@@ -37,18 +37,17 @@ def _refused(what: str) -> Rule:
 lgamma = unary(
     "lgamma", kernels.lgamma, lambda xp, ans, x: xp.digamma(x), "Elementwise log(abs(Gamma(input))).",
     saves="x", singular=True,
-    refuses=no_kernel("c", "lgamma_vml_cpu"), samples=AROUND,
+    refuses=no_kernel("c", "lgamma_vml_cpu"), samples=samples.AROUND,
 )  # fmt: skip
 digamma = unary(
     "digamma", kernels.digamma, lambda xp, ans, x: xp.polygamma(x, 1), "Elementwise derivative of lgamma.",
     saves="x", singular=True,
-    refuses=no_kernel("c", "digamma"), samples=AROUND,
+    refuses=no_kernel("c", "digamma"), samples=samples.AROUND,
 )  # fmt: skip
 _polygamma = define(
     "polygamma", "elementwise", kernels.polygamma, (lambda xp, ans, x, n: xp.polygamma(x, n + 1),), saves="x", params=("n",),
     singular=True, integers="float",
-    refuses=no_kernel("c"),
-    samples=joined(domain(0.2, 4.0, 0.0, params=((0,), (1,), (2,))), domain(-2.8, -2.2, params=((1,), (2,)))),
+    refuses=no_kernel("c"), samples=samples.POLYGAMMA,
 )  # fmt: skip
 
 
@@ -65,12 +64,12 @@ def _d_shape_by_x(xp: Any, g: Any, ans: Any, a: Any, x: Any, order: int) -> Any:
 _igamma, _ = binary(
     "igamma", kernels.igamma,
     (lambda xp, ans, a, x: xp.igamma_shape(a, x, 1), lambda xp, ans, a, x: _density(xp, a, x)), "", saves="a x",
-    singular=True, integers="float", refuses=no_kernel("c"), samples=SHAPES,
+    singular=True, integers="float", refuses=no_kernel("c"), samples=samples.SHAPES,
 )  # fmt: skip
 _igammac, _ = binary(
     "igammac", kernels.igammac,
     (lambda xp, ans, a, x: -xp.igamma_shape(a, x, 1), lambda xp, ans, a, x: -_density(xp, a, x)), "", saves="a x",
-    singular=True, integers="float", refuses=no_kernel("c"), samples=SHAPES,
+    singular=True, integers="float", refuses=no_kernel("c"), samples=samples.SHAPES,
 )  # fmt: skip
 
 
@@ -86,13 +85,13 @@ define(
     "igamma_shape", "general", kernels.igamma_shape,
     (lambda xp, g, ans, a, x, order: g * xp.igamma_shape(a, x, order + 1), _d_shape_by_x),
     saves="a x", arity=2, params=("order",),
-    jvp=_j_igamma_shape, batch=batching.pointwise, samples=_shapes_and_orders,
+    jvp=_j_igamma_shape, batch=batching.pointwise, samples=samples.shapes_and_orders,
 )  # fmt: skip
 
 
 _zeta, _ = binary(
     "zeta", kernels.zeta, (_refused("zeta"), lambda xp, ans, s, q: -s * xp.zeta(s + 1.0, q)), "", saves=("", "s q"),
-    singular=True, integers="float", refuses=no_kernel("c"), samples=_orders,
+    singular=True, integers="float", refuses=no_kernel("c"), samples=samples.orders,
 )  # fmt: skip
 
 
@@ -101,26 +100,25 @@ _zeta, _ = binary(
 erfinv = unary(
     "erfinv", erfinv_kernel, lambda xp, ans, x: xp.exp(xp.square(ans)) * (0.5 * SQRT_PI), "Elementwise inverse of erf.",
     saves="ans",
-    singular=True, refuses=no_kernel("c", "erfinv_vml_cpu"), samples=domain(-0.95, 0.95, 0.0, 1.0, -1.0),
+    singular=True, refuses=no_kernel("c", "erfinv_vml_cpu"), samples=samples.ERFINV,
 )  # fmt: skip
 ndtri = unary(
     "ndtri", kernels.ndtri, lambda xp, ans, x: xp.exp(xp.square(ans) * 0.5) * math.sqrt(2.0 * math.pi),
     "Elementwise quantile of the normal distribution.", saves="ans", singular=True, refuses=no_kernel("c"),
-    samples=domain(0.02, 0.98, 0.0, 0.5, 1.0),
+    samples=samples.NDTRI,
 )  # fmt: skip
 # exp(x*x) times the repeated integral of erfc of that order: Abramowitz and Stegun 7.2
 _erfcx = define(
     "erfcx", "elementwise", kernels.erfcx, (lambda xp, ans, x, order: (-2.0 * (order + 1)) * xp.erfcx(x, order + 1),),
     saves="x",
-    params=("order",), singular=True, integers="float", refuses=no_kernel("c"),
-    samples=domain(-2.0, 3.0, 0.0, 30.0, 1e4, params=((0,), (1,))),
+    params=("order",), singular=True, integers="float", refuses=no_kernel("c"), samples=samples.ERFCX,
 )  # fmt: skip
 
 
 log_ndtr = unary(
     "log_ndtr", kernels.log_ndtr, lambda xp, ans, x: xp.log_ndtr_derivative(x, 1),
     "Elementwise logarithm of the normal distribution function, exact in both tails.", saves="x",
-    refuses=no_kernel("c"), samples=domain(-4.0, 4.0, 0.0, -40.0, 40.0, -1e4),
+    refuses=no_kernel("c"), samples=samples.LOG_NDTR,
 )  # fmt: skip
 
 
@@ -136,15 +134,14 @@ def _d_log_ndtr_derivative(xp: Any, ans: Any, x: Any, order: int) -> Any:
 define(
     "log_ndtr_derivative", "elementwise", kernels.log_ndtr_derivative, (_d_log_ndtr_derivative,),
     saves="x ans", params=("order",),
-    integers="float", samples=domain(-4.0, 4.0, 0.0, -40.0, 40.0, params=((1,), (2,), (3,))),
+    integers="float", samples=samples.LOG_NDTR_DERIVATIVE,
 )  # fmt: skip
 
 
 entr = unary(
     "entr", _entr, lambda xp, ans, x: -xp.log(x) - 1.0,
     "Elementwise -input * log(input); 0 at 0, -inf below.", saves="x", singular=True, refuses=no_kernel("c"),
-    display="SpecialEntr",
-    samples=domain(0.2, 3.0, 0.0, 1.0, -1.0),
+    display="SpecialEntr", samples=samples.ENTR,
 )  # fmt: skip
 
 
@@ -161,7 +158,7 @@ _xlogy, _ = binary(
     singular=True,
     integers="float",
     refuses=no_kernel("c"),
-    samples=pairs((-2.0, 2.0), (0.3, 2.0), (0.0, 0.0), (1.0, 0.0), (0.0, -1.0), (0.0, 2.0), numbers=False),
+    samples=samples.XLOGY,
 )
 _xlog1py, _ = binary(
     "xlog1py",
@@ -175,7 +172,7 @@ _xlog1py, _ = binary(
     singular=True,
     integers="float",
     refuses=no_kernel("c"),
-    samples=pairs((-2.0, 2.0), (-0.7, 2.0), (0.0, -1.0), (1.0, -1.0), (0.0, -2.0), (0.0, 2.0), numbers=False),
+    samples=samples.XLOG1PY,
 )
 
 
@@ -187,9 +184,7 @@ def _d_logit(xp: Any, ans: Any, x: Any, eps: float | None) -> Any:
 
 _logit = define(
     "logit", "elementwise", _logit_forward, (_d_logit,), saves="x", params=("eps",), singular=True, integers="float",
-    refuses=no_kernel("c"), samples=joined(
-        domain(0.05, 0.95, 0.0, 0.5, 1.0, -1.0, params=((None,),)), domain(-0.5, 1.5, 0.2, 0.5, params=((0.2,),))
-    ),
+    refuses=no_kernel("c"), samples=samples.LOGIT,
 )  # fmt: skip
 _bessel = "Elementwise modified Bessel function of the first kind of order {}{}."
 i0 = unary(
@@ -204,24 +199,23 @@ i1 = unary(
 # exp(-abs(x)) has derivative 0 at 0
 i0e = unary(
     "i0e", lambda x: kernels.bessel_i(x, 0, True), lambda xp, ans, x: -xp.sign(x) * xp.bessel_mean(x, 1),
-    _bessel.format(0, ", times exp(-abs(input))"), saves="x", refuses=no_kernel("c", "i0e_vml_cpu"), samples=SIGNED,
+    _bessel.format(0, ", times exp(-abs(input))"), saves="x", refuses=no_kernel("c", "i0e_vml_cpu"), samples=samples.SIGNED,
 )  # fmt: skip
 i1e = unary(
     "i1e", lambda x: kernels.bessel_i1(x, True), lambda xp, ans, x: xp.bessel_mean(x, 2) - xp.bessel_mean(x, 1),
-    _bessel.format(1, ", times exp(-abs(input))"), saves="x", refuses=no_kernel("c"), samples=SIGNED,
+    _bessel.format(1, ", times exp(-abs(input))"), saves="x", refuses=no_kernel("c"), samples=samples.SIGNED,
 )  # fmt: skip
 # I(order)/x**order
 define(
     "bessel_ratio", "elementwise", lambda x, order: kernels.bessel_i(x, order, False),
     (lambda xp, ans, x, order: x * xp.bessel_ratio(x, order + 1),),
-    saves="x", params=("order",), singular=True, integers="float",
-    samples=domain(0.5, 8.0, 0.0, -2.0, 40.0, params=((0,), (1,), (2,))),
+    saves="x", params=("order",), singular=True, integers="float", samples=samples.BESSEL_RATIO,
 )  # fmt: skip
 # the derivative of exp(-x)*I(0) of that order at abs(x), but for the sign
 define(
     "bessel_mean", "elementwise", kernels.bessel_mean,
     (lambda xp, ans, x, order: -xp.sign(x) * xp.bessel_mean(x, order + 1),), saves="x", params=("order",), integers="float",
-    samples=joined(domain(0.5, 8.0, 0.0, -2.0, 40.0, params=((0,), (1,), (2,))), domain(-8.0, -0.5, params=((1,),))),
+    samples=samples.BESSEL_MEAN,
 )  # fmt: skip
 
 
@@ -235,29 +229,28 @@ def _bessel_scipy(name: str, function: str, d: Rule, samples: Any, saves: str = 
 
 _bessel_j = _bessel_scipy(
     "bessel_j", "jv", lambda xp, ans, x, n: 0.5 * (xp.bessel_j(x, n - 1) - xp.bessel_j(x, n + 1)),
-    domain(0.5, 8.0, 0.0, -2.0, params=((0,), (1,))),
+    samples.BESSEL_J,
 )  # fmt: skip
 _bessel_y = _bessel_scipy(
     "bessel_y", "yv", lambda xp, ans, x, n: 0.5 * (xp.bessel_y(x, n - 1) - xp.bessel_y(x, n + 1)),
-    domain(0.5, 8.0, params=((0,), (1,))),
+    samples.POSITIVE_ORDERS,
 )  # fmt: skip
 _bessel_k = _bessel_scipy(
     "bessel_k", "kv", lambda xp, ans, x, n: -0.5 * (xp.bessel_k(x, n - 1) + xp.bessel_k(x, n + 1)),
-    domain(0.5, 8.0, params=((0,), (1,))),
+    samples.POSITIVE_ORDERS,
 )  # fmt: skip
 _bessel_ke = _bessel_scipy(
     "bessel_ke", "kve", lambda xp, ans, x, n: ans - 0.5 * (xp.bessel_ke(x, n - 1) + xp.bessel_ke(x, n + 1)),
-    domain(0.5, 8.0, params=((0,), (1,))), saves="x ans",
+    samples.POSITIVE_ORDERS, saves="x ans",
 )  # fmt: skip
 _airy = define(
     "airy", "elementwise", lambda x, order: _scipy("special.airy_ai").airy(x)[order],
     (lambda xp, ans, x, order: x * xp.airy(x, 0) if order else xp.airy(x, 1),),
-    saves="x", params=("order",), integers="float",
-    samples=domain(-4.0, 2.0, 0.0, params=((0,), (1,))),
+    saves="x", params=("order",), integers="float", samples=samples.AIRY,
 )  # fmt: skip
 
 
 _sin_ratio = define(
     "sin_ratio", "elementwise", kernels.sin_ratio, (lambda xp, ans, x, order: xp.sin_ratio(x, order + 1),), saves="x",
-    params=("order",), display="Sinc", integers="float", samples=_sin_ratio_samples,
+    params=("order",), display="Sinc", integers="float", samples=samples.sin_ratio,
 )  # fmt: skip

@@ -15,7 +15,7 @@ from .common import Sample, uniform
 # -------------------------------------------------------------------------------------------------------------- records
 
 
-def _scan_samples() -> Iterator[Sample]:
+def scan() -> Iterator[Sample]:
     h, w, x = uniform((1, 3), seed=1), uniform((3, 3), -0.5, 0.5, 2), uniform((4, 1, 3), seed=3)
 
     def step(h: Any, x: Any, w: Any) -> Tensors:
@@ -27,14 +27,14 @@ def _scan_samples() -> Iterator[Sample]:
         yield Sample((h, x, w), (part, 1, 1, 4, reverse, (2,)))
 
 
-def _while_samples() -> Iterator[Sample]:
+def while_loop() -> Iterator[Sample]:
     x, w = np.array([0.3, 0.2]), np.array([1.7, 1.4])
     condition = noted_alone([x], lambda x: [TENSOR_XP.lt(TENSOR_XP.sum(x, (0,), False), 3.0)])
     body = noted_alone([x, w], lambda x, w: [x * w + TENSOR_XP.sin(x)])
     yield Sample((x, w), (condition, body, 1, 0))
 
 
-def _cond_samples() -> Iterator[Sample]:
+def cond() -> Iterator[Sample]:
     x, w = uniform((2, 3)), uniform((3,), seed=4)
     true = noted_alone([x, w], lambda x, w: [TENSOR_XP.sin(x) * w, TENSOR_XP.exp(w)])
     false = noted_alone([x, w], lambda x, w: [x * x, w * w])
@@ -42,5 +42,5 @@ def _cond_samples() -> Iterator[Sample]:
         yield Sample((np.array(pred), x, w), (true, false))
 
 
-def _plain_samples() -> Iterator[Sample]:
+def plain() -> Iterator[Sample]:
     yield Sample((uniform((2, 3)),))

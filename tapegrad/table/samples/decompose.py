@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...kernels import lapack
+from ...kernels.decompose import SVD_PHASE
 from .common import Sample, cases, complex_uniform, joined, of_values, uniform
 
 
-def _spectra() -> Iterator[Sample]:
+def spectra() -> Iterator[Sample]:
     w, k = uniform((3,), 0.5, 2.0), uniform((3, 3))
     yield Sample((w, k - k.T, k + k.T, uniform((3,), seed=2)), (-1.0,))
     yield Sample((w, k - k.T, k + k.T, uniform((3,), seed=2)), (1.0,))
@@ -21,12 +22,12 @@ def _spectra() -> Iterator[Sample]:
     )
 
 
-def _sizes() -> Iterator[Sample]:
+def sizes() -> Iterator[Sample]:
     yield Sample((uniform((3,), 0.5, 2.0), uniform((4, 3))))
     yield Sample((uniform((2, 2), 0.5, 2.0), complex_uniform((2, 3, 2))))
 
 
-def _definite() -> Iterator[Sample]:
+def definite() -> Iterator[Sample]:
     for shape in ((3, 3), (2, 2, 2), (0, 0), (2, 1, 1)):
         x = uniform(shape)
         yield Sample((x @ lapack.mh(x) + np.eye(shape[-1]),))
@@ -34,15 +35,15 @@ def _definite() -> Iterator[Sample]:
     yield Sample((x @ lapack.mh(x) + np.eye(3),))
 
 
-def _symmetric() -> Iterator[Sample]:
-    for (x,), _, _ in _definite():
+def symmetric() -> Iterator[Sample]:
+    for (x,), _, _ in definite():
         if x.dtype.kind == "f":
             yield Sample((x - 2 * np.eye(x.shape[-1]),))
     yield Sample((np.diag([1.0, 1.0, 2.0]),), (), False)
 
 
-def _with_triangle() -> Iterator[Sample]:
-    for sample in _symmetric():
+def with_triangle() -> Iterator[Sample]:
+    for sample in symmetric():
         yield sample._replace(params=(len(sample.arrays[0]) == 2,))
 
 
@@ -65,3 +66,8 @@ DECOMPOSED = joined(
     cases(((3, 3), (False,)), ((3, 2), (True,)), ((2, 3), (True,)), ((4, 2), (False,)), ((2, 2, 3), (False,))),
     of_values([[2.0, 0.0], [0.0, 2.0]], params=(False,)),
 )
+PHASE_FREE = cases(((2, 2), (2, 2), (SVD_PHASE,)))
+LU_PERMUTATION = of_values([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [2, 3])
+LARGEST = of_values([[1.0, 3.0], [-2.0, 0.0]])
+EIG = regular(False, False, real=(True, False))
+EIGVALS = regular(False, real=(True,))

@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from .common import Sample, complex_uniform, uniform
 
 
-def _spectra() -> Iterator[Sample]:
+def spectra() -> Iterator[Sample]:
     yield Sample((complex_uniform((2, 3)),), ((1,), False, "backward"))
     yield Sample((complex_uniform((4, 3)),), ((0, 1), True, "ortho"))
 
 
-def _signals() -> Iterator[Sample]:
+def signals() -> Iterator[Sample]:
     yield Sample((uniform((2, 4)),), (1, "backward"))
     yield Sample((uniform((5, 2)),), (0, "ortho"))
     yield Sample((uniform((2, 1)),), (1, "forward"))
 
 
-def _halves() -> Iterator[Sample]:
+def halves() -> Iterator[Sample]:
     yield Sample((complex_uniform((2, 3)),), (1, 4, "backward"))
     yield Sample((complex_uniform((3, 2)),), (0, 5, "ortho"))
     yield Sample((complex_uniform((2, 1)),), (1, 1, "forward"))
 
 
-def _weighed() -> Iterator[Sample]:
+def weighed() -> Iterator[Sample]:
     yield Sample((complex_uniform((2, 3)),), (1, 4, 2.0))
     yield Sample((complex_uniform((3, 2)),), (0, 5, 0.5))

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core.op import Places
 from ...kernels.index import _index
-from .common import Sample, complex_uniform, uniform
+from .common import Sample, complex_uniform, of_values, uniform
 
 
-def _reads() -> Iterator[Sample]:
+def reads() -> Iterator[Sample]:
     twice, table = np.array([0, 2, 2, -1]), np.array([[0, 1], [1, 3]])
     yield Sample((uniform((4,)),), ((twice,),))
     yield Sample((uniform((4, 3)),), ((twice,),))
@@ -25,13 +25,24 @@ def _reads() -> Iterator[Sample]:
     yield Sample((uniform((3, 2)),), (Places(np.array([[0, 4], [4, 5]])),))
 
 
-def _scattered() -> Iterator[Sample]:
-    for (x,), (index,), _ in _reads():
+def scattered() -> Iterator[Sample]:
+    for (x,), (index,), _ in reads():
         yield Sample((uniform(_index(x, index).shape).astype(x.dtype),), (x.shape, index))
 
 
-def _searched() -> Iterator[Sample]:
+def searched() -> Iterator[Sample]:
     edges, values = np.array([[0.0, 1.0, 1.0, 3.0], [0.5, 1.0, 2.0, 4.0]]), np.array([[1.0, -1.0], [3.5, 5.0]])
     yield Sample((edges, values), ("left",))
     yield Sample((edges[0], values), ("right",))
     yield Sample((edges[0], np.array(1.0)), ("right",))
+
+
+ISIN = of_values([[1.0, 2.0], [3.0, 4.0]], [2.0, 5.0, 4.0], params=(False, True))
+
+
+def writes() -> Iterator[Sample]:
+    for (x,), (index,), _ in reads():
+        part = _index(x, index).shape
+        yield Sample((x, uniform(part, seed=9).astype(x.dtype)), (index,))
+        if len(part) > 1:
+            yield Sample((x, uniform(part[1:], seed=9).astype(x.dtype)), (index,))

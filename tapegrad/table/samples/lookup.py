@@ -11,7 +11,7 @@ from .common import Sample, uniform
 INDEX = np.array([[2, 0], [3, 2]])
 
 
-def _emptied() -> Iterator[Sample]:
+def emptied() -> Iterator[Sample]:
     for x, _, index in [s.arrays for s in written()]:
         yield Sample((x, index))
 
@@ -19,3 +19,12 @@ def _emptied() -> Iterator[Sample]:
 def written() -> Iterator[Sample]:
     yield Sample((uniform((4, 3)), uniform((2, 2, 3), seed=1), INDEX))
     yield Sample((uniform((4, 1)), uniform((0, 1)), np.zeros(0, np.int64)))
+
+
+def stays() -> Iterator[Sample]:
+    yield Sample((INDEX,), (4,))
+
+
+def true_places() -> Iterator[Sample]:
+    yield Sample((INDEX == 2,), (1, 1))
+    yield Sample((INDEX > 0,), (0, 3))

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .common import Sample, uniform
+from .common import Sample, pairs, uniform
 
 
-def _labelled() -> Iterator[Sample]:
+def labelled() -> Iterator[Sample]:
     yield Sample((uniform((3, 4)), np.array([[1], [0], [3]])), (1,))
     yield Sample((uniform((2, 3, 2)), np.array([[[1, 0]], [[2, 2]]])), (1,))
     yield Sample((uniform((0, 3)), np.zeros((0, 1), np.int64)), (1,))
 
 
-def _labelled_back() -> Iterator[Sample]:
-    for s in _labelled():
+def labelled_back() -> Iterator[Sample]:
+    for s in labelled():
         x, label = s.arrays
         yield Sample((uniform(label.shape, seed=4), np.exp(x), label), (1,))
+
+
+LOG_LOSS = pairs((0.1, 0.9), (0.05, 0.8), (0.0, 0.0), (1.0, 0.0), (0.0, 0.5), (1.0, 1.0), numbers=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .common import Sample, cases, complex_uniform, joined, of_values, uniform
+from .common import Sample, cases, complex_uniform, joined, of_values, pairs, uniform
 
 REDUCED = cases(
     ((2, 3), (None, False)), ((2, 3), ((0,), False)), ((2, 3), ((1,), True)), ((2, 3, 4), ((0, 2), False)),
@@ -36,17 +36,17 @@ PICKED = joined(
 )
 
 
-def _placed() -> Iterator[Sample]:
+def placed() -> Iterator[Sample]:
     yield Sample((uniform((2, 2)), np.array([[0, 2], [1, 0]])), ((2, 3), 1))
     yield Sample((uniform((1, 3)), np.array([[0, 1, 1]])), ((2, 3), 0))
 
 
-def _placed_twice() -> Iterator[Sample]:
-    yield from _placed()
+def placed_twice() -> Iterator[Sample]:
+    yield from placed()
     yield Sample((uniform((2, 3)), np.array([[0, 2, 2], [1, 1, 1]])), ((2, 3), 1))
 
 
-def _taken() -> Iterator[Sample]:
+def taken() -> Iterator[Sample]:
     yield Sample((uniform((2, 3)), np.array([[0, 2, 2, 0], [1, 1, 1, 2]])), (1,))
     yield Sample((complex_uniform((2, 3)), np.array([[0, 1, 1]])), (0,))
 
@@ -60,3 +60,31 @@ INDEXED = joined(
     *[of_values([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]], params=p) for p in ((1, False), (0, True), (None, False), (None, True))]
 )
 COUNTED = of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,), False))
+SPREAD = cases(((3,), ((2, 3), (0,), False)), ((2, 1), ((2, 3), (1,), True)), ((), ((2, 2), None, False)), complex_too=True)
+NORM_SCALE = of_values([0.0, 1e-310, 2.0, math.inf, math.nan])
+EXP_DIFF = pairs((-2.0, 1.0), (0.0, 2.0), (-math.inf, 1.0), (-math.inf, -math.inf), numbers=False, complex_too=True)
+LOGSUMEXP = joined(
+    REAL_REDUCED,
+    of_values(DEAD_ROW, params=((1,), False)),
+    of_values([[0.5 + 1j, 2.0 - 2j], [1j, -0.3]], params=((1,), False), smooth=True),
+)
+DOT_ALONG = cases(((2, 3), (2, 3), (1,)), ((4, 2), (4, 2), (0,)), ((3,), (3,), (0,)), ((2, 0), (2, 0), (1,)))
+TIE_SHARE = of_values([[1.0, 2.0, 2.0], [0.0, 0.0, 0.0]], [2.0, 0.0], params=((1,), False))
+SHIFT = cases(((2, 3), (1, 1, 0.0)), ((3, 2), (0, -1, 2.0)), complex_too=True)
+LINEAR_SCAN = cases(((4,), (4,), (0,)), ((2, 3), (2, 3), (1,)), complex_too=True)
+CUMPROD = joined(
+    cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
+    of_values([3.0, 0.0, 2.0, 0.0], params=(0,), smooth=True),
+)
+CUMSUM = cases(((4,), (0, False)), ((2, 3), (1, True)), ((0, 2), (0, False)), complex_too=True)
+LOGCUMSUMEXP = joined(
+    cases(((4,), (0,)), ((2, 3), (1,)), ((0, 2), (0,)), complex_too=True),
+    of_values([[900.0, -900.0, 1.0], [-math.inf, -math.inf, 2.0]], params=(1,)),
+)
+PROD_OTHERS = joined(
+    cases(((4,), (0,)), ((2, 3), (1,)), ((2, 0), (1,)), complex_too=True),
+    of_values([2.0, 3.0, 0.0, 0.0], params=(0,), smooth=True),
+)
+COUNT_NONZERO = of_values([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]], params=((1,),))
+GUARD_ROWS = of_values([[1.0, np.nan], [np.inf, 2.0]], [[0.0, 0.0], [0.0, 1.0]], params=(1, False))
+GUARD_MATRICES = of_values([[[np.nan]], [[np.nan]]], [[[0.0]], [[1.0]]])

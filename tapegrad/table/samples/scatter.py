@@ -12,3 +12,4 @@ SCATTERED = joined(
     of_values([1.0, 5.0, 2.0, 0.0], [1.0, 2.0, 2.0, 6.0, 0.5], params=(TWICE,)),
     of_values([float("nan"), 5.0, 2.0, 0.0], [1.0, 2.0, float("nan"), 6.0, 0.5], params=(TWICE,)),
 )
+TIE = of_values([1.0, 2.0, float("nan")], [1.0, 3.0, float("nan")])
