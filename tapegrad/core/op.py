@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,6 +53,12 @@ SAVES_REMEDY = (
     'one text for all rules, as saves="x ans", or one a rule, as saves=("y", "x"); "" for nothing, "*" for everything'
 )
 EVERYTHING = "*"
+
+HOST = "host"  # the forward runs on NumPy's arrays, called back from a compiled program
+JAX_REMEDY = (
+    "nothing says what runs on JAX: make the forward a ufunc of NumPy's, or a function whose first parameter, xp, is the "
+    'array namespace; or name a kernel of tapegrad.kernels.jax, as in jax="shape.reshape"; jax="host" calls NumPy back'
+)
 
 
 class Op:
@@ -86,6 +93,8 @@ class Op:
         jvp: forward derivative of a general op: jvp(xp, tangents, ans, *args, *params), one tangent an argument, None for
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
         on_series: whether the text of `jvp` runs on power series, too; else it is given tensors of a lower order.
+        jax: what JAX runs in place of `forward`: see `kernels.jax.forwards`. None for a ufunc of NumPy's and for a kernel
+            that is handed its array namespace, of which `forward` is the one on NumPy's.
         samples: yields (arrays, params) on which the laws run.
     """
 
@@ -103,6 +112,7 @@ class Op:
         "inner",
         "integers",
         "into",
+        "jax",
         "joint",
         "jvp",
         "keeps",
@@ -153,11 +163,14 @@ class Op:
         batch: Callable[..., Any] | None = None,
         jvp: Callable[..., Any] | None = None,
         on_series: bool = True,
+        jax: str | Callable[..., Any] | None = None,
         samples: Callable[[], Any] | None = None,
     ) -> None:
         if kind not in KINDS:
             raise ValueError(f"op {name}: unknown kind {kind}")
-        self.name, self.kind, self.forward, self.arity = name, kind, forward, arity
+        if jax is None and not (isinstance(forward, types.MethodType) or hasattr(forward, "nin")):
+            raise TypeError(f"op {name}: {JAX_REMEDY}")
+        self.name, self.kind, self.forward, self.jax, self.arity = name, kind, forward, jax, arity
         self.rules: tuple[Rule, ...] = tuple(rules) * (arity if joint else 1) or (None,) * abs(arity)
         self.joint = joint
         self.singular, self.outputs, self.differentiable = singular, outputs, differentiable

@@ -69,25 +69,27 @@ for _name, _display in (
     ("masked_select", "MaskedSelect"), ("take", "Take"),
 ):  # fmt: skip
     define(
-        _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), saves="x.shape",
+        _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), jax="index.read",
+        saves="x.shape",
         params=("index",), into=add_into, display=_display, batch=batching.Lifted(batching.indexed), samples=samples.reads,
     )  # fmt: skip
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
-    params=("shape", "index"), display="IndexPut", batch=batching.placed, samples=samples.scattered,
+    jax="index.index_zeros", params=("shape", "index"), display="IndexPut", batch=batching.placed, samples=samples.scattered,
 )  # fmt: skip
 define(
-    "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),), params=("index",),
+    "zero_at", "linear", _zero_at, (lambda xp, g, ans, x, index: xp.zero_at(g, index),),
+    jax="index.zero_at", params=("index",),
     batch=batching.changed, samples=samples.reads,
 )  # fmt: skip
 define(
     "written_part", "linear", _written_part, (lambda xp, g, ans, x, index: xp.write_zeros(g, x.shape, index),),
-    saves="x.shape",
+    jax="index.written_part", saves="x.shape",
     params=("index",), batch=batching.Lifted(batching.indexed), samples=samples.reads, display="Index",
 )  # fmt: skip
 define(
     "write_zeros", "linear", _write_zeros, (lambda xp, g, ans, x, shape, index: xp.written_part(g, index),),
-    params=("shape", "index"), batch=batching.placed, samples=samples.scattered, display="IndexPut",
+    jax="index.write_zeros", params=("shape", "index"), batch=batching.placed, samples=samples.scattered, display="IndexPut",
 )  # fmt: skip
 
 
@@ -102,14 +104,14 @@ for _name, _display in (
 ):  # fmt: skip
     define(
         _name, "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
-        arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, batch=batching.changed,
+        jax="index.write", arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, batch=batching.changed,
         display=_display, samples=samples.writes,
     )  # fmt: skip
 for _name, _display in (("index_add", "IndexAdd"), ("scatter_add", "ScatterAdd")):
     define(
         _name, "linear", _written(add_into),
         (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
-        arity=2, params=("index",), into=add_into, wide=True, batch=batching.changed,
+        jax="index.add_at", arity=2, params=("index",), into=add_into, wide=True, batch=batching.changed,
         display=_display, samples=samples.writes,
     )  # fmt: skip
 
@@ -126,7 +128,14 @@ def _search_batch(op: Any, n: int, args: list[Any], batched: list[bool], params:
 
 
 _places_of = define(
-    "searchsorted", "constant", _search, arity=2, params=("side",), batch=_search_batch, samples=samples.searched
+    "searchsorted",
+    "constant",
+    _search,
+    jax="index.searchsorted",
+    arity=2,
+    params=("side",),
+    batch=_search_batch,
+    samples=samples.searched,
 )
 
 
