@@ -177,7 +177,7 @@ _SCALED_TAIL = (
 )
 
 
-def polynomial(xp: Any, coefficients: Sequence[float], t: Array) -> Array:
+def polynomial(xp: Any, coefficients: Sequence[float], t: Any) -> Any:
     result = xp.full_like(t, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         result *= t
@@ -193,7 +193,7 @@ def _tail(x: Array, curvature: float, scale: float, divisor: Array | float) -> A
     factor comes last, so that a subnormal result is rounded once.
     """
     h = x.astype(np.float32).astype(np.float64)
-    result = polynomial(np, [scale * c for c in _SCALED_TAIL], 13 / (x * math.sqrt(curvature) + 3.5) - 1.4075)
+    result: Array = polynomial(np, [scale * c for c in _SCALED_TAIL], 13 / (x * math.sqrt(curvature) + 3.5) - 1.4075)
     r = (x - h) * (x + h) * -curvature
     result += result * r * (1 + r * (0.5 + r * (1 / 6)))
     result /= divisor

@@ -19,9 +19,10 @@ import numpy as np
 
 from .. import errors
 from .activations import sigmoid
-from .chunks import Array
 from .gaussian import polynomial
 from .numpy import finite, quiet
+
+Array = Any  # of whichever library the namespace is
 
 __all__ = [
     "bell",
@@ -855,6 +856,7 @@ def share(x: Array, y: Array) -> Array:
 
 def _log_sum(x: Array, y: Array, add_log: Callable[[Array], Array]) -> Array:
     """The larger plus add_log(minus the distance): np.logaddexp does the same, many times slower."""
+    large: Array
     if np.result_type(x, y).kind == "c":
         first = np.real(x) >= np.real(y)
         large, small = np.where(first, x, y), np.where(first, y, x)

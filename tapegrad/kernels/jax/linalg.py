@@ -184,7 +184,7 @@ def matrix_exp(x: Any) -> Any:
 @jax.jit
 def matrix_exp_derivative(xs: Sequence[Any]) -> Any:
     """The exponential of xs[0], differentiated in the directions xs[1:], one after the other."""
-    function = matrix_exp
+    function: Callable[..., Any] = matrix_exp
     for direction in xs[1:]:
         function = functools.partial(_along, function, direction)
     return function(xs[0])

@@ -34,13 +34,13 @@ def reduced(function: Callable[..., Array], x: Array, dims: Dims | int, keepdim:
     return lax.reshape(result, kept_shape(x, dims)) if keepdim else result
 
 
-def sum_along(x: Array, dims: Dims, keepdim: bool) -> Array:
+def sum_along(x: Array, dims: Dims | int, keepdim: bool) -> Array:
     if x.dtype.kind == "b":
         x = x.astype(np.int64)
     return reduced(lax.reduce_sum, x, dims, keepdim)
 
 
-def amax(x: Array, dims: Dims, keepdim: bool) -> Array:
+def amax(x: Array, dims: Dims | int, keepdim: bool) -> Array:
     return reduced(lax.reduce_max, x, dims, keepdim)
 
 
