@@ -13,6 +13,7 @@ from typing import Any
 HOMES = {
     "arrays.dtypes": ("dtypes",),
     "comparison": ("testing.comparison",),
+    "arrays.kernels": tuple([f"kernels.{name}" for name in ("activations", "gaussian", "softmax", "cumsum", "accumulate")]),
     "compiler": ("jit",),
     "ops.parts": ("functions.complex_and_bits", "table.complex_and_bits", "kernels.complex_and_bits"),
     "ops.samples": ("table.samples.common",),

@@ -19,7 +19,7 @@ from ..core.level import level_of
 from ..core.record import wrap
 from ..core.warning import warn
 from ..functions import create, shape
-from ..functions.parts import view_as_real
+from ..functions.complex_and_bits import view_as_real
 from ..tensor.tensor import Tensor
 from .functional import batched, is_inexact, push
 
