@@ -116,6 +116,10 @@ def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     return result if out is None or result is NotImplemented else out.resize_as_result_(result)
 
 
+def rfloor_divide(other: Any, input: Any) -> Any:
+    return floor_divide(input, other)
+
+
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """Elementwise power with broadcasting; a number as exponent takes the cheaper rule k * x**(k-1)."""
     if out is not None:

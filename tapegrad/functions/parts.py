@@ -18,6 +18,7 @@ from ..core.record import Box, titled
 from ..dtypes import is_floating
 from ..kernels.parts import _holds_pairs
 from ..table import elementwise as elementwise_records
+from ..table import parts as parts_records
 from ..table.define import named
 from ..table.operands import SCALARS, tensor
 from ..table.parts import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
@@ -202,3 +203,15 @@ def heaviside(input: Any, values: Any) -> Any:
     if x._d.dtype != v._d.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return _heaviside(x, v)
+
+
+def itself(input: Any) -> Any:
+    return input
+
+
+def rbitwise_left_shift(other: Any, input: Any) -> Any:
+    return parts_records.bitwise_left_shift(input, other)
+
+
+def rbitwise_right_shift(other: Any, input: Any) -> Any:
+    return parts_records.bitwise_right_shift(input, other)

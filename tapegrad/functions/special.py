@@ -46,6 +46,13 @@ def polygamma(n: int, input: Any) -> Any:
     return _polygamma(tensor(input), int(n))
 
 
+def _of_input(input: Any, n: int) -> Any:
+    return polygamma(n, input)
+
+
+polygamma_of = named(_of_input, "polygamma", "Elementwise derivative of order n of digamma.")  # as a method
+
+
 @with_out
 def mvlgamma(input: Any, p: int) -> Any:
     """Elementwise logarithm of the multivariate gamma function of dimension p."""
@@ -209,8 +216,3 @@ shifted_chebyshev_polynomial_t = _shifted(chebyshev_polynomial_t)
 shifted_chebyshev_polynomial_u = _shifted(chebyshev_polynomial_u)
 shifted_chebyshev_polynomial_v = _shifted(chebyshev_polynomial_v)
 shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w)
-
-METHODS = frozenset({
-    "digamma", "erfinv", "i0", "igamma", "igammac", "lgamma", "logit", "mvlgamma", "sinc", "xlogy",
-})  # fmt: skip
-"""The functions here that PyTorch's tensors have as methods."""
