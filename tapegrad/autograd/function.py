@@ -7,7 +7,6 @@ kept on `ctx` makes no cycle.
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import warnings
@@ -33,7 +32,7 @@ from ..core.graph import Node
 from ..core.leaves import Cell, leaf_of
 from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
-from ..core.op import TABLE, Op, number
+from ..core.op import TABLE, Op
 from ..core.record import Box, Extra, fixed, getframe, recording, user_place, wrap
 from ..core.saved import is_packed, unpacked
 from ..core.state import RECORDING, current_tape, restore_recording
@@ -745,9 +744,7 @@ FUNCTION = Op(
     raw_backward=raw_backward, batch=batched, jvp=pushed, on_series=False, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run
-FREE = copy.copy(FUNCTION)  # of entries that saved nothing: as others of that kind they outlive a backward pass
-FREE.saves_nothing = True
-number(FREE)
+FREE = FUNCTION.variant(saves_nothing=True)  # of entries that saved nothing, which outlive a backward pass
 
 
 # ----------------------------------------------------------------------------------------------------------- the classes

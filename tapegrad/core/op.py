@@ -167,8 +167,7 @@ class Op:
         self.into, self.row, self.integers, self.samples = into, row, integers, samples
         self.matrices, self.batch, self.jvp, self.on_series = matrices, batch, jvp, on_series
         self.wide = kind != "linear" if wide is None else wide
-        display = display or "".join(part.capitalize() for part in name.split("_"))
-        self.display = display if callable(display) or COMPLETE.search(display) else display + "Backward0"
+        self.display = node_name(display or "".join(part.capitalize() for part in name.split("_")))
         self.saves_all = saves == EVERYTHING
         reads = self._reads(saves)
         self.save_for = tuple([(values, ans) for values, ans, _ in reads])
@@ -177,7 +176,8 @@ class Op:
         self.call: Callable[..., Any] = forward
         self.id = self.general = self.half = self.scalar = -1
         self.inner = 0
-        register(self)
+        enter(self)
+        number(self)
 
     def _reads(self, saves: str | Sequence[str] | None) -> list[tuple[frozenset[int], bool, frozenset[int]]]:
         """For each rule: arguments whose values it reads, whether it reads the answer, arguments whose shape it reads."""
@@ -212,21 +212,37 @@ class Op:
         """The recorded op on operands in a sequence, whether or not it takes them as one."""
         return self.call(args, *params) if self.arity < 0 else self.call(*args, *params)
 
+    def alias(self, name: str, display: str) -> Op:
+        """Enter the record under another name, too, which its printed form and its node have; all else is shared."""
+        other = self.variant(name=name, display=node_name(display))
+        enter(other)
+        return other
+
+    def variant(self, **fields: Any) -> Op:
+        """A copy that differs in some fields, with numbers of its own; TABLE does not know it."""
+        other = copy.copy(self)
+        for field, value in fields.items():
+            setattr(other, field, value)
+        number(other)
+        return other
+
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.kind}>"
 
 
+def node_name(display: str | Callable[[Recorded], str]) -> str | Callable[[Recorded], str]:
+    return display if callable(display) or COMPLETE.search(display) else display + "Backward0"
+
+
 TABLE: dict[str, Op] = {}
 PACKED = 4
-BY_ID: list[Op] = []  # an entry's number to its op; see `register`
+BY_ID: list[Op] = []  # an entry's number to its op; see `number`
 
 
-def register(op: Op) -> None:
-    """Enter a record into the table."""
+def enter(op: Op) -> None:
     if op.name in TABLE:
         raise ValueError(f"op {op.name} is defined twice")
     TABLE[op.name] = op
-    number(op)
 
 
 def number(op: Op) -> None:
@@ -242,9 +258,6 @@ def number(op: Op) -> None:
 
 @functools.cache
 def renamed(entry_number: int, display: str, inner: int) -> int:
-    """The number of an entry of that op's twin: its node has another name and stands for the last `inner` slots, too."""
+    """The number of such an entry whose node has another name and stands for the last `inner` slots, too."""
     op = BY_ID[entry_number]
-    twin = copy.copy(op)
-    twin.display, twin.inner = display, inner
-    number(twin)
-    return twin.id + entry_number - op.id
+    return op.variant(display=display, inner=inner).id + entry_number - op.id

@@ -136,7 +136,7 @@ def running_trace() -> Any:
     return TRACE.get() if traces else None
 
 
-MOST_INNER = 64  # other threads take slots in between: no twin of an op for each number they take
+MOST_INNER = 64  # other threads take slots in between: no variant of an op for each number they take
 
 
 def titled(node: str, t: Any, before: int | None = None) -> Any:

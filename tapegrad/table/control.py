@@ -13,7 +13,6 @@ of both branches.
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ from .. import errors
 from ..core import record
 from ..core.gradient import grad
 from ..core.level import level_of
-from ..core.op import TABLE, Op, number
+from ..core.op import TABLE, Op
 from ..core.record import Box, fixed, running_trace
 from ..core.state import is_recording
 from ..core.vjp import TENSOR_XP, arrays, fixed_like
@@ -46,10 +45,7 @@ def _variant(name: str, outputs: int, keeps: frozenset[int]) -> Op:
     op = TABLE[name]
     if (op.outputs, op.keeps) == (outputs, keeps):
         return op
-    variant = copy.copy(op)
-    variant.outputs = variant.differentiable = outputs
-    variant.keeps = keeps
-    number(variant)
+    variant = op.variant(outputs=outputs, differentiable=outputs, keeps=keeps)
     record.make(variant)
     return variant
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core import record
@@ -81,6 +81,20 @@ def binary(
     return named(call, name, doc), named(reflected, "r" + name, doc)
 
 
-def define(name: str, kind: str, forward: Callable[..., Any], rules: tuple[Rule, ...] = (), **fields: Any) -> Any:
-    """A record of any kind; returns its recording function op(*arrays, *params)."""
-    return record.make(Op(name, kind, forward, rules, **fields))
+def define(
+    name: str,
+    kind: str,
+    forward: Callable[..., Any],
+    rules: tuple[Rule, ...] = (),
+    *,
+    aliases: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> Any:
+    """A record of any kind; returns its recording function op(*arrays, *params).
+
+    `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
+    """
+    op = Op(name, kind, forward, rules, **fields)
+    for other, display in (aliases or {}).items():
+        record.make(op.alias(other, display))
+    return record.make(op)

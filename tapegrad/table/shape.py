@@ -133,19 +133,15 @@ define(
     "expand", "linear", _expand, (lambda xp, g, ans, x, shape: xp.sum_to(g, x.shape),), saves="x.shape", params=("shape",),
     batch=Lifted(batching.expanded), samples=samples.EXPAND,
 )  # fmt: skip
-for _name, _display in (
-    ("reshape", "View"), ("view", "View"), ("unsqueeze", "Unsqueeze"), ("squeeze", "Squeeze"),
-):  # fmt: skip
-    define(
-        _name, "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),),
-        saves="x.shape", params=("shape",),
-        display=_display, batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
-    )  # fmt: skip
-for _name, _display in (("permute", "Permute"), ("transpose", "Transpose"), ("t", "T")):
-    define(
-        _name, "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
-        display=_display, batch=Lifted(batching.permuted), samples=samples.PERMUTATIONS,
-    )  # fmt: skip
+define(
+    "reshape", "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), saves="x.shape",
+    params=("shape",), display="View", aliases={"view": "View", "unsqueeze": "Unsqueeze", "squeeze": "Squeeze"},
+    batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
+)  # fmt: skip
+define(
+    "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
+    aliases={"transpose": "Transpose", "t": "T"}, batch=Lifted(batching.permuted), samples=samples.PERMUTATIONS,
+)  # fmt: skip
 
 
 define(
@@ -266,16 +262,15 @@ define(
     "without_part", "linear", _without_part, (lambda xp, g, ans, x, chain: xp.without_part(g, chain),), params=("chain",),
     batch=batching.through_views, samples=samples.WITHOUT_PART,
 )  # fmt: skip
-for _name, _display in (
-    ("overwrite", "torch::autograd::CopySlices"), ("select_scatter", "SelectScatter"), ("slice_scatter", "SliceScatter"),
-    ("diagonal_scatter", "DiagonalScatter"), ("as_strided_scatter", "AsStridedScatter"),
-):  # fmt: skip
-    define(
-        _name, "linear", _overwrite,
-        (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
-        arity=2, params=("chain",), raw_backward=_overwrite_backward, display=_display, batch=batching.through_views,
-        samples=samples.OVERWRITES,
-    )  # fmt: skip
+define(
+    "overwrite", "linear", _overwrite, (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
+    arity=2, params=("chain",), raw_backward=_overwrite_backward, display="torch::autograd::CopySlices",
+    aliases={
+        "select_scatter": "SelectScatter", "slice_scatter": "SliceScatter", "diagonal_scatter": "DiagonalScatter",
+        "as_strided_scatter": "AsStridedScatter",
+    },
+    batch=batching.through_views, samples=samples.OVERWRITES,
+)  # fmt: skip
 
 
 def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
