@@ -5,7 +5,7 @@ A line stands under the module of `functions/` that has the function, and says
     name                   places
     name = function        places, where the function has another name there
 
-A name without a function there is that of the record in `table/`. The places:
+What has no function there follows from the record of its name: see `derived`. The places:
 
     tg                     tapegrad.name
     linalg special fft     tapegrad.linalg.name, ...
@@ -26,6 +26,8 @@ import functools
 import importlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from . import derived
 
 NAMES = """
 activation:
@@ -848,9 +850,7 @@ class Line(NamedTuple):
     def resolve(self) -> Callable[..., Any]:
         """The function."""
         module = importlib.import_module(f".{self.family}", __package__)
-        if hasattr(module, self.function):
-            return getattr(module, self.function)  # type: ignore[no-any-return]
-        return getattr(importlib.import_module(f"..table.{self.family}", __package__), self.function)  # type: ignore[no-any-return]
+        return getattr(module, self.function, None) or derived.function_of(self.function)
 
 
 def _read(text: str) -> list[Line]:

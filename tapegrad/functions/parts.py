@@ -18,14 +18,18 @@ from ..core.record import Box, titled
 from ..dtypes import is_floating
 from ..kernels.parts import _holds_pairs
 from ..table import elementwise as elementwise_records
-from ..table import parts as parts_records
 from ..table.define import named
-from ..table.operands import SCALARS, tensor
 from ..table.parts import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
-from ..table.shape import form_of, with_out
 from . import casting, elementwise
+from .arguments import with_out
+from .derived import function_of
+from .operands import SCALARS, form_of, tensor
 from .results import result
 from .shape import copied
+
+signbit, isneginf, isposinf, gcd, lcm, bitwise_left_shift, bitwise_right_shift = map(
+    function_of, ("signbit", "isneginf", "isposinf", "gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift")
+)
 
 # ----------------------------------------------------------------------------------------------------- complex numbers
 
@@ -210,8 +214,8 @@ def itself(input: Any) -> Any:
 
 
 def rbitwise_left_shift(other: Any, input: Any) -> Any:
-    return parts_records.bitwise_left_shift(input, other)
+    return bitwise_left_shift(input, other)
 
 
 def rbitwise_right_shift(other: Any, input: Any) -> Any:
-    return parts_records.bitwise_right_shift(input, other)
+    return bitwise_right_shift(input, other)

@@ -30,11 +30,11 @@ from ..functions import (
     parts,
     shape,
 )  # fmt: skip
+from ..functions.arguments import given
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..levels import scalar
 from ..levels.level import Lift
-from ..table import shape as shape_records
 from . import printing
 from . import storage as storages
 from .access import boxed, memory_order, raw, set_leaf
@@ -134,7 +134,7 @@ class Tensor(Box, TableMethods):
     @property
     def strides(self) -> tuple[int, ...]:
         """NumPy's strides, in bytes."""
-        return shape_records.form_of(raw(self)).strides  # type: ignore[no-any-return]
+        return operands.form_of(raw(self)).strides  # type: ignore[no-any-return]
 
     # Kinds of tensors that do not exist here
     is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
@@ -155,7 +155,7 @@ class Tensor(Box, TableMethods):
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
         a, rank = (
-            shape_records.form_of(raw(self)),
+            operands.form_of(raw(self)),
             {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format)),
         )
         if rank is not None:
@@ -168,7 +168,7 @@ class Tensor(Box, TableMethods):
     def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Steps in memory, in elements."""
-        a = shape_records.form_of(raw(self))
+        a = operands.form_of(raw(self))
         strides = tuple([s // a.itemsize for s in a.strides])
         return strides if dim is None else strides[dim]
 
@@ -216,7 +216,7 @@ class Tensor(Box, TableMethods):
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
         """The dimensions from the largest step in memory to the smallest."""
-        return tuple(shape.memory_order(shape_records.form_of(raw(self))))
+        return tuple(shape.memory_order(operands.form_of(raw(self))))
 
     def dense_dim(self) -> int:
         """Number of dimensions that are dense: all."""
@@ -763,10 +763,10 @@ class Tensor(Box, TableMethods):
 
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Take other sizes, in place: the memory's first elements stay, what is added is not initialised."""
-        target = create.checked(shape_records.given("resize_", "size", sizes))
+        target = create.checked(given("resize_", "size", sizes))
         if self.requires_grad:
             raise errors.resize_tracked()
-        a, n = shape_records.form_of(raw(self)), math.prod(target)
+        a, n = operands.form_of(raw(self)), math.prod(target)
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
             return alias.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
@@ -777,11 +777,11 @@ class Tensor(Box, TableMethods):
 
     def resize(self, *sizes: Any) -> Tensor:
         """The elements in another shape. PyTorch prefers reshape."""
-        target = create.checked(shape_records.given("resize", "size", sizes))
+        target = create.checked(given("resize", "size", sizes))
         a = raw(self)
         if math.prod(target) != a.size:
             raise errors.resize_count(target, a.shape)
-        return shape_records.reshape(self, target)  # type: ignore[no-any-return]
+        return shape.reshape(self, target)  # type: ignore[no-any-return]
 
     def resize_as(self, tensor: Any) -> Tensor:
         """The elements in another tensor's shape."""
@@ -870,7 +870,7 @@ class Tensor(Box, TableMethods):
     def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Overwrite with normal numbers of a mean and standard deviation."""
         a = raw(self)
-        dense = shape_records.form_of(a).flags.c_contiguous
+        dense = operands.form_of(a).flags.c_contiguous
         return self._drawn(
             "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
         )
