@@ -853,21 +853,27 @@ class Line(NamedTuple):
         return getattr(module, self.function, None) or derived.function_of(self.function)
 
 
-def _read(text: str) -> list[Line]:
+def read(text: str) -> list[Line]:
+    """The lines of a table.
+
+    Raises:
+        ValueError: for a line without a place, or with one that is not known.
+    """
     lines = []
     family = ""
     for words in filter(None, map(str.split, text.splitlines())):
         if words[0].endswith(":"):
             family = words[0].removesuffix(":")
             continue
-        name, function, places = (words[0], words[2], words[3:]) if words[1] == "=" else (words[0], words[0], words[1:])
+        function = words[2] if words[1:2] == ["="] else words[0]
+        places = words[3:] if words[1:2] == ["="] else words[1:]
         if not places or not PLACES.issuperset(places):
             raise ValueError(f"table of public names: {' '.join(words)}: no such place, or none")
-        lines.append(Line(name, function, family, tuple(places)))
+        lines.append(Line(words[0], function, family, tuple(places)))
     return lines
 
 
-LINES = _read(NAMES)
+LINES = read(NAMES)
 
 
 def at(place: str) -> list[Line]:
