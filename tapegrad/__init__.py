@@ -84,10 +84,9 @@ from .moved import watch as _watch_moved
 from .nn.module import typename
 from .serialization import load, save
 from .sparse import sparse_coo_tensor
+from .tensor.access import is_tensor
 from .tensor.einops import watch as _watch_einops
-from .tensor.printing import set_printoptions
-from .tensor.storage import TypedStorage, UntypedStorage, is_storage
-from .tensor.tensor import (
+from .tensor.legacy import (
     BFloat16Tensor,
     BoolTensor,
     ByteTensor,
@@ -98,11 +97,11 @@ from .tensor.tensor import (
     IntTensor,
     LongTensor,
     ShortTensor,
-    Tensor,
-    is_inference,
-    is_tensor,
     set_default_tensor_type,
 )
+from .tensor.printing import set_printoptions
+from .tensor.storage import TypedStorage, UntypedStorage, is_storage
+from .tensor.tensor import Tensor, is_inference
 
 __version__ = "0.1.0"
 

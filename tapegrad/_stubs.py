@@ -236,7 +236,7 @@ def define(name: str, function: Any, indent: str, method: bool, prefix: str = ""
 def public_page() -> str:
     import tapegrad
 
-    modules = [f"from . import {name} as {name}\n" for name in sorted(tapegrad._MODULES)]
+    modules = [f"from . import {name} as {name}\n" for name in dir(tapegrad) if is_module(tapegrad, name)]
     classes, values, functions = [], [], []
     for name in sorted(vars(tapegrad)):
         value = getattr(tapegrad, name)
@@ -257,10 +257,14 @@ def public_page() -> str:
     return head + "".join(modules + classes) + "\n" + "".join(values) + "\n" + "\n".join(functions)
 
 
-def value_module(cls: type) -> str:
-    from .tensor.tensor import TYPES
+def is_module(module: types.ModuleType, name: str) -> bool:
+    return isinstance(getattr(module, name), types.ModuleType)
 
-    homes = {"Tensor": ".tensor", "Generator": ".functions.create", **dict.fromkeys(TYPES, ".tensor.tensor")}
+
+def value_module(cls: type) -> str:
+    from .tensor.legacy import TYPES
+
+    homes = {"Tensor": ".tensor", "Generator": ".functions.create", **dict.fromkeys(TYPES, ".tensor.legacy")}
     return homes.get(cls.__name__, "." + cls.__module__.removeprefix("tapegrad."))
 
 

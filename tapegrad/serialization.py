@@ -32,7 +32,9 @@ from .core.warning import warn
 from .functions import create, shape
 from .kernels import devices
 from .sparse import sparse_coo_tensor
-from .tensor.tensor import PRIVATE, Parameter, Tensor, raw, rebuild
+from .tensor.access import raw
+from .tensor.pickling import PRIVATE, rebuild
+from .tensor.tensor import Parameter, Tensor
 
 __all__ = [
     "add_safe_globals", "clear_safe_globals", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",

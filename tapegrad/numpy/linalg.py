@@ -15,7 +15,7 @@ from ..functions import elementwise, reduce, shape
 from ..functions import linalg as products
 from ..functions.operands import promoted
 from ..table import elementwise as elementwise_records
-from ..tensor.tensor import raw
+from ..tensor.access import raw
 from . import routines
 from .rows import FUNCTIONS, NO, _axes, _floating, _kept, _merged, _tensor, _tensors, row
 

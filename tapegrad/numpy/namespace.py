@@ -18,8 +18,8 @@ from ..dtypes import complex64, complex128, float32, float64, int8, int16, int32
 from ..functions import create
 from ..functions import sort as order
 from ..functions.operands import rank_of
+from ..tensor.access import raw
 from ..tensor.tensor import Tensor as ndarray
-from ..tensor.tensor import raw
 from . import fft as fft
 from . import linalg as linalg
 from . import routines as routines

@@ -19,7 +19,8 @@ from ..kernels import shape as shape_kernels
 from ..table import elementwise as records
 from ..table import parts as parts_records
 from ..table import special as special_records
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from .rows import (
     FUNCTIONS,
     METHODS,

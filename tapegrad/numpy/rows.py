@@ -21,7 +21,9 @@ from ..functions.arguments import sizes
 from ..functions.operands import common_dtype, form_of, promoted, tensor
 from ..kernels import shape as shape_kernels
 from ..table import elementwise as records
-from ..tensor.tensor import Tensor, raw, use_numpy
+from ..tensor.access import raw
+from ..tensor.protocols import use_numpy
+from ..tensor.tensor import Tensor
 
 NO: Any = np._NoValue  # NumPy's mark of an argument that was not given
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}

@@ -1,4 +1,4 @@
-"""The facade: PyTorch's Tensor around a slot of the tape. Its operations come from the table."""
+"""The facade: PyTorch's Tensor around a slot of the tape. Its operations come from the table of public names: `methods`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import builtins
 import copy
 import math
 import operator
-import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Self, TypeVar, overload
@@ -34,17 +33,20 @@ from ..functions.arguments import given
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..levels import scalar
-from ..levels.level import Lift
-from . import printing
 from . import storage as storages
-from .access import boxed, memory_order, raw, set_leaf
+from .access import boxed, destination, only_element, overwrite, raw, refuse_device, refuse_recorded, set_leaf
+from .filling import Filling
+from .legacy import TensorType, legacy_alias, legacy_array, legacy_tensor, type_named
 from .methods import TableMethods
+from .pickling import PRIVATE, rebuild, send_memory
+from .printing import tensor_text
+from .protocols import Protocols
 
 CPU = devices.CPU
 T = TypeVar("T", bound="Tensor")
 
 
-class Tensor(Box, TableMethods):
+class Tensor(Filling, Protocols, TableMethods):
     """A multidimensional array that records the operations on it.
 
     `Tensor(data)` copies a sequence into the default dtype, `Tensor(2, 3)` has that size, `Tensor(t)` shares the memory of
@@ -60,7 +62,7 @@ class Tensor(Box, TableMethods):
     ) -> Self:
         to = create.check_device(device)
         if len(data) == 1 and isinstance(data[0], Tensor):
-            t = _legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
+            t = legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
         else:
             array = legacy_array(data, dtype or dtypes.get_default_dtype(), size)
             t = boxed(cls, array if to is CPU else devices.put(array, to))
@@ -211,7 +213,7 @@ class Tensor(Box, TableMethods):
         """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
         if raw(self).size and not self.is_shared():
             alias.rebind(self, create.from_numpy(shared.copied(raw(self))))
-            _send_memory()
+            send_memory()
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -483,8 +485,8 @@ class Tensor(Box, TableMethods):
         """
         reads(self, "numpy()")
         if not force:
-            _refuse_recorded(self)
-            _refuse_device(self)
+            refuse_recorded(self)
+            refuse_device(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
         if not self.is_cpu:
@@ -499,8 +501,8 @@ class Tensor(Box, TableMethods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         reads(self, "conversion to a NumPy array")
-        _refuse_recorded(self)
-        _refuse_device(self)
+        refuse_recorded(self)
+        refuse_device(self)
         a = raw(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
@@ -516,15 +518,15 @@ class Tensor(Box, TableMethods):
         return bool(a.item())
 
     def __int__(self) -> int:
-        return int(_only_element(self))
+        return int(only_element(self))
 
     def __float__(self) -> float:
         create.warn_of_lost_gradient(self)
-        return float(_only_element(self))
+        return float(only_element(self))
 
     def __complex__(self) -> complex:
         create.warn_of_lost_gradient(self)
-        return complex(_only_element(self))
+        return complex(only_element(self))
 
     def __index__(self) -> int:
         reads(self, "use as an index")
@@ -845,69 +847,6 @@ class Tensor(Box, TableMethods):
         """This tensor's elements where the condition holds, else the other's."""
         return elementwise.where(condition, self, other)  # type: ignore[no-any-return]
 
-    def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Tensor:
-        """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
-        alias.check_writable(self, name, False)
-        a = raw(self)
-        order = memory_order(a)
-        drawn = draw(tuple([a.shape[d] for d in order]))
-        back = tuple(np.argsort(order).tolist())
-        return overwrite(self, drawn if back == tuple(range(a.ndim)) else TABLE["permute"].call(drawn, back))  # type: ignore[no-any-return]
-
-    def _draws(self, method: str, *args: Any, generator: Any) -> Tensor:
-        """Overwrite with numbers of this dtype from a stream."""
-        dtype = raw(self).dtype
-        return self._drawn(
-            method,
-            lambda shape: create.drawn(lambda g, full: getattr(g, method)(full, dtype, *args), shape, generator),
-        )
-
-    def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with uniform numbers in [from_, to)."""
-        a = raw(self)
-        return self._drawn("uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=generator))
-
-    def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with normal numbers of a mean and standard deviation."""
-        a = raw(self)
-        dense = operands.form_of(a).flags.c_contiguous
-        return self._drawn(
-            "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
-        )
-
-    def random_(self, *bounds: Any, generator: Any = None) -> Tensor:
-        """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
-        if not bounds:
-            return self._draws("random_ints", generator=generator)
-        return self._draws("randint", *(bounds if len(bounds) == 2 else (0, bounds[0])), generator=generator)
-
-    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-        """Overwrite with 1 at probability p (a number, or a tensor of this shape), else 0."""
-        if not isinstance(p, Box):
-            return self._draws("bernoulli", p, generator=generator)
-        a = raw(self)
-        order = memory_order(a)
-        p = TABLE["permute"].call(TABLE["expand"].call(p, a.shape), order) if order else p
-        return self._drawn(
-            "bernoulli", lambda shape: create.drawn_from(lambda g, given: g.bernoulli_array(given, a.dtype), p, generator)
-        )
-
-    def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with exponential numbers of rate lambd."""
-        return self._draws("exponential", lambd, generator=generator)
-
-    def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with exp of normal numbers of a mean and standard deviation."""
-        return self._draws("log_normal", mean, std, generator=generator)
-
-    def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with Cauchy numbers of a median and half width."""
-        return self._draws("cauchy", median, sigma, generator=generator)
-
-    def geometric_(self, p: Any, *, generator: Any = None) -> Tensor:
-        """Overwrite with the number of trials up to the first success of probability p."""
-        return self._draws("geometric", p, generator=generator)
-
     # ------------------------------------------------------------------------------------------- copying and pickling
 
     def __copy__(self) -> Self:
@@ -958,23 +897,9 @@ class Tensor(Box, TableMethods):
         """The device in DLPack's terms."""
         return raw(self).__dlpack_device__()  # type: ignore[no-any-return]
 
-    # ------------------------------------------------------------------------------------------------------ NumPy code
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return numpy_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        newest = numpy_namespace.__array_api_version__
-        if api_version is not None and api_version > newest:
-            raise ValueError(f"no array API of version {api_version!r}: tapegrad.numpy has {newest}")
-        return numpy_namespace
-
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """On a device; itself if it is there."""
         return self.to(device)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return numpy_function(function, args, kwargs)
 
     # ------------------------------------------------------------------------------------------------- sizes as methods
 
@@ -1015,39 +940,12 @@ class Tensor(Box, TableMethods):
         return parts.imag(self)  # type: ignore[no-any-return]
 
 
-def _only_element(t: Any) -> Any:
-    if raw(t).size != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    return t.item()
-
-
-def is_tensor(obj: object) -> bool:
-    """Whether obj is a Tensor."""
-    return isinstance(obj, Tensor)
-
-
 def is_inference(input: Tensor) -> bool:
     """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
     return False
 
 
-PRIVATE = ("_hooks", "_node_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
 gradient_backward = gradient.backward
-numpy_ufunc: Callable[..., Any]
-numpy_function: Callable[..., Any]
-numpy_namespace: Any
-
-
-def use_numpy(ufunc: Callable[..., Any], function: Callable[..., Any]) -> None:
-    """Name what answers NumPy's protocols; `tapegrad.numpy` does, which stands above this module."""
-    global numpy_ufunc, numpy_function
-    numpy_ufunc, numpy_function = ufunc, function
-
-
-def use_namespace(module: Any) -> None:
-    """Name what `__array_namespace__` gives; `tapegrad.numpy` does."""
-    global numpy_namespace
-    numpy_namespace = module
 
 
 class Parameter(Tensor):
@@ -1081,6 +979,10 @@ class Scalar(Tensor):
     """A double without dimensions whose array is made when it is first looked at; see `levels.scalar`."""
 
     __slots__ = ()
+    __add__, __radd__ = scalar.method("add", False), scalar.method("add", True)
+    __sub__, __rsub__ = scalar.method("sub", False), scalar.method("sub", True)
+    __mul__, __rmul__ = scalar.method("mul", False), scalar.method("mul", True)
+    __truediv__, __rtruediv__ = scalar.method("div", False), scalar.method("div", True)
 
     @property
     def _d(self) -> Any:
@@ -1093,220 +995,3 @@ class Scalar(Tensor):
 
 Scalar.__name__ = Scalar.__qualname__ = "Tensor"
 record.adopt(Tensor, Parameter, Scalar)
-
-
-class TensorType(type):
-    """PyTorch's older names of the tensors of one dtype: FloatTensor(data) makes one, isinstance tells them."""
-
-    dtype: dtypes.dtype
-
-    def __call__(cls, *data: Any, device: Any = None) -> Any:
-        to = create.check_device(device)
-        return legacy_tensor(data, cls.dtype).to(to)
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
-
-
-def _type_of(name: str, dtype: dtypes.dtype) -> TensorType:
-    doc = f"A tensor of {dtype._name}: of a sequence, or of sizes."
-    return TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "tapegrad"})
-
-
-BFloat16Tensor, BoolTensor = _type_of("BFloat16Tensor", dtypes.bfloat16), _type_of("BoolTensor", dtypes.bool_)
-ByteTensor, CharTensor = _type_of("ByteTensor", dtypes.uint8), _type_of("CharTensor", dtypes.int8)
-DoubleTensor, FloatTensor = _type_of("DoubleTensor", dtypes.float64), _type_of("FloatTensor", dtypes.float32)
-HalfTensor, IntTensor = _type_of("HalfTensor", dtypes.float16), _type_of("IntTensor", dtypes.int32)
-LongTensor, ShortTensor = _type_of("LongTensor", dtypes.int64), _type_of("ShortTensor", dtypes.int16)
-TYPES = {v.__name__: v for v in list(globals().values()) if isinstance(v, TensorType)}
-
-
-def type_named(t: Any) -> Any:
-    """A tensor type, itself or by its name ("torch.FloatTensor"); Tensor is that of the default dtype."""
-    found = TYPES.get(t.rpartition(".")[2]) if isinstance(t, str) else t
-    if isinstance(t, str) and ".cuda." in t:
-        raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
-    if t is Tensor or t == "torch.Tensor":
-        found = next(kind for kind in TYPES.values() if kind.dtype is dtypes.get_default_dtype())
-    if not isinstance(found, TensorType):
-        raise ValueError(f"invalid type: {t!r}")
-    return found
-
-
-def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
-    text = "only floating-point types are supported as the default type"
-    if t is Tensor or isinstance(t, dtypes.dtype):
-        raise TypeError(f"invalid type object: {text}")
-    dtype = type_named(t).dtype
-    if not dtype.is_floating_point:
-        raise TypeError(text)
-    dtypes.set_default_dtype(dtype)
-
-
-def legacy_tensor(data: tuple[Any, ...], dtype: dtypes.dtype) -> Any:
-    """`FloatTensor(...)` and `t.new(...)`: of a sequence, of sizes, or the memory of a tensor of this dtype."""
-    if len(data) == 1 and isinstance(data[0], Tensor):
-        if data[0].dtype is not dtype:
-            raise TypeError(f"new(): expected a tensor of {dtype} (got {data[0].dtype})")
-        return data[0][...]
-    return record.wrap(legacy_array(data, dtype))
-
-
-def _legacy_alias(cls: Any, t: Any) -> Any:
-    """`Tensor(t)`: another tensor on the memory of t, with its history; one of a subclass is a leaf."""
-    if cls is Tensor:
-        return t[...]
-    new = Box.__new__(cls)
-    new._d, new._s, new._st = None, 0, None
-    alias.rebind(new, t)
-    return new
-
-
-def legacy_array(data: tuple[Any, ...], dtype: Any, size: Any = None) -> Any:
-    """The array of `Tensor(...)`: of a sequence or array, or zeros of a size."""
-    if size is None and len(data) == 1 and not isinstance(data[0], dtypes.Size) and not _is_size(data[0]):
-        return create.from_data(_sequence(data[0]), dtype)
-    if not data:
-        data = (0,) if size is None else tuple(size)
-    elif isinstance(data[0], dtypes.Size):
-        (data,) = data
-    if not all(map(_is_size, data)):
-        raise TypeError(
-            f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but "
-            "expected a sequence or sizes. Make a tensor of data with tensor(...)."
-        )
-    return np.zeros([operator.index(d) for d in data], dtype.numpy)
-
-
-def _is_size(value: Any) -> bool:
-    if isinstance(value, Tensor):
-        return value.ndim == 0 and not (value.is_floating_point() or value.is_complex() or value.dtype is dtypes.bool_)
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _sequence(data: Any) -> Any:
-    """Data of `Tensor(data)`, which takes no number."""
-    if isinstance(data, dict | np.generic) or not hasattr(data, "__getitem__"):
-        kind = type(data)
-        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-        raise TypeError(f"new(): data must be a sequence (got {name}). Make a tensor of one number with tensor({data}).")
-    return data
-
-
-def _refuse_recorded(t: Tensor) -> None:
-    """The values of a tensor that requires grad do not become an array unless asked: its gradient would get lost."""
-    if t.requires_grad and is_recording() and not dialect.current.numpy_detaches:
-        raise errors.numpy_of_tracked()
-
-
-def _refuse_device(t: Tensor) -> None:
-    """Values of other devices come to the CPU only when asked for."""
-    if not t.is_cpu:
-        raise errors.numpy_of_device(t.device)
-
-
-def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
-    """The dtype and device that arguments of `to` name, or None: a device, a dtype or a tensor come first, flags last."""
-    for a in args:
-        if isinstance(a, Tensor):
-            dtype, device = a.dtype, a.device
-        elif isinstance(a, str | dtypes.device) or type(a) is int:
-            device = a
-        elif dtypes.is_dtype(a):
-            dtype = a
-        elif a is not None and not isinstance(a, bool):
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
-    return dtype, None if device is None else create.check_device(device)
-
-
-def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any], device: Any = CPU) -> Any:
-    """What unpickling and deepcopy make a tensor with."""
-    settled = dtypes.settled(array) if type(array) is np.ndarray else array
-    t = boxed(cls, settled if device is CPU else devices.put(settled, create.check_device(device)))
-    if requires_grad:
-        set_leaf(t, True)
-    t.__dict__.update(state)
-    return t
-
-
-def _send_memory() -> None:
-    """Have multiprocessing send tensors that are shared as their memory, not as a copy."""
-    from multiprocessing.reduction import ForkingPickler  # 10 ms, for this alone
-
-    classes: list[type] = [Tensor]
-    for cls in classes:  # which grows meanwhile
-        classes += cls.__subclasses__()
-        ForkingPickler.register(cls, _reduce_shared)
-
-
-def _reduce_shared(t: Any) -> Any:
-    make, args = t.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-    handed = shared.handed(raw(t))
-    if handed is None:
-        return make, args
-    cls, array, *rest = args
-    return _rebuild_shared, (handed, cls, array[:0].ravel() if array.ndim else array, *rest)
-
-
-def _rebuild_shared(handed: Any, *args: Any) -> Any:
-    t = rebuild(*args)
-    _send_memory()
-    alias.rebind(t, create.from_numpy(shared.received(*handed)))
-    return t
-
-
-def overwrite(t: Any, source: Any) -> Any:
-    """t[...] = source, of t's shape and dtype: into t's memory where others share it."""
-    if not (type(t._d) is np.ndarray and type(source._d) is np.ndarray):
-        source = source.to(t.device)
-    if alias.lifted(t) or alias.lifted(source) or record.functional(t._d):
-        return alias.assign(t, TABLE["clone"].call(source), "copy")
-    recorded = is_recording() and (t._s != 0 or source._s != 0)
-    dst = alias.target(t)
-    if dst is None:
-        t._d = np.array(source._d, order="K")
-    else:
-        dst[...] = source._d
-    if recorded:
-        slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
-        alias.write_history(t, slot, None if source._st is None else source._st.cells)
-        if t._st is None:
-            record.titled("torch::autograd::CopyBackwards", t)
-    return t
-
-
-def tensor_text(t: Any) -> str:
-    """PyTorch's printed form."""
-    array = devices.host(raw(t))  # first: the look makes an ordinary tensor of a pending one
-    own = type(t) not in (Tensor, Scalar, Parameter)
-    name = type(t).__name__ if own else "tensor"
-    text = printing.tensor_repr(array, name=name, suffixes=dtype_suffix(t) + history_suffix(t))
-    return f"Parameter({text})" if own and t._is_parameter else text
-
-
-def dtype_suffix(t: Any) -> list[str]:
-    """What the printed form says of the dtype."""
-    a, default = raw(t), dtypes.get_default_dtype().numpy
-    said = dialect.current.every_dtype or printing.needs_dtype_suffix(a.dtype, default, empty=a.size == 0)
-    place = [] if t.is_cpu else [f"device='{t.device}'"]
-    return [*place, f"dtype={t.dtype}"] if said else place
-
-
-def history_suffix(t: Any) -> list[str]:
-    """What the printed form says of gradients."""
-    suffixes = []
-    if t._s > 0:
-        suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
-    elif t._s and dialect.current.leaves_show_node and t.grad is not None:
-        suffixes.append(f"grad_fn=<{dialect.current.leaf[1]}>")
-    elif t._s:
-        suffixes.append("requires_grad=True")
-    if type(t._st) is Lift and t._st.level.soft and t._st.payload is not None:
-        suffixes.append(f"tangent={tensor_text(t._st.payload)}")
-    return suffixes
-
-
-for _name, _op in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
-    setattr(Scalar, f"__{_name}__", scalar.method(_op, False))
-    setattr(Scalar, f"__r{_name}__", scalar.method(_op, True))
