@@ -39,7 +39,7 @@ class Reads(NamedTuple):
     outputs: frozenset[int]
 
 
-class Places:
+class FlatIndex:
     """A parameter of ops: an index of single elements, their places in the flattened array, in the result's shape.
 
     They count from 0 on.
@@ -51,7 +51,7 @@ class Places:
         self.at = at
 
     def __repr__(self) -> str:
-        return f"Places({self.at!r})"
+        return f"FlatIndex({self.at!r})"
 
 
 COMPLETE = re.compile(r"Backward\d|::")  # names of nodes to which nothing is to be added
@@ -97,7 +97,7 @@ class Op:
         samples: yields (arrays, params) on which the laws run.
 
     What the machine adds: `call`, the recording function, which `record.make` sets; `id`, the first of the numbers that
-    entries carry, see `number`; and in a variant for a renamed node `hidden`, the number of slots that it stands for.
+    entries carry, see `number`; and in a variant for a renamed node `n_hidden_slots`.
     """
 
     __slots__ = (
@@ -107,13 +107,13 @@ class Op:
         "differentiable",
         "display",
         "forward",
-        "hidden",
         "id",
         "in_place",
         "integers",
         "joint",
         "jvp",
         "kind",
+        "n_hidden_slots",
         "name",
         "on_series",
         "outputs",
@@ -183,7 +183,7 @@ class Op:
         self.saved_outputs = frozenset().union(*[reads.outputs for reads in self.saved])
         self.saves_nothing = not any(reads.arguments or reads.answer for reads in self.saved)
         self.call: Callable[..., Any] = forward
-        self.hidden = 0
+        self.n_hidden_slots = 0
         enter(self)
         number(self)
 
@@ -275,7 +275,7 @@ def number(op: Op) -> None:
 
 
 @functools.cache
-def renamed(entry_number: int, display: str, hidden: int) -> int:
-    """The number of such an entry whose node has another name and stands for the last `hidden` slots, too."""
+def renamed_op(entry_number: int, display: str, n_hidden_slots: int) -> int:
+    """The number of such an entry whose node has another name and stands for that many hidden slots before it, too."""
     op = BY_ID[entry_number]
-    return op.variant(display=display, hidden=hidden).id + entry_number - op.id
+    return op.variant(display=display, n_hidden_slots=n_hidden_slots).id + entry_number - op.id
