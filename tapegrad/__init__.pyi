@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self, overload
 
 from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFormat, RandomGenerator, ATau, EigenvaluesEigenvectors, HistBinEdges, InverseInfo, LInfo, LUPivots, LUPivotsInfo, MantissaExponent, MinMax, PLU, QR, ResultInfo, SignLogabsdet, SolutionClonedCoefficient, SolutionResidualsRankSingularValues, USV, USVh, ValuesIndices
+from . import amp as amp
 from . import autograd as autograd
+from . import compat as compat
 from . import cuda as cuda
 from . import custom as custom
 from . import distributions as distributions
@@ -17,6 +19,7 @@ from . import numpy as numpy
 from . import optim as optim
 from . import random as random
 from . import serialization as serialization
+from . import sparse as sparse
 from . import special as special
 from . import testing as testing
 from . import utils as utils

@@ -22,7 +22,7 @@ from .core import alias
 from .core.record import Box, set_grad_fn_name
 from .core.tracing import reads
 from .functions import create, linalg, shape
-from .table.operands import tensor
+from .functions.operands import tensor
 from .tensor import printing
 from .tensor.tensor import Tensor, dtype_suffix, history_suffix, raw
 

@@ -17,12 +17,10 @@ from .. import dtypes
 from ..core.op import TABLE
 from ..core.record import fixed, wrap
 from ..functions import create, einsum, elementwise, index, linalg, reduce, shape, sort
+from ..functions.arguments import sizes
+from ..functions.operands import common_dtype, form_of, promoted, tensor
 from ..kernels import shape as shape_kernels
 from ..table import elementwise as records
-from ..table import operands
-from ..table import reduce as reduce_records
-from ..table import shape as shape_records
-from ..table.shape import form_of
 from ..tensor.tensor import Tensor, raw, use_numpy
 
 NO: Any = np._NoValue  # NumPy's mark of an argument that was not given
@@ -86,7 +84,7 @@ def _tensors(values: Any) -> list[Any]:
         else:
             a = np.asarray(v)
             weak = common is not None and a.dtype.kind in "biuf" and common.kind in ("f" if a.dtype.kind == "f" else "iuf")
-            results.append(fixed(a.astype(common)) if weak and a.dtype.kind != "b" else operands.tensor(v))
+            results.append(fixed(a.astype(common)) if weak and a.dtype.kind != "b" else tensor(v))
     return results
 
 
@@ -130,7 +128,7 @@ def _to(x: Any, dtype: Any, casting: str = "unsafe", name: str = "") -> Any:
 
 
 def _floating(x: Any) -> Any:
-    return operands.promoted([x], integers_to_float=True)[0]
+    return promoted([x], integers_to_float=True)[0]
 
 
 def _into(name: str, out: Any, result: Any) -> Any:
@@ -182,7 +180,7 @@ def _merged(x: Any, axes: tuple[int, ...]) -> Any:
     rest = tuple([d for d in range(len(sizes)) if d not in axes])
     if (*rest, *axes) != tuple(range(len(sizes))):
         x = shape.permute(x, (*rest, *axes))
-    return shape_records.reshape(x, (*[sizes[d] for d in rest], math.prod([sizes[d] for d in axes])))
+    return shape.reshape(x, (*[sizes[d] for d in rest], math.prod([sizes[d] for d in axes])))
 
 
 def _mask(where: Any, x: Any) -> Any:
@@ -202,7 +200,7 @@ def _float_power(x: Any, y: Any) -> Any:
 
 
 def _matmul(x: Any, y: Any) -> Any:
-    return linalg.matmul(*operands.promoted(_tensors((x, y))))
+    return linalg.matmul(*promoted(_tensors((x, y))))
 
 
 def _conjugate(x: Any) -> Any:
@@ -210,7 +208,7 @@ def _conjugate(x: Any) -> Any:
 
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    np.add: records.add, np.subtract: elementwise.sub, np.multiply: records.mul, np.true_divide: elementwise.div,
+    np.add: elementwise.add, np.subtract: elementwise.sub, np.multiply: records.mul, np.true_divide: elementwise.div,
     np.floor_divide: elementwise.floor_divide, np.remainder: records.remainder, np.fmod: records.fmod,
     np.power: elementwise.pow, np.float_power: _float_power, np.negative: records.neg,
     np.positive: records.clone, np.absolute: records.abs, np.fabs: records.abs, np.sign: elementwise.sgn,
@@ -221,12 +219,12 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.arctan2: records.atan2, np.hypot: records.hypot, np.sinh: records.sinh, np.cosh: records.cosh,
     np.tanh: records.tanh, np.arcsinh: records.asinh, np.arccosh: records.acosh, np.arctanh: records.atanh,
     np.maximum: records.maximum, np.minimum: records.minimum, np.floor: records.floor, np.ceil: records.ceil,
-    np.rint: elementwise.round, np.trunc: records.trunc, np.equal: records.eq, np.not_equal: records.ne,
-    np.less: records.lt, np.less_equal: records.le, np.greater: records.gt, np.greater_equal: records.ge,
-    np.isnan: records.isnan, np.isinf: records.isinf, np.isfinite: records.isfinite,
-    np.logical_and: records.logical_and, np.logical_or: records.logical_or, np.logical_xor: records.logical_xor,
-    np.logical_not: records.logical_not, np.bitwise_and: records.bitwise_and, np.bitwise_or: records.bitwise_or,
-    np.bitwise_xor: records.bitwise_xor, np.invert: records.bitwise_not, np.matmul: _matmul,
+    np.rint: elementwise.round, np.trunc: records.trunc, np.equal: elementwise.eq, np.not_equal: elementwise.ne,
+    np.less: elementwise.lt, np.less_equal: elementwise.le, np.greater: elementwise.gt, np.greater_equal: elementwise.ge,
+    np.isnan: elementwise.isnan, np.isinf: elementwise.isinf, np.isfinite: elementwise.isfinite,
+    np.logical_and: elementwise.logical_and, np.logical_or: elementwise.logical_or, np.logical_xor: elementwise.logical_xor,
+    np.logical_not: elementwise.logical_not, np.bitwise_and: elementwise.bitwise_and, np.bitwise_or: elementwise.bitwise_or,
+    np.bitwise_xor: elementwise.bitwise_xor, np.invert: elementwise.bitwise_not, np.matmul: _matmul,
     np.conjugate: _conjugate, np.logaddexp: records.logaddexp,
 }  # fmt: skip
 
@@ -270,7 +268,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         return METHODS[method][1](ufunc, *inputs, **kwargs)
     if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.signature is None:
         x, y = _tensors(inputs)
-        left = shape_records.reshape(x, (*raw(x).shape, *([1] * raw(y).ndim)))
+        left = shape.reshape(x, (*raw(x).shape, *([1] * raw(y).ndim)))
         return _called(ufunc, (left, y), **kwargs) if kwargs else UFUNCS[ufunc](left, y)
     if method == "__call__" and ufunc not in UFUNCS and not _holds_tensor(kwargs.get("out")):
         results = ufunc(*_plain(ufunc, list(inputs)), **_plain(ufunc, kwargs))
@@ -370,11 +368,11 @@ def _all_of_prod(x: Any, axes: Any, keepdims: bool) -> Any:
     if not axes:
         return reduce.prod(x)
     result = reduce.prod(_merged(x, axes), -1)
-    return shape_records.reshape(result, _kept(x, axes)) if keepdims else result
+    return shape.reshape(result, _kept(x, axes)) if keepdims else result
 
 
 def _mean_of(x: Any, axes: Any, keepdims: bool) -> Any:
-    return reduce_records.mean(_floating(x), axes, keepdims)
+    return reduce.mean(_floating(x), axes, keepdims)
 
 
 def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callable[..., Any]:
@@ -386,7 +384,7 @@ def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callabl
         axes = tuple(range(raw(x).ndim)) if axes is None else axes
         merged = _merged(x, axes)
         result = index.take_along_dim(merged, wrap(place(raw(merged), -1, keepdims=True)), -1)
-        return shape_records.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
+        return shape.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
 
     return extreme
 
@@ -396,7 +394,7 @@ _maximum = _reduction("maximum.reduce", _largest, None, records.maximum, typed=T
 _minimum = _reduction("minimum.reduce", _smallest, None, records.minimum, typed=True)
 _every = _reduction("logical_and.reduce", reduce.all, True, None, typed=True)
 _some = _reduction("logical_or.reduce", reduce.any, False, None, typed=True)
-_sum = row(np.sum)(_reduction("sum", reduce.sum, 0, records.add, typed=True))
+_sum = row(np.sum)(_reduction("sum", reduce.sum, 0, elementwise.add, typed=True))
 _prod = row(np.prod)(_reduction("prod", _all_of_prod, 1, records.mul, typed=True))
 _max = row(np.max, np.amax)(_reduction("max", _largest, None, records.maximum))
 _min = row(np.min, np.amin)(_reduction("min", _smallest, None, records.minimum))
@@ -482,7 +480,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
                 raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
             order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
             sizes = tuple([n if d in axes else 1 for d, n in enumerate(raw(x).shape)])
-            w = shape.expand(shape_records.reshape(shape.permute(w, order), sizes), raw(x).shape)
+            w = shape.expand(shape.reshape(shape.permute(w, order), sizes), raw(x).shape)
         total = _sum(_to(w, raw(records.mul(x, w)).dtype), axis, keepdims=keepdims)
         if (raw(total) == 0).any():
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
@@ -497,13 +495,13 @@ def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = F
     flat = _merged(x, axes)
     n = raw(flat).shape[-1]
     if not n:
-        result = reduce_records.mean(flat, -1)
+        result = reduce.mean(flat, -1)
     else:
         ordered = sort.sort(flat, -1)[0]
         low, high, last = ordered[..., (n - 1) // 2], ordered[..., n // 2], ordered[..., -1]
         middle = low if n % 2 else (low + high) * 0.5
-        result = elementwise.where(records.isnan(last), last, middle)
-    return _into("median", out, shape_records.reshape(result, _kept(x, axes)) if keepdims else result)
+        result = elementwise.where(elementwise.isnan(last), last, middle)
+    return _into("median", out, shape.reshape(result, _kept(x, axes)) if keepdims else result)
 
 
 @row(np.count_nonzero)
@@ -525,7 +523,7 @@ row(np.argmin)(_place("argmin", reduce.argmin))
 def _scan(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = _to(_tensor(a), dtype)
-        result = function(shape_records.reshape(x, -1), 0) if axis is None else function(x, axis)
+        result = function(shape.reshape(x, -1), 0) if axis is None else function(x, axis)
         return _into(name, out, _to(result, dtype))
 
     return scan
@@ -547,7 +545,7 @@ def _cast_all(name: str, xs: list[Any], dtype: Any, casting: str, out: Any) -> l
     if dtype is not None and out is not None:
         raise TypeError(f"numpy.{name}() only takes `out` or `dtype` as an argument, but both were provided.")
     if dtype is None:
-        common = operands.common_dtype(xs) if len(xs) > 1 else raw(xs[0]).dtype
+        common = common_dtype(xs) if len(xs) > 1 else raw(xs[0]).dtype
         for x in xs:
             if not np.can_cast(raw(x).dtype, common, casting):  # type: ignore[arg-type]
                 raise TypeError(f"numpy.{name}: cannot cast from {raw(x).dtype} to {common} with casting={casting!r}")
@@ -561,7 +559,7 @@ def _concatenate(
 ) -> Any:
     xs = _cast_all(name, _tensors(arrays), dtype, casting, out)
     if axis is None:
-        xs, axis = [shape_records.reshape(x, -1) for x in xs], 0
+        xs, axis = [shape.reshape(x, -1) for x in xs], 0
     return _into(name, out, shape.cat(xs, axis))
 
 
@@ -583,7 +581,7 @@ def _hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
 
 @row(np.column_stack)
 def _column_stack(tup: Any) -> Any:
-    return shape.cat([x if raw(x).ndim > 1 else shape_records.reshape(x, (-1, 1)) for x in _tensors(tup)], 1)
+    return shape.cat([x if raw(x).ndim > 1 else shape.reshape(x, (-1, 1)) for x in _tensors(tup)], 1)
 
 
 @row(np.append)
@@ -592,7 +590,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 
 
 def _at_least(x: Any, rank: int) -> Any:
-    return x if raw(x).ndim >= rank else shape_records.reshape(x, (1,) * (rank - raw(x).ndim) + raw(x).shape)
+    return x if raw(x).ndim >= rank else shape.reshape(x, (1,) * (rank - raw(x).ndim) + raw(x).shape)
 
 
 @row(np.atleast_1d)
@@ -649,11 +647,9 @@ def _reshape(a: Any, /, shape_: Any = NO, order: str = "C", *, copy: Any = None,
         _refuse("reshape", order=(order, "C"))
     if copy is False:
         _refuse("reshape", copy=(copy, None))
-    target = shape_records.sizes((target,))
+    target = sizes((target,))
     x = _tensor(a)
-    result = (
-        shape_records.reshape(x, target) if order == "C" else _reversed(shape_records.reshape(_reversed(x), target[::-1]))
-    )
+    result = shape.reshape(x, target) if order == "C" else _reversed(shape.reshape(_reversed(x), target[::-1]))
     return TABLE["clone"].call(result) if copy else result
 
 
@@ -661,7 +657,7 @@ def _reshape(a: Any, /, shape_: Any = NO, order: str = "C", *, copy: Any = None,
 def _ravel(a: Any, order: str = "C") -> Any:
     if order not in ("C", "F"):
         _refuse("ravel", order=(order, "C"))
-    return shape_records.reshape(_tensor(a) if order == "C" else _reversed(_tensor(a)), -1)
+    return shape.reshape(_tensor(a) if order == "C" else _reversed(_tensor(a)), -1)
 
 
 @row(np.transpose)
@@ -692,12 +688,12 @@ def _expand_dims(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rest, rank = list(raw(a).shape), raw(a).ndim + len(axes)
     places = shape_kernels.dims_of(tuple(axes), rank)
-    return shape_records.reshape(a, tuple([1 if d in places else rest.pop(0) for d in range(rank)]))
+    return shape.reshape(a, tuple([1 if d in places else rest.pop(0) for d in range(rank)]))
 
 
 @row(np.broadcast_to)
 def _broadcast_to(array: Any, shape_: Any = NO, subok: bool = False, **named: Any) -> Any:
-    target = shape_records.sizes((named.pop("shape", shape_),))
+    target = sizes((named.pop("shape", shape_),))
     _refuse("broadcast_to", subok=(subok, False), **{k: (v, NO) for k, v in named.items()})
     if not all_of(n >= 0 for n in target):
         raise ValueError("all elements of broadcast shape must be non-negative")
@@ -719,12 +715,9 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    lines = [shape_records.reshape(_tensor(x), -1) for x in xi]
+    lines = [shape.reshape(_tensor(x), -1) for x in xi]
     places = [1, 0, *range(2, len(lines))] if indexing == "xy" and len(lines) > 1 else list(range(len(lines)))
-    grids = [
-        shape_records.reshape(x, [-1 if d == p else 1 for d in range(len(lines))])
-        for x, p in zip(lines, places, strict=True)
-    ]
+    grids = [shape.reshape(x, [-1 if d == p else 1 for d in range(len(lines))]) for x, p in zip(lines, places, strict=True)]
     if not sparse:
         grids = list(shape.broadcast_tensors(*grids))
     return tuple([TABLE["clone"].call(g) for g in grids] if copy else grids)
@@ -764,7 +757,7 @@ def _diag(v: Any, k: int = 0) -> Any:
 
 @row(np.diagonal)
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return shape_records.diagonal(a, offset, axis1, axis2)
+    return shape.diagonal(a, offset, axis1, axis2)
 
 
 @row(np.shape)
@@ -816,7 +809,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     if i.dtype.kind not in "iu" and i.size:
         raise TypeError(f"numpy.take: indices must be integers, but got {i.dtype}")
     if axis is None:
-        x, axis = shape_records.reshape(x, -1), 0
+        x, axis = shape.reshape(x, -1), 0
     d = shape_kernels.dim_of(axis, raw(x).ndim)
     n = raw(x).shape[d]
     if mode == "wrap":
@@ -826,12 +819,12 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     result = index.index_select(x, d, i.reshape(-1).astype(np.int64))
-    return _into("take", out, shape_records.reshape(result, (*raw(x).shape[:d], *i.shape, *raw(x).shape[d + 1 :])))
+    return _into("take", out, shape.reshape(result, (*raw(x).shape[:d], *i.shape, *raw(x).shape[d + 1 :])))
 
 
 def _sorted(a: Any, axis: Any, descending: Any, stable: bool) -> tuple[Any, Any]:
     """Elements in order, and their indices; nan is last in either order, as in NumPy."""
-    x, dim = (shape_records.reshape(_tensor(a), -1), -1) if axis is None else (_tensor(a), axis)
+    x, dim = (shape.reshape(_tensor(a), -1), -1) if axis is None else (_tensor(a), axis)
     if not descending or raw(x).dtype.kind not in "fc":
         return sort.sort(x, dim, descending=bool(descending), stable=stable)  # type: ignore[no-any-return]
     values, indices = sort.sort(records.neg(x), dim, stable=stable)
@@ -871,7 +864,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO, append: Any = N
     first, last = ([] if e is NO else [e if raw(e).ndim else shape.expand(e, _kept(x, (d,)))] for e in ends)
     parts = [*first, x, *last]
     x = shape.cat(parts, d) if len(parts) > 1 else x
-    step = records.ne if raw(x).dtype.kind == "b" else elementwise.sub
+    step = elementwise.ne if raw(x).dtype.kind == "b" else elementwise.sub
     before = (slice(None),) * d
     for _ in range(n):
         x = step(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])
@@ -883,7 +876,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO, append: Any = N
 
 @row(np.dot)
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = operands.promoted(_tensors((a, b)))
+    x, y = promoted(_tensors((a, b)))
     left, right = raw(x).ndim, raw(y).ndim
     if not left or not right:
         result = records.mul(x, y)
@@ -896,7 +889,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @row(np.inner)
 def _inner(a: Any, b: Any) -> Any:
-    x, y = operands.promoted(_tensors((a, b)))
+    x, y = promoted(_tensors((a, b)))
     if not raw(x).ndim or not raw(y).ndim:
         return records.mul(x, y)
     if raw(x).shape[-1] != raw(y).shape[-1]:
@@ -906,7 +899,7 @@ def _inner(a: Any, b: Any) -> Any:
 
 @row(np.outer)
 def _outer(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = (shape_records.reshape(v, -1) for v in _tensors((a, b)))
+    x, y = (shape.reshape(v, -1) for v in _tensors((a, b)))
     return _into("outer", out, linalg.outer(x, y))
 
 
@@ -944,7 +937,7 @@ def _kron(a: Any, b: Any) -> Any:
 
 @row(np.trace)
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
-    line = shape_records.diagonal(_to(_tensor(a), dtype), offset, axis1, axis2)
+    line = shape.diagonal(_to(_tensor(a), dtype), offset, axis1, axis2)
     return _into("trace", out, _to(reduce.sum(line, -1), dtype))
 
 
@@ -986,7 +979,7 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", sub
     _refuse("full_like", order=(order, "K"), subok=(subok, True))
     zeros = _zeros_like(a, dtype, shape=shape, device=device)
     fill = fill_value if isinstance(fill_value, Tensor) else create.as_tensor(np.asarray(fill_value))
-    return records.add(zeros, _to(fill, raw(zeros).dtype))
+    return elementwise.add(zeros, _to(fill, raw(zeros).dtype))
 
 
 @row(np.copy)

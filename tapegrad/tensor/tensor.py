@@ -4,88 +4,44 @@ from __future__ import annotations
 
 import builtins
 import copy
-import functools
-import inspect
 import math
 import operator
 import pickle
 import warnings
-import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, overload
+from typing import Any, NoReturn, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import dialect, dtypes, errors
-from ..core import alias, gradient, leaves, modes, record
+from ..core import alias, gradient, leaves, record
 from ..core import graph as node
-from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import Box
 from ..core.state import TRACE, is_recording
-from ..core.tape import HEAVY, next_slot
 from ..core.tracing import reads, same, touches
 from ..core.vjp import bottom, fixed_like
 from ..functions import (
-    activation,
     create,
-    decompose,
-    einsum,
     elementwise,
     index,
-    linalg,
-    matrix,
-    native,
     operands,
     parts,
-    reduce,
-    scatter,
     shape,
-    signal,
-    sort,
-    special,
-    statistics,
 )  # fmt: skip
+from ..functions.arguments import given
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
-from ..kernels.memory import keep_freed_memory
 from ..levels import scalar
-from ..levels.level import Lift, raise_in_place, relabelled
-from ..table import decompose as decompose_records
-from ..table import elementwise as elementwise_records
-from ..table import index as index_records
-from ..table import linalg as linalg_records
-from ..table import matrix as matrix_records
-from ..table import parts as parts_records
-from ..table import reduce as reduce_records
-from ..table import shape as shape_records
-from ..table import sort as sort_records
-from ..table import special as special_records
+from ..levels.level import Lift
 from . import printing
 from . import storage as storages
-
-if TYPE_CHECKING:
-    from .._methods import TableMethods
-else:
-
-    class TableMethods:
-        """Methods that follow from the table are attached below; their signatures stand in `_methods.pyi`."""
-
-        __slots__ = ()
-
+from .access import boxed, memory_order, raw, set_leaf
+from .methods import TableMethods
 
 CPU = devices.CPU
 T = TypeVar("T", bound="Tensor")
-
-
-def raw(t: Any) -> Any:
-    """The tensor's array, up to date."""
-    if t._st is not None:
-        alias.sync_only(t)
-    if record.traces and (trace := TRACE.get()) is not None:
-        trace.looks(t)
-    return t._d
 
 
 class Tensor(Box, TableMethods):
@@ -178,7 +134,7 @@ class Tensor(Box, TableMethods):
     @property
     def strides(self) -> tuple[int, ...]:
         """NumPy's strides, in bytes."""
-        return shape_records.form_of(raw(self)).strides  # type: ignore[no-any-return]
+        return operands.form_of(raw(self)).strides  # type: ignore[no-any-return]
 
     # Kinds of tensors that do not exist here
     is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
@@ -199,7 +155,7 @@ class Tensor(Box, TableMethods):
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
         a, rank = (
-            shape_records.form_of(raw(self)),
+            operands.form_of(raw(self)),
             {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format)),
         )
         if rank is not None:
@@ -212,7 +168,7 @@ class Tensor(Box, TableMethods):
     def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Steps in memory, in elements."""
-        a = shape_records.form_of(raw(self))
+        a = operands.form_of(raw(self))
         strides = tuple([s // a.itemsize for s in a.strides])
         return strides if dim is None else strides[dim]
 
@@ -260,7 +216,7 @@ class Tensor(Box, TableMethods):
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
         """The dimensions from the largest step in memory to the smallest."""
-        return tuple(shape.memory_order(shape_records.form_of(raw(self))))
+        return tuple(shape.memory_order(operands.form_of(raw(self))))
 
     def dense_dim(self) -> int:
         """Number of dimensions that are dense: all."""
@@ -807,10 +763,10 @@ class Tensor(Box, TableMethods):
 
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Take other sizes, in place: the memory's first elements stay, what is added is not initialised."""
-        target = create.checked(shape_records.given("resize_", "size", sizes))
+        target = create.checked(given("resize_", "size", sizes))
         if self.requires_grad:
             raise errors.resize_tracked()
-        a, n = shape_records.form_of(raw(self)), math.prod(target)
+        a, n = operands.form_of(raw(self)), math.prod(target)
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
             return alias.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
@@ -821,11 +777,11 @@ class Tensor(Box, TableMethods):
 
     def resize(self, *sizes: Any) -> Tensor:
         """The elements in another shape. PyTorch prefers reshape."""
-        target = create.checked(shape_records.given("resize", "size", sizes))
+        target = create.checked(given("resize", "size", sizes))
         a = raw(self)
         if math.prod(target) != a.size:
             raise errors.resize_count(target, a.shape)
-        return shape_records.reshape(self, target)  # type: ignore[no-any-return]
+        return shape.reshape(self, target)  # type: ignore[no-any-return]
 
     def resize_as(self, tensor: Any) -> Tensor:
         """The elements in another tensor's shape."""
@@ -914,7 +870,7 @@ class Tensor(Box, TableMethods):
     def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
         """Overwrite with normal numbers of a mean and standard deviation."""
         a = raw(self)
-        dense = shape_records.form_of(a).flags.c_contiguous
+        dense = operands.form_of(a).flags.c_contiguous
         return self._drawn(
             "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
         )
@@ -1063,6 +1019,16 @@ def _only_element(t: Any) -> Any:
     if raw(t).size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return t.item()
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether obj is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
+    return False
 
 
 PRIVATE = ("_hooks", "_node_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
@@ -1228,45 +1194,6 @@ def _sequence(data: Any) -> Any:
     return data
 
 
-def memory_order(a: Any) -> tuple[int, ...]:
-    """Dimensions from the largest step in memory to the smallest; as they stand in a sample of a batch."""
-    return shape.memory_order(a) if isinstance(a, np.ndarray) else tuple(range(a.ndim))
-
-
-def set_leaf(t: Any, on: bool) -> None:
-    """Make an untracked tensor a leaf that requires grad, or the reverse; a leaf keeps its slot for good."""
-    if on == (t._s != 0):
-        return
-    if (trace := record.running_trace()) is not None:
-        trace.switches(t)
-    slot = 0
-    if on:
-        slot = getattr(t, "_leaf", 0)
-        if not slot:
-            slot = t._leaf = -next_slot()
-            if getattr(record.peek_data(t), "nbytes", 0) >= HEAVY:
-                keep_freed_memory()
-            leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
-        level = layer_of(LEVEL.get())
-        if level is not None and layer_of(level_of(t)) is not level:
-            raise_in_place(t, level, False)
-        share_slot(t, slot)
-    a = t._st
-    if on and type(a) is alias.Alias and not a.hchain:
-        alias.write_history(t, slot)  # its views follow
-    else:
-        alias.restart(t, slot)
-
-
-def share_slot(t: Any, slot: int) -> None:
-    """Give the tensor below one of a soft level, whose layer is the same, its slot."""
-    st = t._st
-    if type(st) is Lift and st.level.soft:
-        lower = relabelled(st.lower, slot)
-        share_slot(lower, slot)
-        t._st = Lift(st.level, lower, st.payload, st.slot_hooks)
-
-
 def _refuse_recorded(t: Tensor) -> None:
     """The values of a tensor that requires grad do not become an array unless asked: its gradient would get lost."""
     if t.requires_grad and is_recording() and not dialect.current.numpy_detaches:
@@ -1277,11 +1204,6 @@ def _refuse_device(t: Tensor) -> None:
     """Values of other devices come to the CPU only when asked for."""
     if not t.is_cpu:
         raise errors.numpy_of_device(t.device)
-
-
-def forget_leaf(slot: int, _: Any = None) -> None:
-    leaves.LEAVES.pop(slot, None)
-    leaves.WATCHED_LEAVES.discard(slot)
 
 
 def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
@@ -1296,13 +1218,6 @@ def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
         elif a is not None and not isinstance(a, bool):
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
     return dtype, None if device is None else create.check_device(device)
-
-
-def boxed(cls: Any, array: Any) -> Any:
-    """A new untracked tensor of a class."""
-    t = Box.__new__(cls)
-    t._d, t._s, t._st = array, 0, None if type(array) is np.ndarray else record.Extra(None)
-    return t
 
 
 def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any], device: Any = CPU) -> Any:
@@ -1392,224 +1307,6 @@ def history_suffix(t: Any) -> list[str]:
     return suffixes
 
 
-# ---------------------------------------------------------------------------------------------- methods from the table
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-METHOD_MODULES = (
-    elementwise_records, elementwise, parts_records, parts, special_records, special, reduce_records, reduce, statistics,
-    shape_records, shape, index_records, index, scatter, linalg_records, linalg, decompose_records, decompose,
-    matrix_records, matrix, sort_records, sort, einsum, signal,
-)  # fmt: skip
-
-
-def _collect() -> None:
-    for module in METHOD_MODULES:
-        for name, value in vars(module).items():
-            if name.startswith("_") or not callable(value) or inspect.isclass(value):
-                continue
-            if module in (special, special_records) and name not in special.METHODS:
-                continue
-            origin = getattr(value, "__module__", "")
-            if origin not in (module.__name__, "tapegrad"):
-                continue
-            parameters = list(inspect.signature(value).parameters)
-            if parameters and parameters[0] in ("input", "tensor"):
-                FUNCTIONS[name] = value
-
-
-NOT_METHODS = {
-    "alias_copy", "as_strided_copy", "bucketize", "combinations", "constant_pad_nd", "detach_copy", "diagonal_copy",
-    "div_true", "elu", "exp_diff", "expand_copy", "fill", "gelu", "gradient", "histogramdd", "leaky_relu",
-    "linalg_cross", "linalg_matmul", "linalg_norm", "linear", "logsigmoid", "ndtr", "pdist", "permute_copy",
-    "pow_tensor", "result_type", "rsub", "safe_div", "safe_reciprocal", "select_copy", "silu", "slice_copy", "softplus",
-    "split_copy", "split_with_sizes_copy", "squeeze_copy", "std_mean", "t_copy", "tensor", "transpose_copy",
-    "unbind_copy", "unfold_copy", "unsqueeze_copy", "var_mean", "view_as_complex", "view_as_complex_copy",
-    "view_as_real", "view_as_real_copy", "view_copy",
-}  # fmt: skip
-# In-place methods; the first of them are functions, too.
-INPLACE_FUNCTIONS = [
-    "abs", "acos", "acosh", "addmv", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max", "clamp_min",
-    "conj_physical", "cos", "cosh", "deg2rad", "erf", "erfc", "exp", "exp2", "expm1", "floor", "frac", "gcd", "i0",
-    "lcm", "ldexp", "log", "log10", "log1p", "log2", "logit", "nan_to_num", "neg", "rad2deg", "reciprocal", "round",
-    "rsqrt", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xlogy",
-]  # fmt: skip
-INPLACE = [
-    *INPLACE_FUNCTIONS,
-    "add", "addbmm", "addcdiv", "addcmul", "addmm", "addr", "atan2", "baddbmm", "bitwise_and", "bitwise_left_shift",
-    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "cumprod", "cumsum", "digamma",
-    "div", "eq", "erfinv", "float_power", "floor_divide", "fmod", "ge", "gt", "heaviside", "hypot", "igamma", "igammac",
-    "index_reduce", "le", "lerp", "lgamma", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
-    "masked_fill", "mul", "mvlgamma", "ne", "nextafter", "polygamma", "pow", "relu", "remainder", "renorm",
-    "scatter_reduce", "sgn", "sign", "sub", "tril", "triu",
-]  # fmt: skip
-
-
-ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
-    "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
-    "subtract": "sub", "true_divide": "div",
-}  # fmt: skip
-"""PyTorch's second names of methods; in place as well."""
-
-
-def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    op = TABLE.get({"pow": "pow_scalar"}.get(name, name))
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return alias.inplace(self, name, function, op, args, kwargs)
-
-    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
-
-
-VIEWED = [
-    "as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze",
-]  # fmt: skip
-
-
-def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    method.__name__ = method.__qualname__ = name + "_"
-    signature = inspect.signature(function)
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[p for p in signature.parameters.values() if p.name not in ("out", "axis", "keepdims")]
-    )
-    method.__doc__ = doc
-    return method
-
-
-def _write_method(name: str, function: Callable[..., Any], plan: Callable[..., Any]) -> Callable[..., Any]:
-    """A write of a part: only that part is touched."""
-    reduced = _inplace_method(name, function)
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if "reduce" in kwargs:
-            return reduced(self, *args, **kwargs)
-        raw(self)
-        return index.write_into(self, plan(self, *args, **kwargs))
-
-    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
-
-
-def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_recording() or not self.requires_grad:
-            view = function(self, *args, **kwargs)
-        else:  # under no_grad the values stay as they are, and so does where they come from
-            with modes.enable_grad():
-                view = function(self, *args, **kwargs)
-        return alias.become(self, view, name)
-
-    return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
-
-
-ATTACHED: dict[str, Callable[..., Any]] = {}
-
-
-def _attach(name: str, function: Callable[..., Any]) -> None:
-    ATTACHED[name] = function
-    setattr(Tensor, name, function)
-
-
-def _floordiv_of(self: Any, other: Any) -> Any:
-    return elementwise.floor_divide(other, self)
-
-
-def _pos(self: Any) -> Any:
-    return self
-
-
-def _reversed(function: Callable[..., Any]) -> Callable[..., Any]:
-    def reflected(other: Any, input: Any) -> Any:
-        return function(input, other)
-
-    return reflected
-
-
-def _polygamma(input: Any, n: int) -> Any:
-    """Elementwise derivative of order n of digamma."""
-    return special.polygamma(n, input)
-
-
-def _attach_all() -> None:
-    _collect()
-    FUNCTIONS.update(polygamma=_polygamma, prelu=activation.prelu, hardshrink=activation.hardshrink)
-    for name, function in FUNCTIONS.items():
-        if name not in Tensor.__dict__ and name not in NOT_METHODS:
-            _attach(name, function)
-    for name in INPLACE:
-        _attach(name + "_", _inplace_method(name, FUNCTIONS[name]))
-    for name, plan in index.WRITES.items():
-        _attach(name + "_", _write_method(name, FUNCTIONS[name], plan))
-    for name in VIEWED:
-        _attach(name + "_", _view_method(name, FUNCTIONS[name]))
-    arithmetic = {
-        "add": (elementwise_records._add, elementwise_records.radd),
-        "sub": (elementwise_records._sub, elementwise_records._rsub),
-        "mul": (elementwise_records.mul, elementwise_records.rmul),
-        "truediv": (elementwise_records.div_true, elementwise_records.rdiv),
-        "floordiv": (elementwise.floor_divide, _floordiv_of),
-        "mod": (elementwise_records.remainder, elementwise_records.rremainder),
-        "pow": (elementwise.pow, elementwise.rpow), "matmul": (linalg.matmul, linalg.rmatmul),
-        "and": (elementwise_records.bitwise_and, elementwise_records.bitwise_and),
-        "or": (elementwise_records.bitwise_or, elementwise_records.bitwise_or),
-        "xor": (elementwise_records.bitwise_xor, elementwise_records.bitwise_xor),
-        "lshift": (parts_records.bitwise_left_shift, _reversed(parts_records.bitwise_left_shift)),
-        "rshift": (parts_records.bitwise_right_shift, _reversed(parts_records.bitwise_right_shift)),
-    }  # fmt: skip
-    for name, (function, reflected) in arithmetic.items():
-        _attach(f"__{name}__", function)
-        _attach(f"__r{name}__", reflected)
-    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        _attach(f"__{name}__", getattr(elementwise_records, name))
-    for name, function in (
-        ("neg", elementwise_records.neg),
-        ("abs", elementwise_records.abs),
-        ("pos", _pos),
-        ("invert", elementwise_records.bitwise_not),
-    ):
-        _attach(f"__{name}__", function)
-    for name, method in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_"),
-                         ("floordiv", "floor_divide_"), ("mod", "remainder_"), ("and", "bitwise_and_"),
-                         ("or", "bitwise_or_"), ("xor", "bitwise_xor_"), ("lshift", "bitwise_left_shift_"),
-                         ("rshift", "bitwise_right_shift_")):  # fmt: skip
-        _attach(f"__i{name}__", getattr(Tensor, method))
-    _attach("__rdiv__", elementwise_records.rdiv)
-    for alias_name, name in ALIASES.items():
-        for end in ("", "_"):
-            if hasattr(Tensor, name + end):
-                _attach(alias_name + end, getattr(Tensor, name + end))
-    for name, function in native.REMOVED.items():
-        _attach(name, function)
-    for name in COMPRESSED:
-        setattr(Tensor, name, _raises(errors.out_of_scope(name, "compressed sparse tensors")))
-    for name in SPARSE:
-        setattr(Tensor, name, _raises(errors.not_sparse(name)))
-
-
-COMPRESSED = [
-    "col_indices", "crow_indices", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr",
-]  # fmt: skip
-SPARSE = ["coalesce", "indices", "is_coalesced", "values"]  # of sparse tensors only; see `sparse`
-
-
-def _raises(error: Exception) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise type(error)(*error.args)
-
-    return method
-
-
-_attach_all()
 for _name, _op in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
     setattr(Scalar, f"__{_name}__", scalar.method(_op, False))
     setattr(Scalar, f"__r{_name}__", scalar.method(_op, True))
-
-FUNCTIONS_IN_PLACE = {
-    f"{name}_": getattr(Tensor, f"{name}_")
-    for name in (
-        *INPLACE_FUNCTIONS,
-        *(a for a, name in ALIASES.items() if name in INPLACE_FUNCTIONS and a != "absolute"),
-        "as_strided", "detach", "index_put", "resize_as",
-    )
-}  # fmt: skip
-"""Methods that change a tensor and that PyTorch has as functions, too."""

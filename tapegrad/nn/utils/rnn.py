@@ -11,7 +11,6 @@ import numpy as np
 from ... import dtypes, errors
 from ...core.record import fixed
 from ...functions import create, index, shape, sort
-from ...table import shape as shape_records
 from ...tensor.tensor import Tensor
 
 __all__ = [
@@ -134,7 +133,7 @@ def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Any:
     """(size, ...) filled with a value, but for the rows of data at the places among the first two dimensions flattened."""
     rest = tuple(data.shape[1:])
     filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype, device=data.device)
-    return shape_records.reshape(index.index_copy(filled, 0, fixed(places), data), (*size, *rest))
+    return shape.reshape(index.index_copy(filled, 0, fixed(places), data), (*size, *rest))
 
 
 def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
@@ -175,7 +174,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
         raise RuntimeError(f"Expected lengths of at most {steps}, the padded length, but got {count[0]}")
     sizes = (count[:, None] > np.arange(count[0])).sum(0)
     places = _places(sizes, steps, np.arange(n) if order is None else order, batch_first)
-    data = shape_records.reshape(input, (steps * n, *input.shape[2:]))[fixed(places)]
+    data = shape.reshape(input, (steps * n, *input.shape[2:]))[fixed(places)]
     return PackedSequence(data, fixed(sizes), None if order is None else fixed(order))
 
 
