@@ -167,7 +167,7 @@ def general(
     Raises:
         LawError: if a law is broken.
     """
-    fields: dict[str, Any] = {"jvp": jvp, "batch": batch, "outputs": outputs, "differentiable": outputs, "saves": saves}
+    fields: dict[str, Any] = {"jvp": jvp, "batch": batch, "outputs": outputs, "zero_filled": True, "saves": saves}
     return _define(name, "general", forward, vjps, len(vjps), doc, samples, check, fields)
 
 

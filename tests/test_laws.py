@@ -39,7 +39,7 @@ def test_saves_are_necessary(name):
     testing.saves_necessary(name)
 
 
-OWN = {"name", "display", "call", "id", "general", "half", "scalar"}
+OWN = {"name", "display", "call", "id"}
 """Fields of a record that an alias does not share."""
 
 

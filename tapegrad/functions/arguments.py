@@ -101,7 +101,7 @@ def printed(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             before = next_slot()
-            return record.titled(node, function(*args, **kwargs), before)
+            return record.set_grad_fn_name(node, function(*args, **kwargs), before)
 
         return call
 

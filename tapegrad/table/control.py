@@ -40,12 +40,12 @@ from .samples import control as samples
 
 
 @functools.cache
-def _variant(name: str, outputs: int, keeps: frozenset[int]) -> Op:
-    """The record with another number of outputs, of which the derivative reads those in `keeps`."""
+def _variant(name: str, outputs: int, read: frozenset[int]) -> Op:
+    """The record with another number of outputs, of which the derivative reads those in `read`."""
     op = TABLE[name]
-    if (op.outputs, op.keeps) == (outputs, keeps):
+    if (op.outputs, op.saved_outputs) == (outputs, read):
         return op
-    variant = op.variant(outputs=outputs, differentiable=outputs, keeps=keeps)
+    variant = op.variant(outputs=outputs, differentiable=outputs, saved_outputs=read)
     record.make(variant)
     return variant
 
@@ -480,17 +480,17 @@ define("barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batc
 define("cut", "constant", lambda x: x.view(), batch=batching.pointwise, samples=samples.plain)
 define(
     "scan", "general", _scan, (_d_scan,),
-    saves="args ans", arity=-1, outputs=3, differentiable=3, absent=True, keeps=(2,), wide=False,
+    saves="args ans[2]", arity=-1, outputs=3, wide=False,
     params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,
     samples=samples.scan,
 )  # fmt: skip
 define(
     "while", "general", _while, (_d_while,),
-    saves="args ans", arity=-1, outputs=2, differentiable=1, absent=True, keeps=(1,), wide=False,
+    saves="args ans[1]", arity=-1, outputs=2, differentiable=1, wide=False,
     params=("condition", "body", "carried", "conditional"), jvp=_t_while, on_series=False, batch=_batch_while,
     samples=samples.while_loop,
 )  # fmt: skip
 define(
-    "cond", "general", _cond, (_d_cond,), saves="args", arity=-1, outputs=2, differentiable=2, absent=True, wide=False,
+    "cond", "general", _cond, (_d_cond,), saves="args", arity=-1, outputs=2, wide=False,
     params=("true", "false"), jvp=_t_cond, on_series=False, batch=_batch_cond, samples=samples.cond,
 )  # fmt: skip
