@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self, overload
 
 from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFormat, RandomGenerator, ATau, EigenvaluesEigenvectors, HistBinEdges, InverseInfo, LInfo, LUPivots, LUPivotsInfo, MantissaExponent, MinMax, PLU, QR, ResultInfo, SignLogabsdet, SolutionClonedCoefficient, SolutionResidualsRankSingularValues, USV, USVh, ValuesIndices
+from . import amp as amp
 from . import autograd as autograd
+from . import compat as compat
 from . import cuda as cuda
 from . import custom as custom
 from . import distributions as distributions
@@ -17,20 +19,21 @@ from . import numpy as numpy
 from . import optim as optim
 from . import random as random
 from . import serialization as serialization
+from . import sparse as sparse
 from . import special as special
 from . import testing as testing
 from . import utils as utils
-from .tensor.tensor import BFloat16Tensor as BFloat16Tensor
-from .tensor.tensor import BoolTensor as BoolTensor
-from .tensor.tensor import ByteTensor as ByteTensor
-from .tensor.tensor import CharTensor as CharTensor
-from .tensor.tensor import DoubleTensor as DoubleTensor
-from .tensor.tensor import FloatTensor as FloatTensor
+from .tensor.legacy import BFloat16Tensor as BFloat16Tensor
+from .tensor.legacy import BoolTensor as BoolTensor
+from .tensor.legacy import ByteTensor as ByteTensor
+from .tensor.legacy import CharTensor as CharTensor
+from .tensor.legacy import DoubleTensor as DoubleTensor
+from .tensor.legacy import FloatTensor as FloatTensor
 from .functions.create import Generator as Generator
-from .tensor.tensor import HalfTensor as HalfTensor
-from .tensor.tensor import IntTensor as IntTensor
-from .tensor.tensor import LongTensor as LongTensor
-from .tensor.tensor import ShortTensor as ShortTensor
+from .tensor.legacy import HalfTensor as HalfTensor
+from .tensor.legacy import IntTensor as IntTensor
+from .tensor.legacy import LongTensor as LongTensor
+from .tensor.legacy import ShortTensor as ShortTensor
 from .dtypes import Size as Size
 from .tensor import Tensor as Tensor
 from .tensor.storage import TypedStorage as TypedStorage

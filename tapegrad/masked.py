@@ -15,9 +15,9 @@ import numpy as np
 from . import dtypes
 from .core.vjp import fixed_like
 from .functions import elementwise, reduce, sort
+from .functions.operands import tensor
 from .kernels.devices import values_of
 from .table import elementwise as elementwise_records
-from .table.operands import tensor
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",

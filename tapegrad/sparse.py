@@ -22,9 +22,12 @@ from .core import alias
 from .core.record import Box, set_grad_fn_name
 from .core.tracing import reads
 from .functions import create, linalg, shape
-from .table.operands import tensor
+from .functions.operands import tensor
 from .tensor import printing
-from .tensor.tensor import Tensor, dtype_suffix, history_suffix, raw
+from .tensor.access import raw
+from .tensor.printing import dtype_suffix, history_suffix
+from .tensor.protocols import use_sparse
+from .tensor.tensor import Tensor
 
 __all__ = ["addmm", "log_softmax", "mm", "softmax", "sparse_coo_tensor", "sum"]
 
@@ -393,7 +396,6 @@ def sparse_coo_tensor(
 
 def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
               dense_dim: int | None = None) -> Any:  # fmt: skip
-    """The elements that are not 0 as a sparse tensor; only the coordinate form, with every dimension sparse."""
     if sparse_dim not in (None, self.ndim) or dense_dim or blocksize or layout not in (None, SparseTensor.layout):
         raise errors.out_of_scope("to_sparse", "dense dimensions and compressed forms of sparse tensors")
     reads(self, "to_sparse(): the number of elements depends on values")
@@ -405,12 +407,10 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
 
 
 def sparse_mask(self: Any, mask: Any) -> Any:
-    """The elements at the places of a sparse tensor."""
     return mask._with(self.broadcast_to(mask.shape).reshape(-1)[mask._places()])
 
 
-Tensor.to_sparse = Tensor.to_sparse_coo = to_sparse  # type: ignore[attr-defined]
-Tensor.sparse_mask = sparse_mask  # type: ignore[attr-defined]
+use_sparse(to_sparse, sparse_mask)
 
 
 def mm(mat1: Any, mat2: Any) -> Any:

@@ -10,6 +10,9 @@ import pytest
 
 import tapegrad
 from tapegrad import _stubs
+from tapegrad.core.op import TABLE
+from tapegrad.functions import names
+from tapegrad.table.define import define
 
 ROOT = pathlib.Path(tapegrad.__file__).parent
 # A module imports only from lines above its own (DESIGN section 4).
@@ -89,6 +92,37 @@ def test_stub_is_current(name):
 def test_public_functions_have_docstrings():
     missing = [n for n, v in vars(tapegrad).items() if not n.startswith("_") and callable(v) and not v.__doc__]
     assert not missing
+
+
+def test_a_record_alone_makes_a_reduction_public():
+    """One line in the table of names gives a record with the parameters (dims, keepdim) its function and method."""
+    sumsq = define(
+        "sumsq", "general", lambda xp, x, dims, keepdim: xp.sum(x * x, axis=dims, keepdims=keepdim),
+        (lambda xp, g, ans, x, dims, keepdim: 2.0 * xp.conj(x) * xp.spread(g, x.shape, dims, keepdim),),
+        params=("dims", "keepdim"), saves="x", doc="Sum of the squares.",
+    )  # fmt: skip
+    try:
+        (line,) = names.read("reduce:\n    sumsq  tg Tensor\n")
+        function = line.resolve()
+    finally:
+        del TABLE["sumsq"]
+    assert callable(sumsq) and (function.__name__, function.__doc__) == ("sumsq", "Sum of the squares.")
+    x = tapegrad.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    assert function(x, -1, True).tolist() == [[5.0], [25.0]] and function(x, axis=0).tolist() == [10.0, 20.0]
+    function(x).backward()
+    assert x.grad.tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+@pytest.mark.parametrize("text", ["reduce:\n sum nowhere\n", "reduce:\n sum\n"])
+def test_a_line_of_names_without_a_known_place_is_refused(text):
+    with pytest.raises(ValueError, match="no such place"):
+        names.read(text)
+
+
+def test_a_name_without_function_and_record_says_so():
+    (line,) = names.read("reduce:\n    nothing  tg\n")
+    with pytest.raises(LookupError, match="no function of this name"):
+        line.resolve()
 
 
 def test_importing_needs_numpy_alone():

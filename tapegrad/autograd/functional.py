@@ -19,7 +19,6 @@ from ..core.vjp import fixed_like
 from ..func import jvp as forward
 from ..func import vmap
 from ..functions import create, shape
-from ..table import shape as shape_records
 from ..tensor.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -372,7 +371,7 @@ def batched_rows(i: int, y: Any, xs: Tensors, create_graph: bool, strict: bool) 
 def block(rows: Any, y: Any, x: Any) -> Any:
     """Stacked rows in the block's shape; zeros for none."""
     size = (*y.shape, *x.shape)
-    return create.zeros(size, dtype=x.dtype) if rows is None else shape_records.reshape(rows, size)
+    return create.zeros(size, dtype=x.dtype) if rows is None else shape.reshape(rows, size)
 
 
 def forward_blocks(func: Function, xs: Tensors, vectorize: bool) -> tuple[bool, list[Any]]:

@@ -58,9 +58,9 @@ class Node:
         hit = find(self._slot)
         if hit is None or is_released(hit[1]):
             return ()
-        slots, hidden = arguments_of(hit[1]), op_of(hit[1]).hidden
-        if hidden:
-            slots = tuple(dict.fromkeys(outside(slots, self._slot - hidden)))
+        slots, n_hidden = arguments_of(hit[1]), op_of(hit[1]).n_hidden_slots
+        if n_hidden:
+            slots = tuple(dict.fromkeys(outside(slots, self._slot - n_hidden)))
         return tuple([(node_of(s), output_number(s)) for s in slots])
 
     @property

@@ -63,7 +63,6 @@ SAVES_REMEDY = (
     'one text for all rules, as saves="x ans", or one a rule, as saves=("y", "x"); "" for nothing, "*" for everything'
 )
 EVERYTHING = "*"
-
 HOST = "host"  # the forward runs on NumPy's arrays, called back from a compiled program
 JAX_REMEDY = (
     "nothing says what runs on JAX: make the forward a ufunc of NumPy's, or a function whose first parameter, xp, is the "
@@ -101,12 +100,12 @@ class Op:
         jvp: forward derivative of a general op: jvp(xp, tangents, ans, *args, *params), one tangent an argument, None for
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
         on_series: whether the text of `jvp` runs on power series, too; else it is given tensors of a lower order.
+        samples: yields (arrays, params) on which the laws run.
         jax: what JAX runs in place of `forward`: see `kernels.jax.forwards`. None for a ufunc of NumPy's and for a kernel
             that is handed its array namespace, of which `forward` is the one on NumPy's.
-        samples: yields (arrays, params) on which the laws run.
 
     What the machine adds: `call`, the recording function, which `record.make` sets; `id`, the first of the numbers that
-    entries carry, see `number`; and in a variant for a renamed node `hidden`, the number of slots that it stands for.
+    entries carry, see `number`; and in a variant for a renamed node `n_hidden_slots`.
     """
 
     __slots__ = (
@@ -116,7 +115,6 @@ class Op:
         "differentiable",
         "display",
         "forward",
-        "hidden",
         "id",
         "in_place",
         "integers",
@@ -124,6 +122,7 @@ class Op:
         "joint",
         "jvp",
         "kind",
+        "n_hidden_slots",
         "name",
         "on_series",
         "outputs",
@@ -196,7 +195,7 @@ class Op:
         self.saved_outputs = frozenset().union(*[reads.outputs for reads in self.saved])
         self.saves_nothing = not any(reads.arguments or reads.answer for reads in self.saved)
         self.call: Callable[..., Any] = forward
-        self.hidden = 0
+        self.n_hidden_slots = 0
         enter(self)
         number(self)
 
@@ -288,7 +287,7 @@ def number(op: Op) -> None:
 
 
 @functools.cache
-def renamed_op(entry_number: int, display: str, hidden: int) -> int:
-    """The number of such an entry whose node has another name and stands for the last `hidden` slots, too."""
+def renamed_op(entry_number: int, display: str, n_hidden_slots: int) -> int:
+    """The number of such an entry whose node has another name and stands for that many hidden slots before it, too."""
     op = BY_ID[entry_number]
-    return op.variant(display=display, hidden=hidden).id + entry_number - op.id
+    return op.variant(display=display, n_hidden_slots=n_hidden_slots).id + entry_number - op.id

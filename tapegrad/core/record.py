@@ -136,7 +136,7 @@ def running_trace() -> Any:
     return TRACE.get() if traces else None
 
 
-MOST_HIDDEN = 64  # other threads take slots in between: no variant of an op for each number they take
+MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no variant of an op for each number they take
 
 
 def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
@@ -153,7 +153,7 @@ def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
             entry = tape.get(s)
         if entry is not None and is_operation(entry):
             hidden = 0 if before is None else s - before
-            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden if hidden < MOST_HIDDEN else 0))
+            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden if hidden < MOST_HIDDEN_SLOTS else 0))
     return t
 
 

@@ -15,11 +15,11 @@ from ..core.level import LEVEL, level_of
 from ..core.record import Box, running_trace
 from ..core.vjp import TENSOR_XP, zeros_like
 from ..functions import shape
+from ..functions.operands import tensor
 from ..levels.diff_inputs import synced
 from ..levels.vmap import Batch, representative
 from ..programs.subprogram import SubProgram, SubTrace, slot_hooks_of
 from ..table import control
-from ..table.operands import tensor
 from . import tree
 
 Flat = Callable[[Sequence[Any]], list[Any]]

@@ -14,7 +14,6 @@ from ..core.record import Box
 from ..core.vjp import fixed_like, zeros_like
 from ..functions import shape
 from ..levels.forward import Dual
-from ..table import shape as shape_records
 from .jacobian import batched
 from .laplacian import check_rows
 from .reverse import converted, result_class, source_of
@@ -74,7 +73,7 @@ def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
             raise RuntimeError(
                 f"divergence(f)(x): Expected f to return vectors of {d._d.shape[0]} components, got {d._d.shape[-1]}"
             )
-        return converted(shape_records.diagonal(d, 0, 0, -1).sum(-1), result_class(x))
+        return converted(shape.diagonal(d, 0, 0, -1).sum(-1), result_class(x))
 
     return div
 

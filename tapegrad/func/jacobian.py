@@ -14,7 +14,6 @@ from ..core.state import is_recording
 from ..core.vjp import arrays, fixed_like, zeros_like
 from ..functions import shape
 from ..levels.forward import Dual
-from ..table import shape as shape_records
 from . import tree
 from .batch import run_batch
 from .reverse import (
@@ -56,7 +55,7 @@ def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
     """Jacobian of one output by every input, the output's shape first; None where it does not depend on one."""
     if y._d.size == 1:
         rows = [tensor(g) for g in inputs.vjp([y], [None], True)]
-        return [None if g is None else shape_records.reshape(g, (*y._d.shape, *g._d.shape)) for g in rows]
+        return [None if g is None else shape.reshape(g, (*y._d.shape, *g._d.shape)) for g in rows]
     reached: list[bool] = []
 
     def vjp_fn(cotangent: Any) -> list[Any]:
@@ -70,7 +69,7 @@ def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
     chunks = [batched(vjp_fn, [unit_vectors(i, j, total, y)], j - i) for i, j in ranges]
     columns = iter([c[0] if len(c) == 1 else shape.cat(list(c)) for c in zip(*chunks, strict=True)])
     rows = [next(columns) if r else None for r in reached] or [None] * len(inputs.tensors)
-    return [None if g is None else shape_records.reshape(g, (*y._d.shape, *g._d.shape[1:])) for g in rows]
+    return [None if g is None else shape.reshape(g, (*y._d.shape, *g._d.shape[1:])) for g in rows]
 
 
 def tensor(g: Any) -> Any:
@@ -205,7 +204,7 @@ def in_forward(
         row = []
         for x, source, size, start in zip(leaves, sources, sizes, starts, strict=True):
             block = shape.movedim(columns[start : start + size], 0, -1)
-            row.append(converted(shape_records.reshape(block, (*block._d.shape[:-1], *source._d.shape)), result_class(x)))
+            row.append(converted(shape.reshape(block, (*block._d.shape[:-1], *source._d.shape)), result_class(x)))
         rows.append(row)
     return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
 

@@ -18,13 +18,11 @@ from ..core.record import set_grad_fn_name
 from ..core.warning import warn
 from ..kernels.shape import dim_of, shape_of
 from ..table import elementwise as elementwise_records
-from ..table import shape as shape_records
 from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
-from ..table.define import printed
-from ..table.operands import tensor
 from . import casting, create, elementwise, reduce, shape
+from .arguments import printed
 from .elementwise import softplus
-from .operands import floating
+from .operands import floating, tensor
 
 
 def applied(name: str, function: Callable[..., Any], input: Any, inplace: bool, *args: Any) -> Any:
@@ -50,7 +48,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 @printed("ThresholdBackward0")
 def _threshold(x: Any, threshold: float, value: float) -> Any:
     x = floating(x, "threshold_cpu", "c")
-    return elementwise.where(elementwise_records.le(x, threshold), value, x)
+    return elementwise.where(elementwise.le(x, threshold), value, x)
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
@@ -100,7 +98,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """input where it is outside [-lambd, lambd], else 0."""
     x = floating(input, "hardshrink_cpu")
-    inside = elementwise_records.logical_and(elementwise_records.ge(x, -lambd), elementwise_records.le(x, lambd))
+    inside = elementwise.logical_and(elementwise.ge(x, -lambd), elementwise.le(x, lambd))
     return elementwise.where(inside, 0.0, x)
 
 
@@ -139,10 +137,10 @@ def prelu(input: Any, weight: Any) -> Any:
                 f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count[0]} and channel "
                 f"size = {channels}."
             )
-        w = shape_records.reshape(w, (count[0],) + (1,) * (len(sizes) - 2))
+        w = shape.reshape(w, (count[0],) + (1,) * (len(sizes) - 2))
     elif count:
-        w = shape_records.reshape(w, ())
-    return elementwise.where(elementwise_records.gt(x, 0.0), x, w * x)
+        w = shape.reshape(w, ())
+    return elementwise.where(elementwise.gt(x, 0.0), x, w * x)
 
 
 def _rrelu(x: Any, lower: float, upper: float, training: bool) -> Any:

@@ -23,9 +23,8 @@ from ..kernels import devices, random
 from ..kernels.devices import values_of
 from ..kernels.shape import shape_of
 from ..levels import draws
-from ..table.operands import SCALARS, as_constant, constant
-from ..table.shape import form_of, given
-from .operands import filling
+from .arguments import given
+from .operands import SCALARS, as_constant, constant, filling, form_of
 
 ALLOWED = "biufc"
 

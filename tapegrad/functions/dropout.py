@@ -13,10 +13,9 @@ from ..core.warning import warn
 from ..dtypes import HALF
 from ..kernels.shape import shape_of
 from ..table import elementwise
-from ..table.operands import tensor
 from . import create, shape
 from .activation import SELU_ALPHA, SELU_SCALE, applied
-from .operands import floating
+from .operands import floating, tensor
 
 
 def _check_probability(p: float) -> None:

@@ -17,8 +17,8 @@ from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
 from ..kernels import devices
-from ..table.define import numbers_first
 from ..table.elementwise import (
+    _add,
     _clamp,
     _clamp_max,
     _clamp_min,
@@ -37,24 +37,36 @@ from ..table.elementwise import (
     _recorded_cast,
     _round,
     _round_decimals,
-    _scaled,
     _sign_of,
     _softplus,
     _sub,
     _to_integers,
     _trunc_divide,
     _where,
-    add,
     div_true,
     mul,
     pow_scalar,
     pow_tensor,
     sign,
 )
-from ..table.operands import SCALARS, common_dtype, operand, promoted, tensor
-from ..table.shape import with_out
+from ..table.elementwise import _rsub as _rsub
+from ..table.elementwise import radd as radd
+from ..table.elementwise import rdiv as rdiv
+from ..table.elementwise import rmul as rmul
+from ..table.elementwise import rremainder as rremainder
 from . import lookup
-from .operands import refused
+from .arguments import numbers_first, with_out
+from .derived import function_of
+from .operands import SCALARS, common_dtype, operand, promoted, refused, tensor
+
+eq, ne, lt, le, gt, ge = map(function_of, ("eq", "ne", "lt", "le", "gt", "ge"))
+isnan, isinf, isfinite = map(function_of, ("isnan", "isinf", "isfinite"))
+logical_and, logical_or, logical_xor, logical_not = map(
+    function_of, ("logical_and", "logical_or", "logical_xor", "logical_not")
+)
+bitwise_and, bitwise_or, bitwise_xor, bitwise_not = map(
+    function_of, ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")
+)
 
 
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
@@ -86,6 +98,23 @@ TABLE["conj"].call = conj  # free for real tensors: rules of bilinear ops conjug
 TABLE["real"].call = lambda input: _real_part(input) if input._d.dtype.kind == "c" else input
 
 
+def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
+    """input and alpha * other in their common dtype."""
+    x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
+    dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
+    if type(alpha) is float and not is_inexact(dtype):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
+
+
+@numbers_first("alpha")
+def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
+    """Elementwise `input + alpha * other` with broadcasting."""
+    if alpha != 1:
+        input, other = _scaled(input, other, alpha)
+    return _add(input, other, out=out)
+
+
 @numbers_first("alpha")
 def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
     """Elementwise `input - alpha * other` with broadcasting."""
@@ -114,6 +143,10 @@ def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     """Elementwise quotient rounded down; its derivative is 0."""
     result = _floor_divide(input, other)
     return result if out is None or result is NotImplemented else out.resize_as_result_(result)
+
+
+def rfloor_divide(other: Any, input: Any) -> Any:
+    return floor_divide(input, other)
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:

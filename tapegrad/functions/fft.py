@@ -14,11 +14,11 @@ from .. import dtypes, errors
 from ..core.op import TABLE
 from ..kernels.shape import dim_of
 from ..table.fft import OPPOSITE, _fft_c2c, _fft_c2r, _fft_r2c
-from ..table.operands import promoted, tensor
-from ..table.shape import with_out
 from . import casting
+from .arguments import dim_within, with_out
 from .create import factory, finish
-from .shape import dim_within, narrow, roll
+from .operands import promoted, tensor
+from .shape import narrow, roll
 
 Sizes = int | list[int] | tuple[int, ...] | None
 

@@ -24,11 +24,10 @@ from ..kernels.index import Index
 from ..kernels.shape import dim_of, shape_of
 from ..table import lookup as lookup_records
 from ..table.index import _is_among, _places_of
-from ..table.operands import tensor, to_dtype
-from ..table.shape import form_of, sizes, with_out
 from . import lookup
-from .operands import beside, filling
-from .shape import numpy_names, unsqueeze
+from .arguments import numpy_names, sizes, with_out
+from .operands import beside, filling, form_of, tensor, to_dtype
+from .shape import unsqueeze
 
 LISTED = (list, tuple, slice, Box, np.ndarray)
 

@@ -18,17 +18,13 @@ from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF
 from ..kernels import lapack
-from ..kernels import reduce as reduce_kernels
 from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, shape_of
 from ..levels.level import bottom
 from ..levels.taylor import COEFFICIENTS
-from ..table import reduce as reduce_records
-from ..table.define import printed
 from ..table.matrix import _det, _inverse, _matrix_exp, _pinv, _rank, _slogdet_op, _solve, _solve_triangular
-from ..table.operands import tensor, to_dtype
-from ..table.shape import reshape, with_out
 from . import casting, reduce
+from .arguments import printed, reduced_dims, with_out
 from .create import randn
 from .decompose import (
     batch_element,
@@ -46,8 +42,9 @@ from .decompose import (
 )
 from .decompose import hermitian as mirrored
 from .elementwise import conj
+from .operands import tensor, to_dtype
 from .results import result
-from .shape import broadcast_to, movedim, transpose, tril, unsqueeze
+from .shape import broadcast_to, movedim, reshape, transpose, tril, unsqueeze
 
 SYSTEMS = ((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((0, 0), (0, 2)), ((2, 2), (2, 0))
 
@@ -455,7 +452,7 @@ def linalg_vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = 
     if isinstance(ord, str):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     x = tensor(x)
-    dims = reduce_kernels.reduced_dims(x, dim, None)
+    dims = reduced_dims(x, dim, None)
     count = math.prod(shape_of(x) if dims is None else [shape_of(x)[d] for d in dims])
     if not count and (ord < 0 or ord == math.inf):
         raise RuntimeError(
@@ -647,4 +644,4 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(a - reduce_records.mean(a, -2, True) if center else a, q, niter)
+    return svd_lowrank(a - reduce.mean(a, -2, True) if center else a, q, niter)

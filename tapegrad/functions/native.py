@@ -9,9 +9,9 @@ from typing import Any
 from .. import dtypes
 from ..kernels.shape import shape_of
 from ..table.define import named
-from ..table.operands import tensor
 from . import conv, create, embed, loss, matrix, normalize, pool, reduce, resample, shape
 from . import dropout as drops
+from .operands import tensor
 
 # ------------------------------------------------------------------------------------------------------------- dropout
 

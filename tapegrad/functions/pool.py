@@ -21,13 +21,13 @@ from ..kernels.devices import values_of
 from ..kernels.pool import Array, Sizes
 from ..kernels.resample import adaptive_windows
 from ..kernels.shape import shape_of
-from ..table.define import named, printed
-from ..table.operands import to_dtype
+from ..table.define import named
 from ..table.pool import _best, _folded, _maximum, _places, _unfolded
 from . import casting, create, index, lookup
+from .arguments import dim_within, printed
 from .conv import integers, tensors
+from .operands import to_dtype
 from .resample import adaptive_mean, means
-from .shape import dim_within
 
 # ----------------------------------------------------------------------------------------------------------- arguments
 

@@ -14,13 +14,12 @@ from .. import errors
 from ..core.record import fixed, set_grad_fn_name
 from ..kernels.recurrent import Sizes
 from ..kernels.shape import shape_of
-from ..table import shape as shape_records
 from ..table.define import named
-from ..table.operands import tensor
 from ..table.recurrent import _gru_layer, _lstm_layer, _rnn_layer
 from . import casting, shape
 from .dropout import dropout
 from .linalg import linear
+from .operands import tensor
 
 # ----------------------------------------------------------------------------------------------------- public functions
 
@@ -99,9 +98,9 @@ def padded(
     steps, n, width = shape_of(x)
     if not steps:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    x = shape_records.reshape(x, (steps * n, width))
+    x = shape.reshape(x, (steps * n, width))
     rows, *finals = _run(kind, x, (n,) * steps, hx, params, has_biases, num_layers, dropout, train, bidirectional)
-    rows = shape_records.reshape(rows, (steps, n, shape_of(rows)[1]))
+    rows = shape.reshape(rows, (steps, n, shape_of(rows)[1]))
     set_grad_fn_name("MkldnnRnnLayerBackward0" if kind == "lstm" else "StackBackward0", rows)
     return shape.transpose(rows, 0, 1) if batch_first else rows, *finals
 

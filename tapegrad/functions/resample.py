@@ -22,10 +22,10 @@ from ..dtypes import is_floating
 from ..kernels.devices import host
 from ..kernels.resample import Array, Spec, adaptive_windows, cubic_weights
 from ..kernels.shape import shape_of
-from ..table.define import printed
-from ..table.operands import tensor, to_dtype
 from . import casting, lookup
+from .arguments import printed
 from .conv import integers, tensors
+from .operands import tensor, to_dtype
 from .shape import constant_pad_nd, pad_widths
 
 ALIGNMENT = (

@@ -11,7 +11,7 @@ from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box
 from ..table.sampling import _gamma_path, _simplex_path
-from ..table.shape import with_out
+from .arguments import with_out
 from .create import drawn_from
 from .operands import floating
 from .shape import broadcast_tensors, stack

@@ -23,60 +23,9 @@ from ..core.state import is_recording
 from ..core.vjp import arrays, fixed_like
 from ..kernels.numpy import restrided
 from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
-from ..table.operands import common_dtype, operand, promoted, tensor, to_dtype
-from ..table.shape import (
-    F,
-    _embed,
-    _filled,
-    _flip,
-    _recorded_cat,
-    _roll,
-    _stack,
-    _tril,
-    _triu,
-    diagonal,
-    form_of,
-    given,
-    reshape,
-    sizes,
-    with_out,
-)
-
-NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
-
-
-def numpy_names(function: F) -> F:
-    """Let a function take `axis` and `keepdims` for its `dim` and `keepdim`, as PyTorch's do."""
-    signature = inspect.signature(function)
-    own = signature.parameters
-    names = {other: name for other, name in NUMPY_NAMES.items() if name in own and other not in own}
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            for other, name in names.items():
-                if other in kwargs:
-                    value = kwargs.pop(other)
-                    if value is not None or name not in kwargs:
-                        kwargs[name] = value
-        return function(*args, **kwargs)
-
-    shown = list(own.values())
-    place = next(i for i, p in enumerate(shown) if p.name == "dim")
-    if own["dim"].default is inspect.Parameter.empty and all(p.default is not p.empty for p in shown[place + 1 :]):
-        shown[place] = shown[place].replace(default=None, annotation="Any")
-    for other, name in names.items():
-        default = None if name == "dim" else own[name].default
-        shown.append(inspect.Parameter(other, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any"))
-    call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    return call  # type: ignore[return-value]
-
-
-def dim_within(dim: int, rank: int) -> int:
-    """A dimension counted from the front, where a tensor of no dimensions will not do."""
-    if not rank:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return dim_of(dim, rank)
+from ..table.shape import _embed, _flip, _recorded_cat, _roll, _stack, _tril, _triu
+from .arguments import given, numpy_names, sizes, with_out
+from .operands import common_dtype, form_of, operand, promoted, tensor, to_dtype
 
 
 class _Bits(NamedTuple):
@@ -102,6 +51,34 @@ def _cat(xs: Any, dim: int, lengths: Any = None) -> Any:
 
 
 TABLE["cat"].call = _cat
+
+
+def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
+    if shape.count(-1) == 0 and prod(shape) == numel and min(shape, default=0) >= 0:
+        return shape
+    if shape.count(-1) > 1:
+        raise RuntimeError(f"only one dimension can be inferred. {op}() got the shape {list(shape)}.")
+    if shape.count(-1) == 1:
+        rest = prod(n for n in shape if n != -1)
+        if not rest and not numel:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                "can be any value and is ambiguous"
+            )
+        if rest and numel % rest == 0:
+            return tuple([numel // rest if n == -1 else n for n in shape])
+    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}. In {op}().")
+
+
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
+    """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
+    x = tensor(input)
+    alias.sync_only(x) if x._st is not None else None
+    target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
+    form = form_of(x._d)
+    if form.flags.c_contiguous or np.may_share_memory(form.reshape(target), form):
+        return _view(x, "reshape", target)
+    return set_grad_fn_name("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
 
 
 def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
@@ -598,6 +575,16 @@ def tril(input: Any, diagonal: int = 0) -> Any:
 def triu(input: Any, diagonal: int = 0) -> Any:
     """Upper triangle of matrices, 0 elsewhere."""
     return _triu(_matrix("triu", input), diagonal)
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
+    x = tensor(input)
+    rank = len(shape_of(x))
+    a, b = dim_of(dim1, rank), dim_of(dim2, rank)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return _view(x, "diagonal", offset, a, b)
 
 
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
@@ -1144,6 +1131,11 @@ detach_copy = copied(detach)
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
     """The dtype of an operation over two tensors or numbers."""
     return dtypes.of(common_dtype([operand(tensor1, False), operand(tensor2, False)]))
+
+
+def numel(input: Any) -> int:
+    """Number of elements."""
+    return prod(shape_of(input))
 
 
 def get_device(input: Any) -> int:

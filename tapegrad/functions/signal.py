@@ -12,9 +12,9 @@ from ..core.op import TABLE
 from ..core.record import fixed
 from ..core.warning import warn
 from ..kernels.devices import values_of
-from ..table.operands import tensor
 from . import casting, fft
 from .create import finish, ones
+from .operands import tensor
 from .shape import narrow, stack, transpose
 
 PADDINGS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # PyTorch's names, NumPy's

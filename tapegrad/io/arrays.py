@@ -8,7 +8,8 @@ import numpy as np
 
 from ..core.record import wrap
 from ..core.tracing import reads
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from .rebuild import MADE
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from .. import dtypes
 from ..sparse import sparse_coo_tensor
-from ..tensor.tensor import Parameter, Tensor, raw, rebuild
+from ..tensor.access import raw
+from ..tensor.pickling import rebuild
+from ..tensor.tensor import Parameter, Tensor
 from .storages import STORAGE_OF, STORAGES, Storage
 
 KEY_DEPTH, KEY_PARTS = 100, 100_000  # of the tuples within a key of a dict or a member of a set

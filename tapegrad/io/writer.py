@@ -11,7 +11,9 @@ from typing import Any
 from .. import dtypes
 from ..core.tracing import reads
 from ..kernels import devices
-from ..tensor.tensor import PRIVATE, Parameter, Tensor, raw
+from ..tensor.access import raw
+from ..tensor.pickling import PRIVATE
+from ..tensor.tensor import Parameter, Tensor
 from .storages import STORAGE_OF, Blocks
 
 _PicklerBase: Any = pickle._Pickler  # that in C cannot be told what an opcode may do

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
 from . import accumulate, softmax
 from .numpy import add_reduce, ordered, quiet, wide_sum
-from .shape import dims_of
 
 Dims = tuple[int, ...] | None
 SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
@@ -243,28 +241,6 @@ def _prod_others(x: Any, dim: int) -> Any:
 def _flag(xp: Any, x: Any, result: Any) -> Any:
     """all and any of uint8 are uint8, as in PyTorch."""
     return xp.in_order(result.astype(np.uint8) if x.dtype == np.uint8 else result)
-
-
-def reduced_dims(x: Any, dim: Any, axis: Any) -> Dims:
-    dim = dim if axis is None else axis
-    if type(dim) is int and 0 <= dim < x._d.ndim:
-        return (dim,)
-    if dim is None or dim == () or dim == []:
-        return None
-    return dims_of(dim, x._d.ndim) if x._d.ndim else None
-
-
-def _float_only(name: str, x: Any) -> None:
-    if x._d.dtype.kind in "biu":
-        got = errors.dtype_name(x._d.dtype)
-        raise RuntimeError(
-            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
-            f"{got}"
-        )
-
-
-def _put(result: Any, out: Any) -> Any:
-    return result if out is None else out.resize_as_result_(result)
 
 
 def _guard_rows(xp: Any, t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..functions import create, shape
-from ..table import shape as shape_records
 from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init
@@ -123,10 +122,10 @@ class MultiheadAttention(Module):
             return key_padding_mask, None if key_padding_mask is None else 1
         n, length = query.shape[:2]
         last = attn_mask.shape[-2:]
-        merged = shape_records.reshape(attn_mask, (n if attn_mask.dim() == 3 else 1, -1, *last))
+        merged = shape.reshape(attn_mask, (n if attn_mask.dim() == 3 else 1, -1, *last))
         merged = shape.expand(merged, (n, self.num_heads, *last))
         if key_padding_mask is not None:
             merged = merged + shape.expand(
-                shape_records.reshape(key_padding_mask, (n, 1, 1, length)), (n, self.num_heads, 1, length)
+                shape.reshape(key_padding_mask, (n, 1, 1, length)), (n, self.num_heads, 1, length)
             )
         return merged, 2

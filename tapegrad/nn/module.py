@@ -16,7 +16,8 @@ from ..core.record import wrap
 from ..core.tracing import touches
 from ..functions import create
 from ..kernels import devices
-from ..tensor.tensor import Parameter, Tensor, destination, raw
+from ..tensor.access import destination, raw
+from ..tensor.tensor import Parameter, Tensor
 from . import hooks
 from .hooks import (
     register_module_backward_hook,

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..core.record import Box
 from ..functions import create
+from ..tensor.access import raw
 from ..tensor.tensor import Parameter as Parameter
-from ..tensor.tensor import Tensor, raw
+from ..tensor.tensor import Tensor
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 

@@ -6,7 +6,8 @@ import os
 from typing import Any
 
 from .. import errors
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from .parameter import is_lazy
 
 PACKAGE = os.path.dirname(errors.__file__)

@@ -11,7 +11,8 @@ from ..core.record import running_trace
 from ..core.tracing import reads
 from ..functions import create, shape
 from ..functions.attention import added_masks
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from . import functional as F
 from . import init
 from .attention import MultiheadAttention

@@ -15,10 +15,10 @@ from .. import dtypes
 from ..core.op import TABLE
 from ..core.record import fixed
 from ..functions import create, shape
+from ..functions.operands import promoted, tensor
 from ..kernels import shape as shape_kernels
-from ..table import operands
-from ..table import shape as shape_records
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 
 NO: Any = np._NoValue  # NumPy's mark of an argument that was not given
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
@@ -78,7 +78,7 @@ def _tensors(values: Any) -> list[Any]:
         else:
             a = np.asarray(v)
             weak = common is not None and a.dtype.kind in "biuf" and common.kind in ("f" if a.dtype.kind == "f" else "iuf")
-            results.append(fixed(a.astype(common)) if weak and a.dtype.kind != "b" else operands.tensor(v))
+            results.append(fixed(a.astype(common)) if weak and a.dtype.kind != "b" else tensor(v))
     return results
 
 
@@ -122,7 +122,7 @@ def _to(x: Any, dtype: Any, casting: str = "unsafe", name: str = "") -> Any:
 
 
 def _floating(x: Any) -> Any:
-    return operands.promoted([x], integers_to_float=True)[0]
+    return promoted([x], integers_to_float=True)[0]
 
 
 def _into(name: str, out: Any, result: Any) -> Any:
@@ -174,7 +174,7 @@ def _merged(x: Any, axes: tuple[int, ...]) -> Any:
     rest = tuple([d for d in range(len(sizes)) if d not in axes])
     if (*rest, *axes) != tuple(range(len(sizes))):
         x = shape.permute(x, (*rest, *axes))
-    return shape_records.reshape(x, (*[sizes[d] for d in rest], math.prod([sizes[d] for d in axes])))
+    return shape.reshape(x, (*[sizes[d] for d in rest], math.prod([sizes[d] for d in axes])))
 
 
 def _mask(where: Any, x: Any) -> Any:

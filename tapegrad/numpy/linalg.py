@@ -13,10 +13,9 @@ from ..core.tracing import reads
 from ..errors import LinAlgError as LinAlgError
 from ..functions import elementwise, reduce, shape
 from ..functions import linalg as products
+from ..functions.operands import promoted
 from ..table import elementwise as elementwise_records
-from ..table import operands
-from ..table import shape as shape_records
-from ..tensor.tensor import raw
+from ..tensor.access import raw
 from . import routines
 from .arguments import FUNCTIONS, NO, _axes, _floating, _kept, _merged, _tensor, _tensors, override
 
@@ -35,7 +34,7 @@ def _matrix(a: Any) -> Any:
 
 
 def _pair(a: Any, b: Any) -> Any:
-    return operands.promoted(_tensors((a, b)), integers_to_float=True)
+    return promoted(_tensors((a, b)), integers_to_float=True)
 
 
 @override(np.linalg.cholesky)
@@ -188,7 +187,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """Product of several matrices in the cheapest order."""
     if out is not None:
         raise TypeError("numpy.linalg.multi_dot does not support out= for tensors")
-    return torch_linalg.multi_dot(operands.promoted(_tensors(arrays)))
+    return torch_linalg.multi_dot(promoted(_tensors(arrays)))
 
 
 @override(np.linalg.cond)
@@ -242,9 +241,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     t = _floating(_tensor(x))
     axes = _axes(axis, raw(t).ndim)
     if not raw(t).ndim:
-        return norm(shape_records.reshape(t, 1), ord, 0)
+        return norm(shape.reshape(t, 1), ord, 0)
     result = norm(_merged(t, axes), ord, -1)
-    return shape_records.reshape(result, _kept(t, axes)) if keepdims else result
+    return shape.reshape(result, _kept(t, axes)) if keepdims else result
 
 
 @override(np.linalg.diagonal)
@@ -279,7 +278,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 @override(np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Matrix products, broadcast over the dimensions before the last two."""
-    return products.matmul(*operands.promoted(_tensors((x1, x2))))
+    return products.matmul(*promoted(_tensors((x1, x2))))
 
 
 @override(np.linalg.vecdot)

@@ -18,9 +18,9 @@ from .. import dtypes
 from ..dtypes import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
 from ..functions import create
 from ..functions import sort as order
-from ..table import operands
+from ..functions.operands import rank_of
+from ..tensor.access import raw
 from ..tensor.tensor import Tensor as ndarray
-from ..tensor.tensor import raw
 from . import fft as fft
 from . import linalg as linalg
 from . import routines as routines
@@ -123,7 +123,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     for v in arrays_and_dtypes:
         if isinstance(v, ndarray | np.ndarray | np.generic):
             v = _tensor(v)
-        pairs.append(operands.rank_of(v) if isinstance(v, known) else (_dtype_of(v), dtypes.DIM))
+        pairs.append(rank_of(v) if isinstance(v, known) else (_dtype_of(v), dtypes.DIM))
     return dtypes.of(dtypes.result_type(*pairs))
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from ..core.op import TABLE
 from ..core.record import wrap
 from ..functions import create, einsum, elementwise, index, linalg, reduce, shape, sort
+from ..functions.arguments import sizes
+from ..functions.operands import common_dtype, form_of, promoted
 from ..kernels import shape as shape_kernels
 from ..table import elementwise as records
-from ..table import operands
-from ..table import shape as shape_records
-from ..table.shape import form_of
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from .arguments import (
     NO,
     _axes,
@@ -46,7 +46,7 @@ def _cast_all(name: str, xs: list[Any], dtype: Any, casting: str, out: Any) -> l
     if dtype is not None and out is not None:
         raise TypeError(f"numpy.{name}() only takes `out` or `dtype` as an argument, but both were provided.")
     if dtype is None:
-        common = operands.common_dtype(xs) if len(xs) > 1 else raw(xs[0]).dtype
+        common = common_dtype(xs) if len(xs) > 1 else raw(xs[0]).dtype
         for x in xs:
             if not np.can_cast(raw(x).dtype, common, casting):  # type: ignore[arg-type]
                 raise TypeError(f"numpy.{name}: cannot cast from {raw(x).dtype} to {common} with casting={casting!r}")
@@ -60,7 +60,7 @@ def _concatenate(
 ) -> Any:
     xs = _cast_all(name, _tensors(arrays), dtype, casting, out)
     if axis is None:
-        xs, axis = [shape_records.reshape(x, -1) for x in xs], 0
+        xs, axis = [shape.reshape(x, -1) for x in xs], 0
     return _into(name, out, shape.cat(xs, axis))
 
 
@@ -82,7 +82,7 @@ def _hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
 
 @override(np.column_stack)
 def _column_stack(tup: Any) -> Any:
-    return shape.cat([x if raw(x).ndim > 1 else shape_records.reshape(x, (-1, 1)) for x in _tensors(tup)], 1)
+    return shape.cat([x if raw(x).ndim > 1 else shape.reshape(x, (-1, 1)) for x in _tensors(tup)], 1)
 
 
 @override(np.append)
@@ -91,7 +91,7 @@ def _append(arr: Any, values: Any, axis: Any = None) -> Any:
 
 
 def _at_least(x: Any, rank: int) -> Any:
-    return x if raw(x).ndim >= rank else shape_records.reshape(x, (1,) * (rank - raw(x).ndim) + raw(x).shape)
+    return x if raw(x).ndim >= rank else shape.reshape(x, (1,) * (rank - raw(x).ndim) + raw(x).shape)
 
 
 @override(np.atleast_1d)
@@ -148,11 +148,9 @@ def _reshape(a: Any, /, shape_: Any = NO, order: str = "C", *, copy: Any = None,
         _refuse("reshape", order=(order, "C"))
     if copy is False:
         _refuse("reshape", copy=(copy, None))
-    target = shape_records.sizes((target,))
+    target = sizes((target,))
     x = _tensor(a)
-    result = (
-        shape_records.reshape(x, target) if order == "C" else _reversed(shape_records.reshape(_reversed(x), target[::-1]))
-    )
+    result = shape.reshape(x, target) if order == "C" else _reversed(shape.reshape(_reversed(x), target[::-1]))
     return TABLE["clone"].call(result) if copy else result
 
 
@@ -160,7 +158,7 @@ def _reshape(a: Any, /, shape_: Any = NO, order: str = "C", *, copy: Any = None,
 def _ravel(a: Any, order: str = "C") -> Any:
     if order not in ("C", "F"):
         _refuse("ravel", order=(order, "C"))
-    return shape_records.reshape(_tensor(a) if order == "C" else _reversed(_tensor(a)), -1)
+    return shape.reshape(_tensor(a) if order == "C" else _reversed(_tensor(a)), -1)
 
 
 @override(np.transpose)
@@ -191,12 +189,12 @@ def _expand_dims(a: Any, axis: Any) -> Any:
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     rest, rank = list(raw(a).shape), raw(a).ndim + len(axes)
     places = shape_kernels.dims_of(tuple(axes), rank)
-    return shape_records.reshape(a, tuple([1 if d in places else rest.pop(0) for d in range(rank)]))
+    return shape.reshape(a, tuple([1 if d in places else rest.pop(0) for d in range(rank)]))
 
 
 @override(np.broadcast_to)
 def _broadcast_to(array: Any, shape_: Any = NO, subok: bool = False, **named: Any) -> Any:
-    target = shape_records.sizes((named.pop("shape", shape_),))
+    target = sizes((named.pop("shape", shape_),))
     _refuse("broadcast_to", subok=(subok, False), **{k: (v, NO) for k, v in named.items()})
     if not all_of(n >= 0 for n in target):
         raise ValueError("all elements of broadcast shape must be non-negative")
@@ -218,12 +216,9 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 def _meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
-    lines = [shape_records.reshape(_tensor(x), -1) for x in xi]
+    lines = [shape.reshape(_tensor(x), -1) for x in xi]
     places = [1, 0, *range(2, len(lines))] if indexing == "xy" and len(lines) > 1 else list(range(len(lines)))
-    grids = [
-        shape_records.reshape(x, [-1 if d == p else 1 for d in range(len(lines))])
-        for x, p in zip(lines, places, strict=True)
-    ]
+    grids = [shape.reshape(x, [-1 if d == p else 1 for d in range(len(lines))]) for x, p in zip(lines, places, strict=True)]
     if not sparse:
         grids = list(shape.broadcast_tensors(*grids))
     return tuple([TABLE["clone"].call(g) for g in grids] if copy else grids)
@@ -263,7 +258,7 @@ def _diag(v: Any, k: int = 0) -> Any:
 
 @override(np.diagonal)
 def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    return shape_records.diagonal(a, offset, axis1, axis2)
+    return shape.diagonal(a, offset, axis1, axis2)
 
 
 @override(np.shape)
@@ -315,7 +310,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     if i.dtype.kind not in "iu" and i.size:
         raise TypeError(f"numpy.take: indices must be integers, but got {i.dtype}")
     if axis is None:
-        x, axis = shape_records.reshape(x, -1), 0
+        x, axis = shape.reshape(x, -1), 0
     d = shape_kernels.dim_of(axis, raw(x).ndim)
     n = raw(x).shape[d]
     if mode == "wrap":
@@ -325,12 +320,12 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     elif mode != "raise":
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     result = index.index_select(x, d, i.reshape(-1).astype(np.int64))
-    return _into("take", out, shape_records.reshape(result, (*raw(x).shape[:d], *i.shape, *raw(x).shape[d + 1 :])))
+    return _into("take", out, shape.reshape(result, (*raw(x).shape[:d], *i.shape, *raw(x).shape[d + 1 :])))
 
 
 def _sorted(a: Any, axis: Any, descending: Any, stable: bool) -> tuple[Any, Any]:
     """Elements in order, and their indices; nan is last in either order, as in NumPy."""
-    x, dim = (shape_records.reshape(_tensor(a), -1), -1) if axis is None else (_tensor(a), axis)
+    x, dim = (shape.reshape(_tensor(a), -1), -1) if axis is None else (_tensor(a), axis)
     if not descending or raw(x).dtype.kind not in "fc":
         return sort.sort(x, dim, descending=bool(descending), stable=stable)  # type: ignore[no-any-return]
     values, indices = sort.sort(records.neg(x), dim, stable=stable)
@@ -370,7 +365,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO, append: Any = N
     first, last = ([] if e is NO else [e if raw(e).ndim else shape.expand(e, _kept(x, (d,)))] for e in ends)
     parts = [*first, x, *last]
     x = shape.cat(parts, d) if len(parts) > 1 else x
-    step = records.ne if raw(x).dtype.kind == "b" else elementwise.sub
+    step = elementwise.ne if raw(x).dtype.kind == "b" else elementwise.sub
     before = (slice(None),) * d
     for _ in range(n):
         x = step(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])
@@ -382,7 +377,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO, append: Any = N
 
 @override(np.dot)
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = operands.promoted(_tensors((a, b)))
+    x, y = promoted(_tensors((a, b)))
     left, right = raw(x).ndim, raw(y).ndim
     if not left or not right:
         result = records.mul(x, y)
@@ -395,7 +390,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @override(np.inner)
 def _inner(a: Any, b: Any) -> Any:
-    x, y = operands.promoted(_tensors((a, b)))
+    x, y = promoted(_tensors((a, b)))
     if not raw(x).ndim or not raw(y).ndim:
         return records.mul(x, y)
     if raw(x).shape[-1] != raw(y).shape[-1]:
@@ -405,7 +400,7 @@ def _inner(a: Any, b: Any) -> Any:
 
 @override(np.outer)
 def _outer(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = (shape_records.reshape(v, -1) for v in _tensors((a, b)))
+    x, y = (shape.reshape(v, -1) for v in _tensors((a, b)))
     return _into("outer", out, linalg.outer(x, y))
 
 
@@ -443,7 +438,7 @@ def _kron(a: Any, b: Any) -> Any:
 
 @override(np.trace)
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
-    line = shape_records.diagonal(_to(_tensor(a), dtype), offset, axis1, axis2)
+    line = shape.diagonal(_to(_tensor(a), dtype), offset, axis1, axis2)
     return _into("trace", out, _to(reduce.sum(line, -1), dtype))
 
 
@@ -485,7 +480,7 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "K", sub
     _refuse("full_like", order=(order, "K"), subok=(subok, True))
     zeros = _zeros_like(a, dtype, shape=shape, device=device)
     fill = fill_value if isinstance(fill_value, Tensor) else create.as_tensor(np.asarray(fill_value))
-    return records.add(zeros, _to(fill, raw(zeros).dtype))
+    return elementwise.add(zeros, _to(fill, raw(zeros).dtype))
 
 
 @override(np.copy)

@@ -12,9 +12,7 @@ from ..core.op import TABLE
 from ..core.record import wrap
 from ..functions import elementwise, index, reduce, shape, sort
 from ..table import elementwise as records
-from ..table import reduce as reduce_records
-from ..table import shape as shape_records
-from ..tensor.tensor import raw
+from ..tensor.access import raw
 from .arguments import NO, _axes, _flag, _floating, _into, _kept, _mask, _merged, _tensor, _tensors, _to, max_of, override
 
 
@@ -67,11 +65,11 @@ def _all_of_prod(x: Any, axes: Any, keepdims: bool) -> Any:
     if not axes:
         return reduce.prod(x)
     result = reduce.prod(_merged(x, axes), -1)
-    return shape_records.reshape(result, _kept(x, axes)) if keepdims else result
+    return shape.reshape(result, _kept(x, axes)) if keepdims else result
 
 
 def _mean_of(x: Any, axes: Any, keepdims: bool) -> Any:
-    return reduce_records.mean(_floating(x), axes, keepdims)
+    return reduce.mean(_floating(x), axes, keepdims)
 
 
 def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,7 +81,7 @@ def _extreme(function: Callable[..., Any], place: Callable[..., Any]) -> Callabl
         axes = tuple(range(raw(x).ndim)) if axes is None else axes
         merged = _merged(x, axes)
         result = index.take_along_dim(merged, wrap(place(raw(merged), -1, keepdims=True)), -1)
-        return shape_records.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
+        return shape.reshape(result, _kept(x, axes)) if keepdims else shape.squeeze(result, -1)
 
     return extreme
 
@@ -93,7 +91,7 @@ _maximum = _reduction("maximum.reduce", _largest, None, records.maximum, typed=T
 _minimum = _reduction("minimum.reduce", _smallest, None, records.minimum, typed=True)
 _every = _reduction("logical_and.reduce", reduce.all, True, None, typed=True)
 _some = _reduction("logical_or.reduce", reduce.any, False, None, typed=True)
-_sum = override(np.sum)(_reduction("sum", reduce.sum, 0, records.add, typed=True))
+_sum = override(np.sum)(_reduction("sum", reduce.sum, 0, elementwise.add, typed=True))
 _prod = override(np.prod)(_reduction("prod", _all_of_prod, 1, records.mul, typed=True))
 _max = override(np.max, np.amax)(_reduction("max", _largest, None, records.maximum))
 _min = override(np.min, np.amin)(_reduction("min", _smallest, None, records.minimum))
@@ -175,7 +173,7 @@ def _average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fal
                 raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
             order = tuple(sorted(range(len(axes)), key=axes.__getitem__))
             sizes = tuple([n if d in axes else 1 for d, n in enumerate(raw(x).shape)])
-            w = shape.expand(shape_records.reshape(shape.permute(w, order), sizes), raw(x).shape)
+            w = shape.expand(shape.reshape(shape.permute(w, order), sizes), raw(x).shape)
         total = _sum(_to(w, raw(records.mul(x, w)).dtype), axis, keepdims=keepdims)
         if (raw(total) == 0).any():
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
@@ -190,13 +188,13 @@ def _median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = F
     flat = _merged(x, axes)
     n = raw(flat).shape[-1]
     if not n:
-        result = reduce_records.mean(flat, -1)
+        result = reduce.mean(flat, -1)
     else:
         ordered = sort.sort(flat, -1)[0]
         low, high, last = ordered[..., (n - 1) // 2], ordered[..., n // 2], ordered[..., -1]
         middle = low if n % 2 else (low + high) * 0.5
-        result = elementwise.where(records.isnan(last), last, middle)
-    return _into("median", out, shape_records.reshape(result, _kept(x, axes)) if keepdims else result)
+        result = elementwise.where(elementwise.isnan(last), last, middle)
+    return _into("median", out, shape.reshape(result, _kept(x, axes)) if keepdims else result)
 
 
 @override(np.count_nonzero)
@@ -218,7 +216,7 @@ override(np.argmin)(_place("argmin", reduce.argmin))
 def _scan(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         x = _to(_tensor(a), dtype)
-        result = function(shape_records.reshape(x, -1), 0) if axis is None else function(x, axis)
+        result = function(shape.reshape(x, -1), 0) if axis is None else function(x, axis)
         return _into(name, out, _to(result, dtype))
 
     return scan

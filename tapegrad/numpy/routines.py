@@ -25,13 +25,14 @@ from ..functions import (
     special,
     statistics,
 )
+from ..functions.arguments import sizes
+from ..functions.operands import promoted
 from ..kernels import shape as shape_kernels
 from ..table import complex_and_bits as bits_records
 from ..table import elementwise as records
-from ..table import operands
-from ..table import shape as shape_records
 from ..table import special as special_records
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from .arguments import (
     FUNCTIONS,
     NO,
@@ -60,7 +61,7 @@ Function = Callable[..., Any]
 
 
 def _heaviside(x: Any, value: Any) -> Any:
-    return complex_and_bits.heaviside(*[_floating(v) for v in operands.promoted(_tensors((x, value)))])
+    return complex_and_bits.heaviside(*[_floating(v) for v in promoted(_tensors((x, value)))])
 
 
 def _divmod(x: Any, y: Any) -> Any:
@@ -73,7 +74,7 @@ def _modf(x: Any) -> Any:
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Any:
-    x, y = operands.promoted(_tensors((x, y)))
+    x, y = promoted(_tensors((x, y)))
     if not raw(x).ndim or not raw(y).ndim or raw(x).shape[axis] != raw(y).shape[axis]:
         raise ValueError(f"numpy.vecdot: shapes {raw(x).shape} and {raw(y).shape} do not match along axis {axis}")
     if raw(x).dtype.kind in "biu":
@@ -82,12 +83,12 @@ def _vecdot(x: Any, y: Any, axis: int = -1) -> Any:
 
 
 def _matvec(x: Any, y: Any) -> Any:
-    x, y = operands.promoted(_tensors((x, y)))
+    x, y = promoted(_tensors((x, y)))
     return shape.squeeze(linalg.matmul(x, shape.unsqueeze(y, -1)), -1)
 
 
 def _vecmat(x: Any, y: Any) -> Any:
-    x, y = operands.promoted(_tensors((x, y)))
+    x, y = promoted(_tensors((x, y)))
     return shape.squeeze(linalg.matmul(shape.unsqueeze(TABLE["conj"].call(x), -2), y), -2)
 
 
@@ -101,15 +102,15 @@ UFUNCS |= {
     np.radians: complex_and_bits.deg2rad,
     np.rad2deg: complex_and_bits.rad2deg,
     np.degrees: complex_and_bits.rad2deg,
-    np.signbit: bits_records.signbit,
+    np.signbit: complex_and_bits.signbit,
     np.logaddexp2: records.logaddexp2,
     np.nextafter: bits_records.nextafter,
     np.ldexp: complex_and_bits.ldexp,
     np.frexp: complex_and_bits.frexp,
-    np.gcd: bits_records.gcd,
-    np.lcm: bits_records.lcm,
-    np.left_shift: bits_records.bitwise_left_shift,
-    np.right_shift: bits_records.bitwise_right_shift,
+    np.gcd: complex_and_bits.gcd,
+    np.lcm: complex_and_bits.lcm,
+    np.left_shift: complex_and_bits.bitwise_left_shift,
+    np.right_shift: complex_and_bits.bitwise_right_shift,
     np.divmod: _divmod,
     np.modf: _modf,
     np.vecdot: _vecdot,
@@ -141,12 +142,12 @@ def at(ufunc: Any, x: Any, indices: Any, values: Any) -> None:
         raise TypeError(f"numpy.{ufunc.__name__}.at: what is written into must be a tensor where the values are one")
     places = np.arange(raw(x).size).reshape(raw(x).shape)[_raw_index(indices)]
     source = shape.expand(_to(_tensors([values, x])[0], raw(x).dtype, "same_kind", f"{ufunc.__name__}.at"), places.shape)
-    line, where, source = shape_records.reshape(x, -1), wrap(places.reshape(-1)), shape_records.reshape(source, -1)
+    line, where, source = shape.reshape(x, -1), wrap(places.reshape(-1)), shape.reshape(source, -1)
     if ufunc in PLACED:
         result = scatter.scatter_reduce(line, 0, where, source, PLACED[ufunc])
     else:
         result = index.index_add(line, 0, where, source, alpha=1 if ufunc is np.add else -1)
-    x.copy_(shape_records.reshape(result, raw(x).shape))
+    x.copy_(shape.reshape(result, raw(x).shape))
 
 
 def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -265,7 +266,7 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 @override(np.resize)
 def _resize(a: Any, new_shape: Any) -> Any:
-    x, target = shape_records.reshape(_tensor(a), -1), shape_records.sizes((new_shape,))
+    x, target = shape.reshape(_tensor(a), -1), sizes((new_shape,))
     places = np.resize(np.arange(raw(x).size), target)
     return _take(x, places) if raw(x).size else create.zeros(target, dtype=x.dtype)
 
@@ -284,7 +285,7 @@ def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     x = _tensor(arr)
     if axis is None:
-        x, axis = shape_records.reshape(x, -1), 0
+        x, axis = shape.reshape(x, -1), 0
     d, v = shape_kernels.dim_of(axis, raw(x).ndim), _to(_tensors([values, x])[0], raw(x).dtype)
     n = raw(x).shape[d]
     new: Any = -1  # marks a new place
@@ -312,7 +313,7 @@ def _new_places(order: Any, obj: Any, n: int) -> Any:
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     x = _tensor(arr)
     if axis is None:
-        x, axis = shape_records.reshape(x, -1), 0
+        x, axis = shape.reshape(x, -1), 0
     d = shape_kernels.dim_of(axis, raw(x).ndim)
     return index.index_select(x, d, np.delete(np.arange(raw(x).shape[d]), _raw_index(obj)))
 
@@ -383,7 +384,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 @override(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    xs = list(shape.broadcast_tensors(_tensor(a), *operands.promoted(_tensors(list(choices)))))
+    xs = list(shape.broadcast_tensors(_tensor(a), *promoted(_tensors(list(choices)))))
     places = np.asarray(raw(xs[0]))
     n = len(xs) - 1
     if mode == "raise" and ((places < 0) | (places >= n)).any():
@@ -417,7 +418,7 @@ def _flatnonzero(a: Any) -> Any:
 @override(np.partition)
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     _refuse("partition", kind=(kind, "introselect"), order=(order, None))
-    x = shape_records.reshape(_tensor(a), -1) if axis is None else _tensor(a)
+    x = shape.reshape(_tensor(a), -1) if axis is None else _tensor(a)
     axis = -1 if axis is None else axis
     return index.take_along_dim(x, wrap(np.argpartition(raw(x), kth, axis)), axis)
 
@@ -456,7 +457,7 @@ def _unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None, *,
     equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
-    x = _tensor(ar) if axis is not None else shape_records.reshape(_tensor(ar), -1)
+    x = _tensor(ar) if axis is not None else shape.reshape(_tensor(ar), -1)
     _refuse("unique", sorted=(sorted, True))
     _, first, inverse, counts = np.unique(raw(x), True, True, True, axis, equal_nan=equal_nan)
     inverse = inverse if axis is not None else inverse.reshape(raw(_tensor(ar)).shape)
@@ -585,7 +586,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     result = first + weight * (second - first)
     result = elementwise.where(wrap(raw(at_) < raw(nodes)[0]), _take(values, 0) if left is None else left, result)
     result = elementwise.where(wrap(raw(at_) > raw(nodes)[-1]), _take(values, last) if right is None else right, result)
-    return elementwise.where(records.isnan(at_), at_, result)
+    return elementwise.where(elementwise.isnan(at_), at_, result)
 
 
 @override(np.polyval)
@@ -609,7 +610,7 @@ def _spaced(start: Any, stop: Any, num: Any, endpoint: bool) -> Any:
 
 
 def _ends(start: Any, stop: Any) -> tuple[Any, Any]:
-    a, b = operands.promoted([_floating(v) for v in _tensors((start, stop))])
+    a, b = promoted([_floating(v) for v in _tensors((start, stop))])
     return a, b
 
 
@@ -641,13 +642,13 @@ def _geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtyp
 
 @override(np.vdot)
 def _vdot(a: Any, b: Any, /) -> Any:
-    x, y = operands.promoted([shape_records.reshape(v, -1) for v in _tensors((a, b))])
+    x, y = promoted([shape.reshape(v, -1) for v in _tensors((a, b))])
     return linalg.vdot(x, y)
 
 
 @override(np.convolve)
 def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    x, y = (_at_least(t, 1) for t in operands.promoted(_tensors((a, v))))
+    x, y = (_at_least(t, 1) for t in promoted(_tensors((a, v))))
     n, m = raw(x).size, raw(y).size
     if not n or not m:
         raise ValueError(f"{'a' if not n else 'v'} cannot be empty")
@@ -677,7 +678,7 @@ def _same(a: Any, v: Any) -> slice:
 
 
 def _without_nan(x: Any, value: Any) -> Any:
-    return elementwise.where(records.isnan(x), value, x)
+    return elementwise.where(elementwise.isnan(x), value, x)
 
 
 def _nan_reduction(function: Any, reduction: Function, neutral: Any) -> None:
@@ -700,7 +701,7 @@ def _nan_extreme(function: Any, reduction: Function, neutral: float) -> None:
         x = _tensor(a)
         result = reduction(_without_nan(x, neutral), axis, keepdims=keepdims, initial=initial, where=where)
         if initial is NO and where is NO:
-            empty = FUNCTIONS[np.all](records.isnan(x), axis, keepdims=keepdims)
+            empty = FUNCTIONS[np.all](elementwise.isnan(x), axis, keepdims=keepdims)
             if running_trace() is not None or raw(empty).any():
                 result = elementwise.where(empty, math.nan, result)
         return _into(function.__name__, out, result)
@@ -734,7 +735,7 @@ def _nan_moment(function: Any, plain: Function) -> None:
     ) -> Any:
         x = _floating(_to(_tensor(a), dtype))
         mask = wrap(~np.isnan(raw(x)))
-        mask = mask if where is NO or where is True else records.logical_and(mask, _tensor(where))
+        mask = mask if where is NO or where is True else elementwise.logical_and(mask, _tensor(where))
         if function is np.nanmean and args:
             kwargs["keepdims"], args = args[0], ()
         return _into(function.__name__, out, plain(_without_nan(x, 0.0), axis, None, None, *args, where=mask, **kwargs))
@@ -763,9 +764,9 @@ def _quantile_of(function: Any, scale: float, ignores_nan: bool) -> None:
         x = _floating(_tensor(a))
         axes = _axes(axis, raw(x).ndim)
         places = _to(_tensors([q, x])[0] * scale, raw(x).dtype)
-        flat = compute(_merged(x, axes), shape_records.reshape(places, -1), -1, interpolation=method)
+        flat = compute(_merged(x, axes), shape.reshape(places, -1), -1, interpolation=method)
         rest = _kept(x, axes) if keepdims else tuple([m for d, m in enumerate(raw(x).shape) if d not in axes])
-        return _into(name, out, shape_records.reshape(flat, (*raw(places).shape, *rest)))
+        return _into(name, out, shape.reshape(flat, (*raw(places).shape, *rest)))
 
     override(function)(quantile)
 
@@ -831,10 +832,8 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
 
 @override(np.ediff1d)
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    x = shape_records.reshape(_tensor(ary), -1)
-    ends = [
-        [] if e is None else [shape_records.reshape(_to(_tensors([e, x])[0], raw(x).dtype), -1)] for e in (to_begin, to_end)
-    ]
+    x = shape.reshape(_tensor(ary), -1)
+    ends = [[] if e is None else [shape.reshape(_to(_tensors([e, x])[0], raw(x).dtype), -1)] for e in (to_begin, to_end)]
     return shape.cat([*ends[0], x[1:] - x[:-1], *ends[1]])
 
 
@@ -888,9 +887,9 @@ def _isrealobj(x: Any) -> bool:
 
 @override(np.isneginf)
 def _isneginf(x: Any, out: Any = None) -> Any:
-    return _into("isneginf", out, bits_records.isneginf(_tensor(x)))
+    return _into("isneginf", out, complex_and_bits.isneginf(_tensor(x)))
 
 
 @override(np.isposinf)
 def _isposinf(x: Any, out: Any = None) -> Any:
-    return _into("isposinf", out, bits_records.isposinf(_tensor(x)))
+    return _into("isposinf", out, complex_and_bits.isposinf(_tensor(x)))

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..core.op import TABLE
-from ..functions import elementwise, linalg
+from ..functions import elementwise, linalg, shape
+from ..functions.operands import promoted
 from ..table import elementwise as records
-from ..table import operands
-from ..table import shape as shape_records
-from ..tensor.tensor import Tensor, raw, use_numpy
+from ..tensor.access import raw
+from ..tensor.protocols import use_numpy
+from ..tensor.tensor import Tensor
 from .arguments import (
     FUNCTIONS,
     _dtype_of,
@@ -35,7 +36,7 @@ def _float_power(x: Any, y: Any) -> Any:
 
 
 def _matmul(x: Any, y: Any) -> Any:
-    return linalg.matmul(*operands.promoted(_tensors((x, y))))
+    return linalg.matmul(*promoted(_tensors((x, y))))
 
 
 def _conjugate(x: Any) -> Any:
@@ -43,7 +44,7 @@ def _conjugate(x: Any) -> Any:
 
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    np.add: records.add, np.subtract: elementwise.sub, np.multiply: records.mul, np.true_divide: elementwise.div,
+    np.add: elementwise.add, np.subtract: elementwise.sub, np.multiply: records.mul, np.true_divide: elementwise.div,
     np.floor_divide: elementwise.floor_divide, np.remainder: records.remainder, np.fmod: records.fmod,
     np.power: elementwise.pow, np.float_power: _float_power, np.negative: records.neg,
     np.positive: records.clone, np.absolute: records.abs, np.fabs: records.abs, np.sign: elementwise.sgn,
@@ -54,12 +55,12 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.arctan2: records.atan2, np.hypot: records.hypot, np.sinh: records.sinh, np.cosh: records.cosh,
     np.tanh: records.tanh, np.arcsinh: records.asinh, np.arccosh: records.acosh, np.arctanh: records.atanh,
     np.maximum: records.maximum, np.minimum: records.minimum, np.floor: records.floor, np.ceil: records.ceil,
-    np.rint: elementwise.round, np.trunc: records.trunc, np.equal: records.eq, np.not_equal: records.ne,
-    np.less: records.lt, np.less_equal: records.le, np.greater: records.gt, np.greater_equal: records.ge,
-    np.isnan: records.isnan, np.isinf: records.isinf, np.isfinite: records.isfinite,
-    np.logical_and: records.logical_and, np.logical_or: records.logical_or, np.logical_xor: records.logical_xor,
-    np.logical_not: records.logical_not, np.bitwise_and: records.bitwise_and, np.bitwise_or: records.bitwise_or,
-    np.bitwise_xor: records.bitwise_xor, np.invert: records.bitwise_not, np.matmul: _matmul,
+    np.rint: elementwise.round, np.trunc: records.trunc, np.equal: elementwise.eq, np.not_equal: elementwise.ne,
+    np.less: elementwise.lt, np.less_equal: elementwise.le, np.greater: elementwise.gt, np.greater_equal: elementwise.ge,
+    np.isnan: elementwise.isnan, np.isinf: elementwise.isinf, np.isfinite: elementwise.isfinite,
+    np.logical_and: elementwise.logical_and, np.logical_or: elementwise.logical_or, np.logical_xor: elementwise.logical_xor,
+    np.logical_not: elementwise.logical_not, np.bitwise_and: elementwise.bitwise_and, np.bitwise_or: elementwise.bitwise_or,
+    np.bitwise_xor: elementwise.bitwise_xor, np.invert: elementwise.bitwise_not, np.matmul: _matmul,
     np.conjugate: _conjugate, np.logaddexp: records.logaddexp,
 }  # fmt: skip
 
@@ -99,7 +100,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         return METHODS[method][1](ufunc, *inputs, **kwargs)
     if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2 and ufunc.signature is None:
         x, y = _tensors(inputs)
-        left = shape_records.reshape(x, (*raw(x).shape, *([1] * raw(y).ndim)))
+        left = shape.reshape(x, (*raw(x).shape, *([1] * raw(y).ndim)))
         return _called(ufunc, (left, y), **kwargs) if kwargs else UFUNCS[ufunc](left, y)
     if method == "__call__" and ufunc not in UFUNCS and not _holds_tensor(kwargs.get("out")):
         results = ufunc(*_plain(ufunc, list(inputs)), **_plain(ufunc, kwargs))

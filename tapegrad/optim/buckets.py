@@ -15,7 +15,7 @@ import numpy as np
 from ..core import alias
 from ..core.record import wrap
 from ..core.refcount import counts
-from ..tensor.tensor import raw
+from ..tensor.access import raw
 
 SMALL = 1 << 15  # elements of a parameter that gains from company
 MOST = 1 << 19  # elements of a bucket: its arrays stay in the cache

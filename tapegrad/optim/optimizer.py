@@ -30,7 +30,8 @@ from ..core.warning import warn
 from ..functions.complex_and_bits import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..functions.create import full_like
 from ..nn.module import typename
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from . import buckets
 from .arithmetic import Arrays, Tensors
 

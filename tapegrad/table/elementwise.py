@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.record import Box, running_trace
-from ..dtypes import is_inexact
+from ..core.record import running_trace
 from ..kernels import activations, devices, gaussian
 from ..kernels.elementwise import (
     SAFE_SQUARES,
@@ -27,8 +26,8 @@ from ..kernels.elementwise import (
 from ..kernels.numpy import copied
 from ..kernels.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from . import batching
-from .define import binary, define, named, numbers_first, unary
-from .operands import SCALARS, Refusal, each, no_kernel, promoted, refused_any, refused_as, tensor
+from .define import binary, define, unary
+from .refusals import Refusal, each, no_kernel, refused_any, refused_as
 from .samples import elementwise as samples
 from .samples.common import (
     ANALYTIC,
@@ -49,40 +48,20 @@ ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 # Constant: no gradient flows. Rules use them as masks (bool times a cotangent keeps the cotangent's dtype).
 
 
-def _of_two(call: Any, name: str, doc: str) -> Any:
-    """The public function of a constant record of two arrays."""
-
-    def function(input: Any, other: Any, *, out: Any = None) -> Any:
-        result = call(input, other)
-        return result if out is None else out.resize_as_result_(result)
-
-    return named(function, name, doc)
+def _comparison(name: str, forward: Any, text: str) -> None:
+    define(
+        name, "constant", forward, arity=2, refuses=None if name in ("eq", "ne") else no_kernel("c"),
+        batch=batching.pointwise, samples=COMPARED,
+        doc=f"Elementwise `input {text} other`, as a bool tensor of the broadcast shape.",
+    )  # fmt: skip
 
 
-def _comparison(name: str, forward: Any, text: str) -> Any:
-    refuses = None if name in ("eq", "ne") else no_kernel("c")
-    call = define(name, "constant", forward, arity=2, refuses=refuses, batch=batching.pointwise, samples=COMPARED)
-
-    return _of_two(call, name, f"Elementwise `input {text} other`, as a bool tensor of the broadcast shape.")
-
-
-eq = _comparison("eq", np.equal, "==")
-ne = _comparison("ne", np.not_equal, "!=")
-lt = _comparison("lt", np.less, "<")
-le = _comparison("le", np.less_equal, "<=")
-gt = _comparison("gt", np.greater, ">")
-ge = _comparison("ge", np.greater_equal, ">=")
-
-
-def _constant(name: str, forward: Any, doc: str, **fields: Any) -> Any:
-    fields.setdefault("samples", INTEGRAL)
-    call = define(name, "constant", forward, batch=batching.pointwise, **fields)
-
-    def function(input: Any, *, out: Any = None) -> Any:
-        result = call(tensor(input))
-        return result if out is None else out.resize_as_result_(result)
-
-    return named(function, name, doc)
+_comparison("eq", np.equal, "==")
+_comparison("ne", np.not_equal, "!=")
+_comparison("lt", np.less, "<")
+_comparison("le", np.less_equal, "<=")
+_comparison("gt", np.greater, ">")
+_comparison("ge", np.greater_equal, ">=")
 
 
 def _on_bits(name: str) -> Any:
@@ -157,30 +136,32 @@ _round_decimals = define(
 )  # fmt: skip
 
 
-isnan = _constant("isnan", np.isnan, "Whether each element is nan.", samples=PREDICATE)
-isinf = _constant("isinf", np.isinf, "Whether each element is infinite.", samples=PREDICATE)
-isfinite = _constant("isfinite", np.isfinite, "Whether each element is finite.", samples=PREDICATE)
-logical_not = _constant("logical_not", np.logical_not, "Elementwise logical negation.")
-bitwise_not = _constant(
-    "bitwise_not",
-    _on_bits("bitwise_not"),
-    "Elementwise bitwise (for bool: logical) negation.",
-    samples=samples.BITWISE_NOT,
-)
+def _predicate(name: str, forward: Any, doc: str, samples: Any) -> None:
+    define(name, "constant", forward, batch=batching.pointwise, samples=samples, doc=doc)
 
 
-def _logical(name: str, forward: Any) -> Any:
-    call = define(name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL)
+_predicate("isnan", np.isnan, "Whether each element is nan.", PREDICATE)
+_predicate("isinf", np.isinf, "Whether each element is infinite.", PREDICATE)
+_predicate("isfinite", np.isfinite, "Whether each element is finite.", PREDICATE)
+_predicate("logical_not", np.logical_not, "Elementwise logical negation.", INTEGRAL)
+_predicate(
+    "bitwise_not", _on_bits("bitwise_not"), "Elementwise bitwise (for bool: logical) negation.", samples.BITWISE_NOT,
+)  # fmt: skip
 
-    return _of_two(call, name, f"Elementwise {name.replace('_', ' ')}.")
+
+def _logical(name: str, forward: Any) -> None:
+    define(
+        name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL,
+        doc=f"Elementwise {name.replace('_', ' ')}.",
+    )  # fmt: skip
 
 
-logical_and = _logical("logical_and", np.logical_and)
-logical_or = _logical("logical_or", np.logical_or)
-logical_xor = _logical("logical_xor", np.logical_xor)
-bitwise_and = _logical("bitwise_and", _on_bits("bitwise_and"))
-bitwise_or = _logical("bitwise_or", _on_bits("bitwise_or"))
-bitwise_xor = _logical("bitwise_xor", _on_bits("bitwise_xor"))
+_logical("logical_and", np.logical_and)
+_logical("logical_or", np.logical_or)
+_logical("logical_xor", np.logical_xor)
+_logical("bitwise_and", _on_bits("bitwise_and"))
+_logical("bitwise_or", _on_bits("bitwise_or"))
+_logical("bitwise_xor", _on_bits("bitwise_xor"))
 
 # -------------------------------------------------------------------------------------------------------- strong zero
 # Products of cotangents g and local derivatives d in traced passes, which cannot look at values: 0 where g is exactly 0.
@@ -302,23 +283,6 @@ safe_reciprocal = unary(
     saves="ans",
     samples=POSITIVE,
 )
-
-
-def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
-    """input and alpha * other in their common dtype."""
-    x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
-    dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
-    if type(alpha) is float and not is_inexact(dtype):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
-
-
-@numbers_first("alpha")
-def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
-    """Elementwise `input + alpha * other` with broadcasting."""
-    if alpha != 1:
-        input, other = _scaled(input, other, alpha)
-    return _add(input, other, out=out)
 
 
 _floor_divide = define(

@@ -22,8 +22,8 @@ from ..kernels.sort import (
 from . import batching
 from .batching import along
 from .define import define
-from .operands import each, no_kernel, refused_as
 from .reduce import d_extreme, d_pick, j_extreme, j_pick
+from .refusals import each, no_kernel, refused_as
 from .samples import sort as samples
 
 

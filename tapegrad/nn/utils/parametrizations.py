@@ -10,7 +10,6 @@ from ...core.modes import no_grad
 from ...functions import create, elementwise, shape
 from ...functions.decompose import geqrf
 from ...functions.native import norm_except_dim
-from ...table import shape as shape_records
 from ...tensor.tensor import Tensor
 from .. import functional as F
 from ..module import Module
@@ -42,7 +41,7 @@ def _tall(x: Any) -> tuple[Any, bool]:
 
 
 def _diagonal(x: Any) -> Any:
-    return shape_records.diagonal(x, 0, -2, -1)
+    return shape.diagonal(x, 0, -2, -1)
 
 
 def _is_orthogonal(q: Any) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 from ... import dtypes, errors
 from ...core.record import fixed
 from ...functions import create, index, shape, sort
-from ...table import shape as shape_records
 from ...tensor.tensor import Tensor
 
 __all__ = [
@@ -178,7 +177,7 @@ def pack_padded_sequence(
         raise RuntimeError(f"Expected lengths of at most {steps}, the padded length, but got {count[0]}")
     sizes = (count[:, None] > np.arange(count[0])).sum(0)
     places = _places(sizes, steps, np.arange(n) if order is None else order, batch_first)
-    data = shape_records.reshape(input, (steps * n, *input.shape[2:]))[fixed(places)]
+    data = shape.reshape(input, (steps * n, *input.shape[2:]))[fixed(places)]
     return PackedSequence(data, fixed(sizes), None if order is None else fixed(order))
 
 

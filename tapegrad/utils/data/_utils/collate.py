@@ -13,7 +13,8 @@ from ....core.record import wrap
 from ....dtypes import float64
 from ....functions.create import as_tensor, tensor
 from ....functions.shape import stack
-from ....tensor.tensor import Tensor, raw
+from ....tensor.access import raw
+from ....tensor.tensor import Tensor
 
 ERROR = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ....core.record import wrap
-from ....tensor.tensor import Tensor, raw
+from ....tensor.access import raw
+from ....tensor.tensor import Tensor
 from ..dataset import Subset, TensorDataset, items_of
 from . import collate
 
