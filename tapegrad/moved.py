@@ -13,13 +13,19 @@ from typing import Any
 HOMES = {
     "arrays.dtypes": ("dtypes",),
     "compiler": ("jit",),
+    "ops.define": ("table.define", "functions.arguments"),
+    "ops.operands": ("functions.operands", "table.refusals"),
     "ops.samples": ("table.samples.common",),
+    "ops.shape": (
+        "functions.shape", "functions.joining", "functions.copies", "functions.properties", "functions.arguments",
+        "functions.operands", "table.shape", "kernels.shape",
+    ),
     "core.node": ("core.graph",),
     "printing": ("tensor.printing",),
     "storage": ("tensor.storage",),
     "settings": ("functions.settings",),
     **dict.fromkeys(("arrays", "ops"), ()),
-}
+}  # fmt: skip
 
 
 def homes(name: str) -> tuple[str, ...] | None:
