@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..functions import activation, create, elementwise, embed, loss, matrix, sampling, shape, special
+from ..functions import activation, create, elementwise, embed, joining, loss, matrix, sampling, shape, special
 from ..table import elementwise as elementwise_records
 from ..table import special as special_records
 from ..tensor import Tensor
@@ -17,7 +17,7 @@ arange: Function = create.arange
 as_tensor: Function = create.as_tensor
 binary_cross_entropy_with_logits: Function = loss.binary_cross_entropy_with_logits
 binomial: Function = sampling.binomial
-cat: Function = shape.cat
+cat: Function = joining.cat
 cholesky_inverse: Function = matrix.cholesky_inverse
 cholesky_solve: Function = matrix.cholesky_solve
 diag_embed: Function = shape.diag_embed
@@ -37,7 +37,7 @@ ones_like: Function = create.ones_like
 poisson: Function = create.poisson
 randn: Function = create.randn
 softmax: Function = activation.softmax
-stack: Function = shape.stack
+stack: Function = joining.stack
 tensor: Function = create.tensor
 where: Function = elementwise.where
 xlogy: Function = special.xlogy

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from .. import linalg
-from ..functions.shape import broadcast_shapes
+from ..functions.properties import broadcast_shapes
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution

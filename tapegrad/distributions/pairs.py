@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..functions.shape import broadcast_shapes
+from ..functions.properties import broadcast_shapes
 from ..special import xlogy
 from .bernoulli import Bernoulli
 from .categorical import Categorical

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 from .. import linalg
 from ..dtypes import Size
-from ..functions import create, shape
-from ..functions.shape import broadcast_shapes
+from ..functions import create, joining
+from ..functions.properties import broadcast_shapes
 from ..tensor.tensor import Tensor
 from . import constraints
 from .functions import arange, cat, eye, full_like, logsigmoid, softmax, stack, zeros_like
@@ -415,7 +415,7 @@ class CatTransform(_Parts):
 
     def _slices(self, x: Any) -> Any:
         self._fits(x, self.length, "length")
-        return shape.split(x, self.lengths, self.dim)
+        return joining.split(x, self.lengths, self.dim)
 
     def _joined(self, parts: list[Any], dim: int) -> Tensor:
         return cat(parts, dim)
@@ -445,7 +445,7 @@ class StackTransform(_Parts):
 
     def _slices(self, x: Any) -> Any:
         self._fits(x, len(self.transforms), "len(transforms)")
-        return shape.unbind(x, self.dim)
+        return joining.unbind(x, self.dim)
 
     def _joined(self, parts: list[Any], dim: int) -> Tensor:
         return stack(parts, dim)

@@ -9,7 +9,7 @@ from typing import Any
 from .. import dtypes, linalg
 from ..core.modes import no_grad
 from ..core.tracing import reads
-from ..functions.shape import broadcast_shapes
+from ..functions.properties import broadcast_shapes
 from ..kernels.devices import values_of
 from ..tensor.tensor import Tensor
 from . import constraints

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..functions import elementwise, shape
+from ..functions import elementwise
+from ..functions.joining import cat
 from ..tensor.tensor import Tensor
 from . import functional as F
 from .container import ModuleList, Sequential
@@ -107,7 +108,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head = F.log_softmax(head_output, 1)
         clusters = [F.log_softmax(tail(input), 1) for tail in self.tail]
         n = self.shortlist_size
-        result: Tensor = shape.cat([head[:, :n], *[logs + head[:, n + i : n + i + 1] for i, logs in enumerate(clusters)]], 1)
+        result: Tensor = cat([head[:, :n], *[logs + head[:, n + i : n + i + 1] for i, logs in enumerate(clusters)]], 1)
         return result
 
     def log_prob(self, input: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from .. import dtypes
 from ..core.op import TABLE
 from ..core.record import fixed
 from ..functions import create, shape
+from ..functions.joining import stack
 from ..functions.operands import promoted, tensor
 from ..kernels import shape as shape_kernels
 from ..tensor.access import raw
@@ -65,7 +66,7 @@ def _holds_tensor(value: Any) -> bool:
 
 def _tensors(values: Any) -> list[Any]:
     """Operands as tensors: arrays keep their dtype, Python numbers and lists of them take the dtype of the others."""
-    values = [shape.stack(_tensors(v)) if isinstance(v, list | tuple) and _holds_tensor(v) else v for v in values]
+    values = [stack(_tensors(v)) if isinstance(v, list | tuple) and _holds_tensor(v) else v for v in values]
     known = [v.dtype if isinstance(v, np.ndarray | np.generic) else raw(v).dtype for v in values
              if isinstance(v, Tensor | np.ndarray | np.generic)]  # fmt: skip
     common = np.result_type(*known) if known else None

@@ -7,7 +7,7 @@ from typing import Any, SupportsFloat, TypeVar
 
 from ..core.modes import enable_grad, no_grad
 from ..functions.complex_and_bits import view_as_real
-from ..functions.shape import cat
+from ..functions.joining import cat
 from .optimizer import Optimizer, ParamsT, _to_scalar, check_lr, given
 
 R = TypeVar("R", bound=SupportsFloat)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...functions import shape
+from ...functions.joining import cat
 from ...tensor.tensor import Tensor
 from ..module import typename
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """All elements of the parameters in one 1-D tensor, recorded."""
-    joined: Tensor = shape.cat([p.reshape(-1) for p in parameters])
+    joined: Tensor = cat([p.reshape(-1) for p in parameters])
     return joined
 
 
