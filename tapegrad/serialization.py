@@ -1,10 +1,10 @@
-"""Files: torch.save's and torch.load's zip format both ways, without PyTorch, and .safetensors and .npz by their suffix.
+"""Files: read and write torch.save's zip format without PyTorch, and .safetensors and .npz, chosen by suffix.
 
 A .pt file is a zip archive of uncompressed records: `data.pkl`, a pickle in which a tensor is a call of
-`torch._utils._rebuild_tensor_v2` on a storage, and `data/<key>`, the bytes of each storage. What is known of the format was
-found by reading files that PyTorch 2.13 wrote.
+`torch._utils._rebuild_tensor_v2` on a storage, and `data/<key>`, the bytes of each storage. The format was
+determined from files that PyTorch 2.13 wrote.
 
-`load` interprets the pickle itself: it calls the few functions that rebuild tensors, and nothing that a file names.
+`load` interprets the pickle itself: it calls only the functions that rebuild tensors, whatever else a file names.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _UnpicklerBase: Any = pickle._Unpickler
 
 
 class Name:
-    """A global that the pickle only names: "torch FloatStorage"."""
+    """A global that the pickle refers to by name only: "torch FloatStorage"."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
@@ -72,7 +72,7 @@ named = functools.cache(Name)  # one object for each, which the pickle writes on
 
 
 class Stored:
-    """A storage as the pickle refers to it."""
+    """A storage reference of the pickle."""
 
     def __init__(self, kind: Name, key: int, count: int) -> None:
         self.kind, self.key, self.count = kind, key, count
@@ -83,20 +83,20 @@ def _rebuilder(name: str) -> Name:
 
 
 def interval(array: Any) -> tuple[int, int]:
-    """First address and end of what an array spans."""
+    """First and end address of the memory that an array spans."""
     low, high = np.lib.array_utils.byte_bounds(array)
     return int(low), int(high)
 
 
 def storable(array: Any) -> Any:
-    """The array, or a dense copy where its steps are negative or odd, or it leaves out elements of its memory."""
+    """The array, or a contiguous copy if its strides are negative, no multiples of the item size, or skip elements."""
     low, high = interval(array)
     odd = any(s < 0 or s % array.itemsize for s in array.strides)
     return np.ascontiguousarray(array) if odd or array.size * array.itemsize < high - low else array
 
 
 class Blocks:
-    """The storages of a file: one for each stretch of memory that arrays of one dtype cover together."""
+    """The storages of a file: one for each memory range that arrays of one dtype cover together."""
 
     def __init__(self, arrays: Iterable[Any]) -> None:
         self.spans: dict[Any, list[tuple[int, int]]] = {}
@@ -111,7 +111,7 @@ class Blocks:
                 spans.append((low, high))
 
     def place(self, array: Any) -> tuple[int, int, int, Any]:
-        """(key, elements of the storage, offset in elements, the array as it lies there)."""
+        """(key, size of the storage in elements, offset in elements, the array as stored)."""
         low, high = interval(array)
         for start, end in self.spans.get(array.dtype, ()):
             if start <= low and high <= end and (low - start) % array.itemsize == 0:
@@ -173,7 +173,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
         return ("storage", obj.kind, str(obj.key), "cpu", obj.count, *((None,) if self.legacy else ()))
 
     def form(self, t: Any) -> tuple[Name, tuple[Any, ...]]:
-        """The function and the arguments that rebuild a tensor."""
+        """The function and arguments that rebuild a tensor."""
         if t.is_sparse:
             return _rebuilder("sparse_tensor"), (t.layout, (t._indices(), t._values(), t.shape, t.is_coalesced()))
         function, args = self.plain_form(t)
@@ -204,7 +204,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
 
 
 class Rebuilt:
-    """A call that stands within the arguments of another."""
+    """A call nested in the arguments of another call."""
 
     def __init__(self, function: Name, args: tuple[Any, ...]) -> None:
         self.call = function, args
@@ -292,23 +292,23 @@ def save(
     obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:  # fmt: skip
-    """Write an object with tensors in it to a file that PyTorch can read too.
+    """Write an object that contains tensors to a file that PyTorch can read as well.
 
-    Tensors that share memory share it in the file; of a tensor that shows a small part of a block only that part is written.
-    A file is replaced only when the new one is complete. Objects other than tensors, containers, numbers and strings are
-    pickled as classes of this package or of the program.
+    Tensors that share memory share it in the file; of a view of a small part of a large block only that part is written. An
+    existing file is replaced only when the new one is complete. Objects other than tensors, containers, numbers and strings
+    are pickled by reference to their class.
 
     Args:
         obj: a tensor, a state_dict, nested containers of them, or any object that can be pickled.
-        f: a path, or a binary file to write to. A path ending in .safetensors or .npz gets these formats, which hold a dict
-            of names and tensors.
+        f: a path, or a binary file to write to. The suffixes .safetensors and .npz select these formats, which store a
+            dict of names and tensors.
         pickle_module: accepted, not used.
-        pickle_protocol: of the pickle within the file.
+        pickle_protocol: protocol of the pickle in the file, 1 or higher.
 
     Raises:
-        TypeError: for something else than a dict of tensors in a .safetensors or .npz file.
+        TypeError: if obj is not a dict of tensors, for a .safetensors or .npz file.
         ValueError: for pickle_protocol 0.
-        RuntimeError: if the folder does not exist.
+        RuntimeError: if the parent folder does not exist.
     """
     if pickle_protocol == 0:
         raise ValueError("protocol 0 has no place for tensors: take 1 or higher")
@@ -331,7 +331,7 @@ def save(
 
 @contextlib.contextmanager
 def _replacing(path: str) -> Iterator[Any]:
-    """A file that takes the place of `path` when all is written, and leaves it as it is on an exception."""
+    """A file that replaces `path` once it is complete; on an exception `path` stays unchanged."""
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe, or a folder, which open refuses
         with open(path, "wb") as file:
             yield file
@@ -359,13 +359,13 @@ def _replacing(path: str) -> Iterator[Any]:
 
 
 class Storage:
-    """The elements of a storage in a file, and the tensor made of them first."""
+    """The elements of a storage in a file, and the first tensor created from them."""
 
     def __init__(self, array: Any) -> None:
         self.array, self.tensor = array, None
 
     def tensor_of(self, size: Any, stride: Any, offset: int) -> Any:
-        """A tensor on a part of the storage; those of one storage see each other's writes."""
+        """A tensor on part of the storage; tensors on the same storage share memory."""
         array = self.array
         steps = [0 if n <= 1 else s for n, s in zip(size, stride, strict=True)]
         last = offset + sum((n - 1) * s for n, s in zip(size, steps, strict=True))
@@ -408,11 +408,11 @@ class Call:
 
 
 class Unknown:
-    """What a global becomes that may not be used, until all of them are listed."""
+    """Placeholder for a global that is not allowed, until all of them have been collected."""
 
 
 class StorageType(Call):
-    """A name such as torch.FloatStorage, which gives the name of its dtype; a file cannot call it."""
+    """A name such as torch.FloatStorage, which denotes a dtype; a file cannot call it."""
 
 
 def dtype_of(kind: Any) -> str:
@@ -422,7 +422,7 @@ def dtype_of(kind: Any) -> str:
 
 
 def _key(value: Any) -> Any:
-    """The value, whose hash may be taken: through too many tuples that takes for ever, through too deep ones the C stack."""
+    """The value, if hashing it takes bounded time and stack depth: nested tuples can make it run forever or overflow."""
     level, parts = [value], 0
     for _ in range(KEY_DEPTH):
         level = [v for v in level if isinstance(v, tuple)]
@@ -442,7 +442,7 @@ def _storage_key(key: Any) -> str:
 
 
 MADE: ContextVar[list[Any]] = ContextVar("tapegrad_made")
-"""The tensors that the running call of `load` has made."""
+"""The tensors that the running call of `load` has created."""
 
 
 def _rebuild_v2(
@@ -488,7 +488,7 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
 
 
 def _with_state(t: Any, state: Any) -> Any:
-    """A tensor with the attributes that a program had set on it."""
+    """A tensor with the extra attributes that it was saved with."""
     if isinstance(t, Tensor) and isinstance(state, dict):
         t.__dict__.update({k: v for k, v in state.items() if type(k) is str and not hasattr(type(t), k)})
     return t
@@ -549,25 +549,25 @@ SAFE: dict[str, Any] = {}  # what programs added
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Let `load` use these classes and functions of a file too; a pair (object, "module.name") says under which name."""
+    """Allow `load` to use these classes and functions; a pair (object, "module.name") gives the name in the file."""
     for item in safe_globals:
         value, name = item if isinstance(item, tuple) else (item, f"{item.__module__}.{item.__qualname__}")
         SAFE[name] = value
 
 
 def get_safe_globals() -> list[Any]:
-    """The classes and functions that were added."""
+    """The classes and functions that add_safe_globals allowed."""
     return list(SAFE.values())
 
 
 def clear_safe_globals() -> None:
-    """Forget the classes and functions that were added."""
+    """Remove all classes and functions that add_safe_globals allowed."""
     SAFE.clear()
 
 
 @contextlib.contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """Within the block `load` may use these classes and functions too; see `add_safe_globals`."""
+    """Context manager: allow `load` to use these classes and functions; see `add_safe_globals`."""
     before = dict(SAFE)
     add_safe_globals(safe_globals)
     try:
@@ -596,7 +596,7 @@ def _is_safe(value: Any) -> bool:
 
 
 def _filler(kind: type, name: str) -> Callable[[Any], None]:
-    """An opcode that adds items, for containers of one kind."""
+    """An opcode that adds items to containers of one type."""
     usual = getattr(_UnpicklerBase, name)
     items = 2 if kind is dict else 1
 
@@ -636,13 +636,13 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
         self.copies = COPIES * (self.size - start) + FEW
 
     def bounded(self, count: int) -> Any:
-        """Bytes of the file; a claim of more than there are allocates nothing."""
+        """Read bytes of the file; a length beyond its end allocates nothing."""
         if count > FEW and count > self.size - self.file.tell():
             raise EOFError("a value is cut off")
         return self.file.read(count)
 
     def copying(self, *values: Any) -> None:
-        """Count items that are about to be copied: a short file can have a long value copied again and again."""
+        """Count items about to be copied: a short file can request many copies of a long value."""
         self.copies -= sum(len(v) for v in values if isinstance(v, COPIED))
         if self.copies < 0:
             raise pickle.UnpicklingError("Weights only load failed. The file has its values copied too often")
@@ -724,7 +724,7 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
 
 
 class Trusted(pickle.Unpickler):
-    """An unpickler that imports and calls what the file names; PyTorch's tensors and layers become this package's."""
+    """An unpickler that imports and calls what the file names; PyTorch's tensors and layers become tapegrad's."""
 
     def __init__(self, file: Any, encoding: str, storage: Callable[..., Any]) -> None:
         super().__init__(file, encoding=encoding)
@@ -881,7 +881,7 @@ def _read_legacy(file: Any, size: int, unpickler: Any, encoding: str, mapped: An
 
 
 def _destination(map_location: Any) -> dtypes.device:
-    """The device that tensors go to: the CPU, unless one is named."""
+    """The device that tensors are loaded to: the CPU unless map_location names another."""
     if isinstance(map_location, dict):
         named = [create.check_device(v) for v in map_location.values()]
         return next((to for to in named if to is not devices.CPU), devices.CPU)
@@ -894,24 +894,24 @@ def load(
 ) -> Any:  # fmt: skip
     """Read a file of `save` or torch.save: the zip format, the one before PyTorch 1.6, .safetensors and .npz (by suffix).
 
-    Nothing in the file is run: tensors, containers, numbers and strings are made, anything else is refused. Tensors that
-    were on another device come to the CPU, unless map_location names one. Tensors that shared memory share it again there.
+    No code in the file is run: tensors, containers, numbers and strings are loaded, anything else raises. Tensors that were
+    on another device are loaded to the CPU, unless map_location names a device. Tensors that shared memory share it again.
 
     Args:
         f: a path, or a binary file.
-        map_location: the device that all tensors go to; a dict of devices, of which the first other than the CPU counts. A
-            function is accepted, and all tensors come to the CPU.
+        map_location: device that all tensors are loaded to; or a dict of devices, of which the first other than the CPU is
+            used. A function is accepted, and all tensors are loaded to the CPU.
         pickle_module: accepted, not used.
         weights_only: False allows any pickled object, which can run arbitrary code: for trusted files only. Layers
-            and optimizers of PyTorch become those of this package. None is True, unless PyTorch's environment variable
-            TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is 1; TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 makes it True always.
+            and optimizers of PyTorch become those of tapegrad. None means True, unless PyTorch's environment variable
+            TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is 1; TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 always makes it True.
         mmap: read storages from disk when they are used; needs a path.
-        encoding: of strings that Python 2 wrote.
+        encoding: encoding of strings written by Python 2.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        RuntimeError: for a damaged, truncated or too new archive, and for one that would unpack to far more than it is.
-        pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed, which are listed by name.
+        RuntimeError: for a damaged, truncated or too new archive, or one that would unpack to far more than its size.
+        pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed; the message lists them.
     """
     to = _destination(map_location)
     made: list[Any] = []
@@ -945,13 +945,13 @@ def _loaded(f: Any, unpickler: Any, mmap: bool | None, encoding: str) -> Any:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The names of the classes and functions in a file for which `load` refuses it; nothing in the file is run.
+    """Names of the classes and functions in a file that `load` does not allow; no code in the file is run.
 
     Args:
-        f: a path, or a binary file, of what `save` or torch.save wrote.
+        f: a path, or a binary file, written by `save` or torch.save.
 
     Raises:
-        The error of `load` for a missing or damaged file.
+        The errors of `load` for a missing or damaged file.
     """
     found: list[str] = []
 
