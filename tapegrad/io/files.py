@@ -26,23 +26,23 @@ def save(
     obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:  # fmt: skip
-    """Write an object with tensors in it to a file that PyTorch can read too.
+    """Write an object that contains tensors to a file that PyTorch can read as well.
 
-    Tensors that share memory share it in the file; of a tensor that shows a small part of a block only that part is written.
-    A file is replaced only when the new one is complete. Objects other than tensors, containers, numbers and strings are
-    pickled as classes of this package or of the program.
+    Tensors that share memory share it in the file; of a view of a small part of a large block only that part is written. An
+    existing file is replaced only when the new one is complete. Objects other than tensors, containers, numbers and strings
+    are pickled by reference to their class.
 
     Args:
         obj: a tensor, a state_dict, nested containers of them, or any object that can be pickled.
-        f: a path, or a binary file to write to. A path ending in .safetensors or .npz gets these formats, which hold a dict
-            of names and tensors.
+        f: a path, or a binary file to write to. The suffixes .safetensors and .npz select these formats, which store a
+            dict of names and tensors.
         pickle_module: accepted, not used.
-        pickle_protocol: of the pickle within the file.
+        pickle_protocol: protocol of the pickle in the file, 1 or higher.
 
     Raises:
-        TypeError: for something else than a dict of tensors in a .safetensors or .npz file.
+        TypeError: if obj is not a dict of tensors, for a .safetensors or .npz file.
         ValueError: for pickle_protocol 0.
-        RuntimeError: if the folder does not exist.
+        RuntimeError: if the parent folder does not exist.
     """
     if pickle_protocol == 0:
         raise ValueError("protocol 0 has no place for tensors: take 1 or higher")
@@ -65,7 +65,7 @@ def save(
 
 @contextlib.contextmanager
 def _replacing(path: str) -> Iterator[Any]:
-    """A file that takes the place of `path` when all is written, and leaves it as it is on an exception."""
+    """A file that replaces `path` once it is complete; on an exception `path` stays unchanged."""
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe, or a folder, which open refuses
         with open(path, "wb") as file:
             yield file
@@ -90,7 +90,7 @@ def _replacing(path: str) -> Iterator[Any]:
 
 
 def _destination(map_location: Any) -> dtypes.device:
-    """The device that tensors go to: the CPU, unless one is named."""
+    """The device that tensors are loaded to: the CPU unless map_location names another."""
     if isinstance(map_location, dict):
         named = [create.check_device(v) for v in map_location.values()]
         return next((to for to in named if to is not devices.CPU), devices.CPU)
@@ -103,24 +103,24 @@ def load(
 ) -> Any:  # fmt: skip
     """Read a file of `save` or torch.save: the zip format, the one before PyTorch 1.6, .safetensors and .npz (by suffix).
 
-    Nothing in the file is run: tensors, containers, numbers and strings are made, anything else is refused. Tensors that
-    were on another device come to the CPU, unless map_location names one. Tensors that shared memory share it again there.
+    No code in the file is run: tensors, containers, numbers and strings are loaded, anything else raises. Tensors that were
+    on another device are loaded to the CPU, unless map_location names a device. Tensors that shared memory share it again.
 
     Args:
         f: a path, or a binary file.
-        map_location: the device that all tensors go to; a dict of devices, of which the first other than the CPU counts. A
-            function is accepted, and all tensors come to the CPU.
+        map_location: device that all tensors are loaded to; or a dict of devices, of which the first other than the CPU is
+            used. A function is accepted, and all tensors are loaded to the CPU.
         pickle_module: accepted, not used.
         weights_only: False allows any pickled object, which can run arbitrary code: for trusted files only. Layers
-            and optimizers of PyTorch become those of this package. None is True, unless PyTorch's environment variable
-            TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is 1; TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 makes it True always.
+            and optimizers of PyTorch become those of tapegrad. None means True, unless PyTorch's environment variable
+            TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is 1; TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 always makes it True.
         mmap: read storages from disk when they are used; needs a path.
-        encoding: of strings that Python 2 wrote.
+        encoding: encoding of strings written by Python 2.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        RuntimeError: for a damaged, truncated or too new archive, and for one that would unpack to far more than it is.
-        pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed, which are listed by name.
+        RuntimeError: for a damaged, truncated or too new archive, or one that would unpack to far more than its size.
+        pickle.UnpicklingError: for a damaged pickle, and for globals that are not allowed; the message lists them.
     """
     to = _destination(map_location)
     made: list[Any] = []
@@ -154,13 +154,13 @@ def _loaded(f: Any, unpickler: Any, mmap: bool | None, encoding: str) -> Any:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The names of the classes and functions in a file for which `load` refuses it; nothing in the file is run.
+    """Names of the classes and functions in a file that `load` does not allow; no code in the file is run.
 
     Args:
-        f: a path, or a binary file, of what `save` or torch.save wrote.
+        f: a path, or a binary file, written by `save` or torch.save.
 
     Raises:
-        The error of `load` for a missing or damaged file.
+        The errors of `load` for a missing or damaged file.
     """
     found: list[str] = []
 

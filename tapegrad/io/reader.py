@@ -30,7 +30,7 @@ COPIED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 
 
 def _filler(kind: type, name: str) -> Callable[[Any], None]:
-    """An opcode that adds items, for containers of one kind."""
+    """An opcode that adds items to containers of one type."""
     usual = getattr(_UnpicklerBase, name)
     items = 2 if kind is dict else 1
 
@@ -70,13 +70,13 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
         self.copies = COPIES * (self.size - start) + FEW
 
     def bounded(self, count: int) -> Any:
-        """Bytes of the file; a claim of more than there are allocates nothing."""
+        """Read bytes of the file; a length beyond its end allocates nothing."""
         if count > FEW and count > self.size - self.file.tell():
             raise EOFError("a value is cut off")
         return self.file.read(count)
 
     def copying(self, *values: Any) -> None:
-        """Count items that are about to be copied: a short file can have a long value copied again and again."""
+        """Count items about to be copied: a short file can request many copies of a long value."""
         self.copies -= sum(len(v) for v in values if isinstance(v, COPIED))
         if self.copies < 0:
             raise pickle.UnpicklingError("Weights only load failed. The file has its values copied too often")
@@ -158,7 +158,7 @@ class Restricted(_UnpicklerBase):  # type: ignore[misc]
 
 
 class Trusted(pickle.Unpickler):
-    """An unpickler that imports and calls what the file names; PyTorch's tensors and layers become this package's."""
+    """An unpickler that imports and calls what the file names; PyTorch's tensors and layers become tapegrad's."""
 
     def __init__(self, file: Any, encoding: str, storage: Callable[..., Any]) -> None:
         super().__init__(file, encoding=encoding)

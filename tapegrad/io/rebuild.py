@@ -37,11 +37,11 @@ class Call:
 
 
 class Unknown:
-    """What a global becomes that may not be used, until all of them are listed."""
+    """Placeholder for a global that is not allowed, until all of them have been collected."""
 
 
 class StorageType(Call):
-    """A name such as torch.FloatStorage, which gives the name of its dtype; a file cannot call it."""
+    """A name such as torch.FloatStorage, which denotes a dtype; a file cannot call it."""
 
 
 def dtype_of(kind: Any) -> str:
@@ -51,7 +51,7 @@ def dtype_of(kind: Any) -> str:
 
 
 def checked_key(value: Any) -> Any:
-    """The value, whose hash may be taken: through too many tuples that takes for ever, through too deep ones the C stack."""
+    """The value, if hashing it takes bounded time and stack depth: nested tuples can make it run forever or overflow."""
     level, parts = [value], 0
     for _ in range(KEY_DEPTH):
         level = [v for v in level if isinstance(v, tuple)]
@@ -71,7 +71,7 @@ def storage_key(key: Any) -> str:
 
 
 MADE: ContextVar[list[Any]] = ContextVar("tapegrad_made")
-"""The tensors that the running call of `load` has made."""
+"""The tensors that the running call of `load` has created."""
 
 
 def _rebuild_v2(
@@ -117,7 +117,7 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
 
 
 def _with_state(t: Any, state: Any) -> Any:
-    """A tensor with the attributes that a program had set on it."""
+    """A tensor with the extra attributes that it was saved with."""
     if isinstance(t, Tensor) and isinstance(state, dict):
         t.__dict__.update({k: v for k, v in state.items() if type(k) is str and not hasattr(type(t), k)})
     return t
@@ -178,25 +178,25 @@ SAFE: dict[str, Any] = {}  # what programs added
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Let `load` use these classes and functions of a file too; a pair (object, "module.name") says under which name."""
+    """Allow `load` to use these classes and functions; a pair (object, "module.name") gives the name in the file."""
     for item in safe_globals:
         value, name = item if isinstance(item, tuple) else (item, f"{item.__module__}.{item.__qualname__}")
         SAFE[name] = value
 
 
 def get_safe_globals() -> list[Any]:
-    """The classes and functions that were added."""
+    """The classes and functions that add_safe_globals allowed."""
     return list(SAFE.values())
 
 
 def clear_safe_globals() -> None:
-    """Forget the classes and functions that were added."""
+    """Remove all classes and functions that add_safe_globals allowed."""
     SAFE.clear()
 
 
 @contextlib.contextmanager
 def safe_globals(safe_globals: list[Any]) -> Iterator[None]:
-    """Within the block `load` may use these classes and functions too; see `add_safe_globals`."""
+    """Context manager: allow `load` to use these classes and functions; see `add_safe_globals`."""
     before = dict(SAFE)
     add_safe_globals(safe_globals)
     try:

@@ -21,20 +21,20 @@ STORAGE_OF = {name: storage for storage, name in STORAGES.items()}
 
 
 def interval(array: Any) -> tuple[int, int]:
-    """First address and end of what an array spans."""
+    """First and end address of the memory that an array spans."""
     low, high = np.lib.array_utils.byte_bounds(array)
     return int(low), int(high)
 
 
 def storable(array: Any) -> Any:
-    """The array, or a dense copy where its steps are negative or odd, or it leaves out elements of its memory."""
+    """The array, or a contiguous copy if its strides are negative, no multiples of the item size, or skip elements."""
     low, high = interval(array)
     odd = any(s < 0 or s % array.itemsize for s in array.strides)
     return np.ascontiguousarray(array) if odd or array.size * array.itemsize < high - low else array
 
 
 class Blocks:
-    """The storages of a file: one for each stretch of memory that arrays of one dtype cover together."""
+    """The storages of a file: one for each memory range that arrays of one dtype cover together."""
 
     def __init__(self, arrays: Iterable[Any]) -> None:
         self.spans: dict[Any, list[tuple[int, int]]] = {}
@@ -49,7 +49,7 @@ class Blocks:
                 spans.append((low, high))
 
     def place(self, array: Any) -> tuple[int, int, int, Any]:
-        """(key, elements of the storage, offset in elements, the array as it lies there)."""
+        """(key, size of the storage in elements, offset in elements, the array as stored)."""
         low, high = interval(array)
         for start, end in self.spans.get(array.dtype, ()):
             if start <= low and high <= end and (low - start) % array.itemsize == 0:
@@ -76,13 +76,13 @@ def _memory(array: Any, start: int, end: int) -> Any:
 
 
 class Storage:
-    """The elements of a storage in a file, and the tensor made of them first."""
+    """The elements of a storage in a file, and the first tensor created from them."""
 
     def __init__(self, array: Any) -> None:
         self.array, self.tensor = array, None
 
     def tensor_of(self, size: Any, stride: Any, offset: int) -> Any:
-        """A tensor on a part of the storage; those of one storage see each other's writes."""
+        """A tensor on part of the storage; tensors on the same storage share memory."""
         array = self.array
         steps = [0 if n <= 1 else s for n, s in zip(size, stride, strict=True)]
         last = offset + sum((n - 1) * s for n, s in zip(size, steps, strict=True))

@@ -20,7 +20,7 @@ _PicklerBase: Any = pickle._Pickler  # that in C cannot be told what an opcode m
 
 
 class Name:
-    """A global that the pickle only names: "torch FloatStorage"."""
+    """A global that the pickle refers to by name only: "torch FloatStorage"."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
@@ -33,7 +33,7 @@ named = functools.cache(Name)  # one object for each, which the pickle writes on
 
 
 class Stored:
-    """A storage as the pickle refers to it."""
+    """A storage reference of the pickle."""
 
     def __init__(self, kind: Name, key: int, count: int) -> None:
         self.kind, self.key, self.count = kind, key, count
@@ -79,7 +79,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
         return ("storage", obj.kind, str(obj.key), "cpu", obj.count, *((None,) if self.legacy else ()))
 
     def form(self, t: Any) -> tuple[Name, tuple[Any, ...]]:
-        """The function and the arguments that rebuild a tensor."""
+        """The function and arguments that rebuild a tensor."""
         if t.is_sparse:
             return _rebuilder("sparse_tensor"), (t.layout, (t._indices(), t._values(), t.shape, t.is_coalesced()))
         function, args = self.plain_form(t)
@@ -110,7 +110,7 @@ class Writer(_PicklerBase):  # type: ignore[misc]
 
 
 class Rebuilt:
-    """A call that stands within the arguments of another."""
+    """A call nested in the arguments of another call."""
 
     def __init__(self, function: Name, args: tuple[Any, ...]) -> None:
         self.call = function, args

@@ -1,4 +1,4 @@
-"""Modules that hold modules or parameters in order or by key."""
+"""Containers: modules that hold modules or parameters, in order or by key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def position(index: Any, size: int) -> int:
-    """An index counted from the front; IndexError if out of range."""
+    """A nonnegative index; raises IndexError if out of range."""
     at: int = operator.index(index)
     if not -size <= at < size:
         raise IndexError(f"index {at} is out of range")
@@ -80,7 +80,7 @@ class Ordered(Module):
     @overload
     def pop(self, key: SupportsIndex = -1) -> Module: ...
     def pop(self, key: Any = -1) -> Any:
-        """Remove a module, or several of a slice, and return it."""
+        """Remove and return a module, or a slice of them."""
         module = self[key]
         del self[key]
         return module
@@ -96,7 +96,7 @@ class Sequential(Ordered):
             self.add_module(str(name), module)
 
     def forward(self, input: Any) -> Tensor:
-        """Each module applied to the result of the one before."""
+        """Apply the modules in order, each to the output of the previous one."""
         output: Tensor = input
         for module in self._modules.values():
             output = module(output)
@@ -135,7 +135,7 @@ class Sequential(Ordered):
 
 
 class ModuleList(Ordered):
-    """A list of modules; it is not called itself."""
+    """A list of modules; it has no forward."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class ModuleList(Ordered):
         return self
 
     def __repr__(self) -> str:
-        """Equal neighbours are shown once with their count."""
+        """Equal neighbours are printed once with their count."""
         runs: list[tuple[str, int, int]] = []
         for i, text in enumerate(map(repr, self)):
             if runs and runs[-1][0] == text:
@@ -174,7 +174,7 @@ class ModuleList(Ordered):
 
 
 class ModuleDict(Module):
-    """Modules by key, in order of insertion; it is not called itself."""
+    """A dict of modules, in order of insertion; it has no forward."""
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -249,7 +249,7 @@ def pairs_of(given: Any, receiver: Any) -> Iterable[tuple[Any, Any]]:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors are made Parameters, other values are kept as they are."""
+    """A list of parameters; tensors are converted to Parameters, other values are stored unchanged."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -293,7 +293,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        """One line a value."""
+        """One line per value."""
         return "\n".join(f"  ({i}): {described(value, dtype_of)}" for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -301,10 +301,10 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by key, in order of insertion; tensors are made Parameters, other values are kept as they are.
+    """A dict of parameters, in order of insertion; tensors are converted to Parameters, other values are stored unchanged.
 
     Args:
-        parameters: a mapping or (key, value) pairs; a plain dict is taken in the order of its sorted keys.
+        parameters: a mapping or (key, value) pairs; a plain dict is inserted in the order of its sorted keys.
     """
 
     def __init__(self, parameters: Any = None) -> None:
@@ -361,17 +361,17 @@ class ParameterDict(Module):
         return self
 
     def copy(self) -> ParameterDict:
-        """Another dict of the same parameters."""
+        """A new ParameterDict with the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Parameter:
-        """The value of a key, which is set to the default first if it is not there."""
+        """The value of a key; a missing key is first set to the default."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all parameters."""
         for key in list(self._keys):
             del self[key]
 
@@ -391,7 +391,7 @@ class ParameterDict(Module):
     @overload
     def get(self, key: str, default: T) -> Parameter | T: ...
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key, or the default if it is not there."""
+        """The value of a key, or the default if the key is missing."""
         return getattr(self, key) if key in self else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
@@ -418,7 +418,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """One line a value."""
+        """One line per value."""
         return "\n".join(f"  ({key}): {described(value, typename)}" for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -426,7 +426,7 @@ class ParameterDict(Module):
 
 
 class Container(Module):
-    """A module that only holds others, under the names of keyword arguments; for older code: use Module."""
+    """Deprecated: a module whose submodules are the keyword arguments; use Module."""
 
     def __init__(self, **kwargs: Any) -> None:
         warnings.warn(
@@ -441,7 +441,7 @@ class Container(Module):
 
 
 def as_parameter(value: Any) -> Any:
-    """A tensor as a Parameter; other values as they are."""
+    """A tensor as a Parameter; other values unchanged."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 

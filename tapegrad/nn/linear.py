@@ -14,7 +14,7 @@ from .module import Module, shown
 
 
 def repeated(value: Any, count: int) -> tuple[Any, ...]:
-    """A value for each of several dimensions: a sequence as it is, anything else repeated."""
+    """One value per dimension: a sequence is returned as a tuple, anything else is repeated."""
     return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
@@ -23,7 +23,7 @@ def affine(module: Any) -> tuple[Any, Any]:
     own = module._parameters
     try:
         return own["weight"], own["bias"]
-    except KeyError:  # something else took a parameter's place, as a parametrisation does
+    except KeyError:  # the parameter was replaced, for example by a parametrisation
         return module.weight, module.bias
 
 
@@ -82,7 +82,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """Linear under the name that PyTorch prints within MultiheadAttention."""
+    """Linear under the class name that PyTorch prints in MultiheadAttention."""
 
 
 class Bilinear(Module):
@@ -98,7 +98,7 @@ class Bilinear(Module):
         bias: (out_features,), initialised likewise; None without bias.
 
     Raises:
-        ValueError: for an in1_features that is not positive.
+        ValueError: if in1_features is not positive.
     """
 
     weight: Parameter

@@ -1,4 +1,4 @@
-"""Pooling layers, and the way back from maxima. `kernel_size` and the like are one integer or one for each dimension."""
+"""Pooling and unpooling layers. `kernel_size` and similar arguments are one integer, or one for each dimension."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .module import Module, shown
 
 
 class _MaxPoolNd(Module):
-    """Base of the layers of maxima; see MaxPool2d."""
+    """Base of the max pooling layers; see MaxPool2d."""
 
     _op: Callable[..., Tensor]
     return_indices: bool
@@ -47,11 +47,11 @@ class MaxPool2d(_MaxPoolNd):
 
     Args:
         kernel_size: sizes of a window.
-        stride: steps between windows; the kernel size by default.
-        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
-        dilation: steps between the elements of a window.
-        return_indices: also give the maxima's places in the flat image, for MaxUnpool2d.
-        ceil_mode: keep a last window that reaches over the end.
+        stride: step between windows; the kernel size by default.
+        padding: elements of value -inf added on both sides; at most half the kernel size.
+        dilation: spacing between the elements of a window.
+        return_indices: also return the flat indices of the maxima, for MaxUnpool2d.
+        ceil_mode: keep a last window that extends beyond the input.
     """
 
     _op = staticmethod(F.max_pool2d)
@@ -64,7 +64,7 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
-    """Base of the layers that put maxima back; see MaxUnpool2d."""
+    """Base of the unpooling layers; see MaxUnpool2d."""
 
     _dims: int
     _op: Callable[..., Tensor]
@@ -75,12 +75,12 @@ class _MaxUnpoolNd(Module):
         self.kernel_size, self.stride, self.padding = (repeated(v, self._dims) for v in sizes)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Maxima and their indices to the image they came from, other elements 0.
+        """Write maxima to their indices in an image of zeros.
 
         Args:
             input: (N, C, *sizes) or (C, *sizes).
-            indices: what the pooling with return_indices gave, of input's shape.
-            output_size: sizes of the image, where the pooling's stride leaves them open.
+            indices: indices returned by the pooling with return_indices, of input's shape.
+            output_size: sizes of the image, where the pooling's stride allows several.
         """
         return self._op(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
@@ -89,17 +89,17 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """The maxima of MaxPool1d back at their places; arguments as MaxUnpool2d."""
+    """Inverse of MaxPool1d: writes the maxima to their positions, 0 elsewhere; arguments as MaxUnpool2d."""
 
     _dims = 1
     _op = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """The maxima of MaxPool2d back at their places, other elements 0.
+    """Inverse of MaxPool2d: writes the maxima to their positions, 0 elsewhere.
 
     Args:
-        kernel_size, stride, padding: those of the pooling.
+        kernel_size, stride, padding: arguments of the pooling.
     """
 
     _dims = 2
@@ -107,14 +107,14 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """The maxima of MaxPool3d back at their places; arguments as MaxUnpool2d."""
+    """Inverse of MaxPool3d: writes the maxima to their positions, 0 elsewhere; arguments as MaxUnpool2d."""
 
     _dims = 3
     _op = staticmethod(F.max_unpool3d)
 
 
 class _AvgPoolNd(Module):
-    """Base of the layers of means; see AvgPool2d."""
+    """Base of the average pooling layers; see AvgPool2d."""
 
     _op: Callable[..., Tensor]
 
@@ -158,11 +158,11 @@ class AvgPool2d(_AvgPoolNd):
 
     Args:
         kernel_size: sizes of a window.
-        stride: steps between windows; the kernel size by default.
+        stride: step between windows; the kernel size by default.
         padding: zeros added on both sides; at most half the kernel size.
-        ceil_mode: keep a last window that reaches over the end.
-        count_include_pad: whether added zeros count as elements.
-        divisor_override: what the sums are divided by, instead of the number of elements.
+        ceil_mode: keep a last window that extends beyond the input.
+        count_include_pad: whether padding counts as elements.
+        divisor_override: divisor of the sums, instead of the number of elements.
     """
 
     _op = staticmethod(F.avg_pool2d)
@@ -175,7 +175,7 @@ class AvgPool3d(_AvgPoolNd):
 
 
 class _LPPoolNd(Module):
-    """Base of the layers of power means; see LPPool2d."""
+    """Base of the power-average pooling layers; see LPPool2d."""
 
     _op: Callable[..., Tensor]
 
@@ -203,8 +203,8 @@ class LPPool2d(_LPPoolNd):
     Args:
         norm_type: the power.
         kernel_size: sizes of a window.
-        stride: steps between windows; the kernel size by default.
-        ceil_mode: keep a last window that reaches over the end, scaled up to a whole one.
+        stride: step between windows; the kernel size by default.
+        ceil_mode: keep a last window that extends beyond the input, rescaled to a full window.
     """
 
     _op = staticmethod(F.lp_pool2d)
@@ -217,7 +217,7 @@ class LPPool3d(_LPPoolNd):
 
 
 class _Adaptive(Module):
-    """Base of the layers over given numbers of windows."""
+    """Base of the adaptive pooling layers."""
 
     _op: Callable[..., Tensor]
 
@@ -230,7 +230,7 @@ class _Adaptive(Module):
 
 
 class _AdaptiveAvgPoolNd(_Adaptive):
-    """Base of the layers of means over given numbers of windows."""
+    """Base of the adaptive average pooling layers."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N."""
@@ -238,7 +238,7 @@ class _AdaptiveAvgPoolNd(_Adaptive):
 
 
 class _AdaptiveMaxPoolNd(_Adaptive):
-    """Base of the layers of maxima over given numbers of windows."""
+    """Base of the adaptive max pooling layers."""
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
@@ -250,7 +250,7 @@ class _AdaptiveMaxPoolNd(_Adaptive):
 
 
 class _FractionalMaxPoolNd(Module):
-    """Base of the layers of maxima over windows at random places; see FractionalMaxPool2d."""
+    """Base of the fractional max pooling layers; see FractionalMaxPool2d."""
 
     _dims: int
     _op: Callable[..., Tensor]
@@ -281,16 +281,16 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maxima over windows at random places of images (N, C, H, W) or (C, H, W) (B. Graham, 2014).
+    """Maxima over randomly placed windows of images (N, C, H, W) or (C, H, W) (Graham 2014).
 
     Args:
         kernel_size: sizes of a window.
-        output_size: number of windows; or output_ratio, as a part of the input's sizes.
-        return_indices: also give the maxima's places in the flat image.
-        _random_samples: (N, C, 2) numbers in [0, 1) that choose the windows; drawn at each call if None.
+        output_size: number of windows; or output_ratio, their number as a fraction of the input's sizes.
+        return_indices: also return the flat indices of the maxima.
+        _random_samples: (N, C, 2) numbers in [0, 1) that determine the windows; drawn at each call if None.
 
     Raises:
-        ValueError: for both or none of output_size and output_ratio, or a ratio outside (0, 1).
+        ValueError: unless exactly one of output_size and output_ratio is given, or for a ratio outside (0, 1).
     """
 
     _dims = 2
@@ -298,7 +298,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maxima over windows at random places of volumes (N, C, D, H, W) or (C, D, H, W); as FractionalMaxPool2d."""
+    """Maxima over randomly placed windows of volumes (N, C, D, H, W) or (C, D, H, W); as FractionalMaxPool2d."""
 
     _dims = 3
     _op = staticmethod(F.fractional_max_pool3d)

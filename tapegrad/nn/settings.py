@@ -1,4 +1,4 @@
-"""Modules that hold settings and call one function with them."""
+"""Modules that store settings and call one function with them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..tensor.tensor import Tensor
 from .module import Module
 
 I = TypeVar("I", bound=Callable[..., None])  # noqa: E741
-REPLACED = {"size_average", "reduce", "min_value", "max_value"}  # old names of other settings
+REPLACED = {"size_average", "reduce", "min_value", "max_value"}  # deprecated names of other settings
 
 
 def settings(init: I) -> I:
-    """An __init__ that keeps each of its arguments as the module's attribute of that name, then runs its body's checks."""
+    """Decorator for __init__: store each argument as an attribute of that name, then run the body, which checks them."""
     code = init.__code__
     names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     defaults = init.__defaults__ or ()
@@ -45,7 +45,7 @@ class Functional(Module):
         cls._settings = getattr(cls.__init__, "settings", cls._settings)
 
     def _keep(self, values: dict[str, Any]) -> None:
-        """Keep the settings as attributes."""
+        """Store the settings as attributes."""
         for name, value in values.items():
             if name not in REPLACED:
                 setattr(self, name, value)
