@@ -17,7 +17,7 @@ from ..functions.joining import stack
 from ..levels.forward import Dual
 from .jacobian import batched
 from .laplacian import check_rows
-from .reverse import converted, result_class, source_of
+from .reverse import as_primal, converted, result_class
 
 P = ParamSpec("P")
 
@@ -68,7 +68,7 @@ def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     @functools.wraps(f, updated=())
     def div(*args: P.args, **kwargs: P.kwargs) -> Any:
         x, *others = args
-        t = source_of(x)
+        t = as_primal(x)
         d = derivatives(f, t, others, kwargs, "divergence", check)
         if d._d.shape[-1] != d._d.shape[0]:
             raise RuntimeError(
@@ -100,7 +100,7 @@ def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     @functools.wraps(f, updated=())
     def rotation(*args: P.args, **kwargs: P.kwargs) -> Any:
         x, *others = args
-        t = source_of(x)
+        t = as_primal(x)
         n = t._d.shape[-1] if t._d.ndim else 0
         if n not in (2, 3):
             raise RuntimeError(f"curl(f)(x): Expected points of 2 or 3 coordinates, got shape {tuple(t._d.shape)}")

@@ -10,7 +10,7 @@ from ..core.record import Box
 from ..core.vjp import zeros_like
 from ..levels.forward import Dual
 from . import tree
-from .reverse import common_class, converted, operand_of, source_of, split_aux
+from .reverse import as_primal, common_class, converted, operand_of, split_aux
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -72,10 +72,10 @@ def jvp(
             f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
             f"3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {tangent_spec}"
         )
-    sources = [source_of(x) for x in xs]
-    directions = [tangent_of(x, t) for x, t in zip(sources, ts, strict=True)]
+    inputs = [as_primal(x) for x in xs]
+    directions = [tangent_of(x, t) for x, t in zip(inputs, ts, strict=True)]
     with Dual() as level:
-        duals = [level.wrap(x, t) for x, t in zip(sources, directions, strict=True)]
+        duals = [level.wrap(x, t) for x, t in zip(inputs, directions, strict=True)]
         result, aux = split_aux(func(*tree.unflatten(spec, duals)), has_aux, JVP)
         del duals
         outputs, out_spec = tree.flatten(result)

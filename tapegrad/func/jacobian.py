@@ -19,13 +19,13 @@ from . import tree
 from .batch import run_batch
 from .reverse import (
     Inputs,
+    as_primal,
     checked_outputs,
     converted,
     parts_of,
     regrouped,
     replaced,
     result_class,
-    source_of,
     split_aux,
 )
 
@@ -169,9 +169,9 @@ def in_forward(
     """
     parts, positions = parts_of(argnums, args)
     leaves = [leaf for part, _ in parts for leaf in part]
-    sources = [source_of(x) for x in leaves]
-    refuse_complex(sources, "jacfwd", "inputs")
-    sizes = [x._d.size for x in sources]
+    inputs = [as_primal(x) for x in leaves]
+    refuse_complex(inputs, "jacfwd", "inputs")
+    sizes = [x._d.size for x in inputs]
     n = sum(sizes)
     outer = LEVEL.get()
     values: list[Any] = []
@@ -181,7 +181,7 @@ def in_forward(
         nonlocal out_spec, aux
         here = LEVEL.get()
         with Dual(respects_no_grad and is_recording()) as level:
-            duals = [level.wrap(x, t) for x, t in zip(sources, tangents, strict=True)]
+            duals = [level.wrap(x, t) for x, t in zip(inputs, tangents, strict=True)]
             given = replaced(args, positions, regrouped(parts, duals))
             del duals
             result, aux = split_aux(func(*given, **kwargs), has_aux, "jacfwd(f, ...)")
@@ -198,14 +198,14 @@ def in_forward(
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     basis = [
         fixed_like(np.eye(n, size, -start, x._d.dtype).reshape(n, *x._d.shape), x)
-        for x, size, start in zip(sources, sizes, starts, strict=True)
+        for x, size, start in zip(inputs, sizes, starts, strict=True)
     ]
     rows = []
     for columns in batched(push, basis, n, randomness):
         row = []
-        for x, source, size, start in zip(leaves, sources, sizes, starts, strict=True):
+        for x, t, size, start in zip(leaves, inputs, sizes, starts, strict=True):
             block = shape.movedim(columns[start : start + size], 0, -1)
-            row.append(converted(shape.reshape(block, (*block._d.shape[:-1], *source._d.shape)), result_class(x)))
+            row.append(converted(shape.reshape(block, (*block._d.shape[:-1], *t._d.shape)), result_class(x)))
         rows.append(row)
     return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
 

@@ -17,7 +17,7 @@ from ..core.tracing import suspended
 from ..core.vjp import arrays, fixed_like
 from ..levels.forward import Dual
 from ..levels.laplacian import ForwardLaplacian
-from .reverse import converted, result_class, source_of
+from .reverse import as_primal, converted, result_class
 
 LAPLACIAN = "laplacian(f)(x)"
 
@@ -43,7 +43,7 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
 
     @functools.wraps(f, updated=())
     def result(x: Any, *args: Any, **kwargs: Any) -> Any:
-        t = source_of(x)
+        t = as_primal(x)
         if not t._d.ndim:
             raise RuntimeError(f"{LAPLACIAN}: Expected points of shape (.., d), got a tensor with 0 dims")
         if check and t._d.ndim > 1 and t._d.size > t._d.shape[-1] and level_of(t) is None:

@@ -17,7 +17,7 @@ from ..levels.forward import Linearize
 from . import tree
 from .forward import jvp, tangent_of
 from .jacobian import tensor
-from .reverse import checked_outputs, common_class, converted, differentiate, source_of, vjp
+from .reverse import as_primal, checked_outputs, common_class, converted, differentiate, vjp
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -81,11 +81,11 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
         RuntimeError: if an output is no floating-point tensor; from jvp_fn, for tangents that do not fit the primals.
     """
     leaves, spec = tree.flatten(primals)
-    sources = [source_of(x) for x in leaves]
+    inputs = [as_primal(x) for x in leaves]
     outer = LEVEL.get()
-    tangents = DiffInputs([ones_like(x) for x in sources], outer)
+    tangents = DiffInputs([ones_like(x) for x in inputs], outer)
     with Linearize() as level:
-        duals = [level.wrap(x, t) for x, t in zip(sources, tangents.tensors, strict=True)]
+        duals = [level.wrap(x, t) for x, t in zip(inputs, tangents.tensors, strict=True)]
         result = func(*tree.unflatten(spec, duals))
         del duals
         outputs, out_spec = checked_outputs(result)
@@ -109,7 +109,7 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
         given, got_spec = tree.flatten(directions)
         if got_spec != spec:
             raise RuntimeError(f"Expected the tangents {got_spec} to have the same argspec as the primals {spec}")
-        vs = [tangent_of(x, t) for x, t in zip(sources, given, strict=True)]
+        vs = [tangent_of(x, t) for x, t in zip(inputs, given, strict=True)]
         got = iter(cotangents.vjp(list(rows), [v for v, r in zip(vs, reached, strict=True) if r], True))
         outs = [tensor(next(got)) if move else None for move in moves]
         outs = [create.zeros(**form) if t is None else t for t, form in zip(outs, forms, strict=True)]

@@ -34,7 +34,7 @@ GRAD = "grad_and_value(f)(*args)"
 VJP = "vjp(f, *primals)"
 
 
-def source_of(x: Any) -> Any:
+def as_primal(x: Any) -> Any:
     """The tensor that stands for a leaf: itself, or a copy of an array or a number (a Python number in float64)."""
     number = type(x) is float or (isinstance(x, np.ndarray) and not x.ndim and x.dtype == np.float64)
     if number and LEVEL.get() is None and running_trace() is None:
@@ -66,7 +66,7 @@ class Inputs(DiffInputs):
     """
 
     def __init__(self, leaves: list[Any]) -> None:
-        super().__init__([source_of(x) for x in leaves], LEVEL.get())
+        super().__init__([as_primal(x) for x in leaves], LEVEL.get())
         self.leaves = leaves
 
     @classmethod

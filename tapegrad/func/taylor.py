@@ -15,7 +15,7 @@ from ..core.state import restore_recording, set_recording
 from ..core.vjp import fixed_like, zeros_like
 from ..levels.taylor import Taylor, is_plain, number
 from . import tree
-from .reverse import common_class, converted, operand_of, parts_of, replaced, source_of
+from .reverse import as_primal, common_class, converted, operand_of, parts_of, replaced
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,11 +47,11 @@ def jet(
     if len(primals) != len(series) or len(orders) > 1:
         raise ValueError("jet terms have inconsistent lengths for different arguments")
     leaves, spec = tree.flatten(tuple(primals))
-    sources = [source_of(x) for x in leaves]
+    inputs = [as_primal(x) for x in leaves]
     order = max(orders, default=0)
     columns = [flat_terms([terms[k] for terms in series], spec, leaves, k) for k in range(order)]
     scales = [float(math.factorial(k)) if factorial_scaled else 1.0 for k in range(order + 1)]
-    curves = [[x, *[coefficient_of(c[i], x, scales[k + 1]) for k, c in enumerate(columns)]] for i, x in enumerate(sources)]
+    curves = [[x, *[coefficient_of(c[i], x, scales[k + 1]) for k, c in enumerate(columns)]] for i, x in enumerate(inputs)]
     values, terms, out_spec = push_series(fun, spec, curves, order)
     cls = common_class(leaves)
     lists = [[converted(c if s == 1.0 else c * s, cls) for c, s in zip(t, scales[1:], strict=True)] for t in terms]
@@ -123,7 +123,7 @@ def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R
     def derivative(*args: Any, **kwargs: Any) -> Any:
         ((leaves, spec),), positions = parts_of((argnums,), args)
         curves = []
-        for x in map(source_of, leaves):
+        for x in map(as_primal, leaves):
             one = np.ones(x._d.shape, x._d.dtype)
             curves.append([x, number(one) if is_plain(x) else fixed_like(one, x), *[None] * (n - 1)][: n + 1])
         values, terms, out_spec = push_series(

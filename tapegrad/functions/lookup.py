@@ -15,7 +15,7 @@ from ..core.record import Box, running_trace
 from ..core.tracing import reads, same
 from ..kernels.devices import values_of
 from ..levels.level import LevelState
-from ..levels.vmap import Shadow
+from ..levels.vmap import SampleArray
 from ..table.lookup import values
 
 ALL = slice(None)
@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 def is_batched(t: Any) -> bool:
     """Whether a tensor has other values for each sample of a running vmap."""
-    return isinstance(t, Box) and type(t._d) is Shadow
+    return isinstance(t, Box) and type(t._d) is SampleArray
 
 
 def is_traced(t: Any) -> bool:

@@ -2,7 +2,7 @@
 
 A tensor at a level carries a `LevelState`: the level, the tensor below it, and what the level knows besides (whether it is
 batched, a tangent, a series). Its `_d` is the array at the bottom, so shapes, dtypes and primal values can be read; of a
-batched tensor it is a `Shadow`, which has the shape of one sample and refuses to show values. `record.slow` finds such
+batched tensor it is a `SampleArray`, which has the shape of one sample and refuses to show values. `record.slow` finds such
 tensors among operands, takes the highest of their levels, and lets it run the op by calls of the table on the tensors below:
 so levels nest in any order.
 
@@ -70,7 +70,11 @@ class LevelState(Extra):
 
 
 class Level:
-    """A running transform. Subclasses say how an op runs on values and payloads.
+    """A running transform.
+
+    A subclass defines `apply`, which runs an op on primals and payloads. By the methods after it the subclass says what else
+    depends on its payloads: what stands for an array, what is left of a detached tensor, what a write without history keeps,
+    and what a reverse pass that began inside does with tensors and gradients of the layers below.
 
     Attributes:
         name: of the transform, for messages.
@@ -139,10 +143,6 @@ class Level:
         """A tensor at this level."""
         return boxed(self.array(primal, payload), slot, LevelState(self, primal, payload, slot_hooks))
 
-    def array(self, primal: Any, payload: Any) -> Any:
-        """What stands for the array of a tensor of this level."""
-        return primal._d
-
     def unwrap(self, t: Any) -> tuple[Any, Any]:
         """(tensor below, payload) of an operand; payload None: a constant at this level."""
         st = t._st if isinstance(t, Box) else None
@@ -154,13 +154,30 @@ class Level:
             st = t._st
         return (st.primal, st.payload) if type(st) is LevelState and st.level is self else (t, None)
 
+    # ------------------------------------------------------------------------------------------ what subclasses define
+
+    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        """Run an op: (tensor below, payload) of each of its outputs."""
+        raise NotImplementedError
+
+    def array(self, primal: Any, payload: Any) -> Any:
+        """What stands for the array of a tensor of this level."""
+        return primal._d
+
     def detached_payload(self, payload: Any) -> Any:
         """The payload of a detached tensor."""
         return None
 
-    def merge_write(self, primal: Any, payload: Any, below: Any, before: Any, constant: bool) -> tuple[Any, Any, Any]:
-        """(tensor below, payload, tensor below that it replaces) of a value, `constant` or not, written without history."""
-        return primal, before if constant or (self.respects_no_grad and not is_recording()) else payload, below
+    def merge_write(
+        self, primal: Any, payload: Any, old_primal: Any, old_payload: Any, constant: bool
+    ) -> tuple[Any, Any, Any]:
+        """(primal, payload, old primal) of a tensor that is written without history: the old primal has the history to keep.
+
+        Args:
+            constant: whether the written value is one at all levels, as `.data =` makes it.
+        """
+        keep = constant or (self.respects_no_grad and not is_recording())
+        return primal, old_payload if keep else payload, old_primal
 
     def captured_primal(self, t: Any, function: str) -> Any:
         """What the layer below has recorded of a tensor that this level's layer has not, for a reverse pass."""
@@ -178,10 +195,6 @@ class Level:
 
     def register(self, t: Any) -> None:
         """A tensor of this level was made; called where the level shares the layer around it."""
-        raise NotImplementedError
-
-    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        """Run an op: (tensor below, payload) of each of its outputs."""
         raise NotImplementedError
 
 
@@ -403,10 +416,10 @@ def with_history(new: Any, old: Any, constant: bool) -> Any:
     top = depth_of(TABLE["alias"], (new, old))
     if top is None:
         return relabelled(new, old._s)
-    (primal, payload), (below, before) = top.unwrap(new), top.unwrap(old)
-    primal, payload, below = top.merge_write(primal, payload, below, before, constant)
+    (primal, payload), (old_primal, old_payload) = top.unwrap(new), top.unwrap(old)
+    primal, payload, old_primal = top.merge_write(primal, payload, old_primal, old_payload, constant)
     slot, slot_hooks = (old._s, old._st.slot_hooks) if level_of(old) is top else (0, None)
-    return top.wrap(with_history(primal, below, constant), payload, slot, slot_hooks)
+    return top.wrap(with_history(primal, old_primal, constant), payload, slot, slot_hooks)
 
 
 def detached(t: Any) -> Any:

@@ -1,12 +1,12 @@
-"""Taylor mode: the values of a level are truncated power series in one parameter t, derived from the text of the rules.
+"""Taylor mode: the values of a level are truncated power series in one parameter t, on which the records' rules run.
 
-With y = f(x), y' = d(y, x) x': the rule's text runs on series, and the k-th coefficient follows from lower ones,
+With y = f(x), y' = d(y, x) x': the rule d runs on series, and the k-th coefficient follows from lower ones,
 k y_k = sum_j j x_j d_(k-j) (A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 13). Coefficients come on
 demand, since a rule may read the answer whose coefficients it makes, and sin and cos read each other's. Within one
 operation equal calls are one series: this closes sin -> cos -> sin into a loop and makes the work quadratic in the order.
 
 Coefficients are arrays (numbers where a tensor has no dimensions) while nothing below the level is recorded or at a level;
-else tensors; None is zero. A general op without a text for its forward derivative is transposed, order by order.
+else tensors; None is zero. The vjp of a general op without `jvp` is transposed, order by order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .level import Level
 
 Coefficient = Any
 Gen = Callable[[int], Coefficient]
-COEFFICIENTS: dict[str, Callable[..., Coefficient]] = {}  # by an op's name: of(xp, k, series, *params), better than a text
+COEFFICIENTS: dict[str, Callable[..., Coefficient]] = {}  # by an op's name: of(xp, k, series, *params), in place of its jvp
 
 
 class Series:
@@ -96,7 +96,7 @@ for _name in ("lt", "gt", "le", "ge", "eq", "ne"):
 
 
 class SeriesNamespace:
-    """One operation of a function in series arithmetic, with what its rules call: `xp` of their texts.
+    """One operation of a function in series arithmetic, with what its rules call: their `xp`.
 
     Attributes:
         order: of the last coefficient.
@@ -244,7 +244,7 @@ class SeriesNamespace:
         return TABLE["expand"].forward(arrays.as_array(c), shape) if self.raw else TENSOR_XP.expand(c, shape)
 
     def general(self, op: Op, args: list[Any], active: list[bool], out: Any, params: tuple[Any, ...]) -> Any:
-        """y' = jvp(x, x'; y), in series arithmetic where the record has a text for it."""
+        """y' = jvp(x, x'; y), in series arithmetic where the record has a jvp that runs on series."""
         outs = out if op.outputs > 1 else (out,)
         results = [Series(self, [o]) for o in outs]
         if (own := COEFFICIENTS.get(op.name)) is not None:
@@ -252,14 +252,14 @@ class SeriesNamespace:
             results[0].gen = lambda k: own(xp, k, *args, *params)
             return results[0]
         if op.jvp is not None and op.on_series:
-            gens = self.by_text(op, args, active, results, params)
+            gens = self.by_jvp(op, args, active, results, params)
         else:
             gens = self.by_transposing(op, args, active, results, params)
         for i, r in enumerate(results):
             r.gen = gens(i) if i < op.differentiable else None
         return tuple(results) if op.outputs > 1 else results[0]
 
-    def by_text(
+    def by_jvp(
         self, op: Op, args: list[Any], active: list[bool], results: list[Series], params: tuple[Any, ...]
     ) -> Callable[[int], Gen]:
         tangents: list[Any] = []

@@ -25,8 +25,8 @@ class NeedLoop(BaseException):
         self.level = level
 
 
-class Shadow:
-    """What stands for the array of a batched tensor: shape and dtype of one sample. Asked for a value it raises NeedLoop."""
+class SampleArray:
+    """What stands for the array of a batched tensor: shape and dtype of one sample. A read of a value raises NeedLoop."""
 
     __slots__ = ("dtype", "level", "nbytes", "ndim", "shape", "size")
 
@@ -80,7 +80,7 @@ for _name in (
     "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "pow", "rpow", "matmul", "rmatmul", "and", "or",
     "xor", "copy", "deepcopy", "format", "str",
 ):  # fmt: skip
-    setattr(Shadow, f"__{_name}__", _refuse)
+    setattr(SampleArray, f"__{_name}__", _refuse)
 
 
 class Batch(Level):
@@ -113,7 +113,7 @@ class Batch(Level):
         return NeedLoop(self)
 
     def array(self, primal: Any, payload: Any) -> Any:
-        return Shadow(self, primal._d) if payload else primal._d
+        return SampleArray(self, primal._d) if payload else primal._d
 
     def detached_payload(self, payload: Any) -> Any:
         return payload
@@ -123,13 +123,15 @@ class Batch(Level):
         primal, batched = self.unwrap(t)
         return primal if batched else TENSOR_XP.expand(primal, (self.size, *primal._d.shape))
 
-    def merge_write(self, primal: Any, payload: Any, below: Any, before: Any, constant: bool) -> tuple[Any, Any, Any]:
-        if payload and not before:
+    def merge_write(
+        self, primal: Any, payload: Any, old_primal: Any, old_payload: Any, constant: bool
+    ) -> tuple[Any, Any, Any]:
+        if payload and not old_payload:
             with enable_grad():
-                below = TENSOR_XP.expand(below, (self.size, *below._d.shape))
-        elif before and not payload:
+                old_primal = TENSOR_XP.expand(old_primal, (self.size, *old_primal._d.shape))
+        elif old_payload and not payload:
             primal = TENSOR_XP.expand(primal, (self.size, *primal._d.shape))
-        return primal, payload or before, below
+        return primal, payload or old_payload, old_primal
 
     def captured_primal(self, t: Any, function: str) -> Any:
         if function == "grad":

@@ -16,7 +16,7 @@ from ..core.modes import enable_grad, no_grad
 from ..func import tree
 from ..func.jacobian import jacrev
 from ..func.products import vhp
-from ..func.reverse import converted, result_class, source_of
+from ..func.reverse import as_primal, converted, result_class
 from ..func.stateless import swapped, untied
 from ..functions import create
 from ..functions.joining import cat
@@ -148,7 +148,7 @@ class Unknowns:
         if self.module is not None:
             x0 = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
         self.given, self.spec = tree.flatten(x0)
-        self.tensors = [source_of(leaf).detach() for leaf in self.given]
+        self.tensors = [as_primal(leaf).detach() for leaf in self.given]
         if not self.tensors:
             raise ValueError("optim.scipy.minimize: x0 holds no tensor")
         if any(t.is_complex() for t in self.tensors):
