@@ -93,7 +93,8 @@ class Op:
             the table, so that it is recorded. Elementwise ops need none; without one, others are called n times.
         jvp: forward derivative of a general op: jvp(xp, tangents, ans, *args, *params), one tangent an argument, None for
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
-        on_series: whether the text of `jvp` runs on power series, too; else it is given tensors of a lower order.
+        series: whether the text of `jvp` runs on power series, too, or else is given tensors of a lower order; or what gives
+            coefficient k of the result's series, better than a text: series(xp, k, *args, *params).
         samples: yields (arrays, params) on which the laws run.
 
     What the machine adds: `call`, the recording function, which `record.make` sets; `id`, the first of the numbers that
@@ -115,7 +116,6 @@ class Op:
         "kind",
         "n_hidden_slots",
         "name",
-        "on_series",
         "outputs",
         "params",
         "raw_backward",
@@ -126,6 +126,7 @@ class Op:
         "saved_outputs",
         "saves",
         "saves_nothing",
+        "series",
         "singular",
         "wide",
         "zero_blocks",
@@ -157,7 +158,7 @@ class Op:
         refuses: Callable[[str, Any, list[Any]], None] | None = None,
         batch: Callable[..., Any] | None = None,
         jvp: Callable[..., Any] | None = None,
-        on_series: bool = True,
+        series: bool | Callable[..., Any] = True,
         samples: Callable[[], Any] | None = None,
     ) -> None:
         if kind not in KINDS:
@@ -175,7 +176,7 @@ class Op:
             raise TypeError(f'op {name}: zero_blocks="rows" needs a parameter "dim" or "dims" in params=')
         self.raw_backward, self.in_place, self.refuses = raw_backward, in_place, refuses
         self.integers, self.samples = integers, samples
-        self.batch, self.jvp, self.on_series = batch, jvp, on_series
+        self.batch, self.jvp, self.series = batch, jvp, series
         self.wide = kind != "linear" if wide is None else wide
         self.display = node_name(display or "".join(part.capitalize() for part in name.split("_")))
         self.saves = saves

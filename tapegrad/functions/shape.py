@@ -23,7 +23,7 @@ from ..core.state import is_recording
 from ..core.vjp import arrays, fixed_like
 from ..kernels.numpy import restrided
 from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
-from ..table.shape import _embed, _flip, _recorded_cat, _roll, _stack, _tril, _triu
+from ..table.shape import _cat, _embed, _flip, _roll, _stack, _tril, _triu
 from .arguments import given, numpy_names, sizes, with_out
 from .operands import common_dtype, form_of, operand, promoted, tensor, to_dtype
 
@@ -43,13 +43,6 @@ class _Bits(NamedTuple):
 def memory_order(a: Any) -> tuple[int, ...]:
     """Dimensions from the largest step in memory to the smallest."""
     return tuple(sorted(range(a.ndim), key=lambda d: (-abs(form_of(a).strides[d]), d)))
-
-
-def _cat(xs: Any, dim: int, lengths: Any = None) -> Any:
-    return _recorded_cat(xs, dim, tuple([x._d.shape[dim] for x in xs]))  # so that the tape keeps lengths, not arrays
-
-
-TABLE["cat"].call = _cat
 
 
 def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
