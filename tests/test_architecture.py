@@ -125,6 +125,23 @@ def test_a_name_without_function_and_record_says_so():
         line.resolve()
 
 
+def test_records_are_made_in_the_table_alone():
+    """And changed nowhere; what users define makes records of its own."""
+    makers, changers = set(), set()
+    for path in ROOT.rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Op":
+                makers.add(name)
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("table.define"):
+                makers |= {name for alias in node.names if alias.name in ("define", "unary", "binary")}
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                if isinstance(target, ast.Attribute) and ast.unparse(target.value).startswith("TABLE["):
+                    changers.add(name)
+    assert {m for m in makers if not m.startswith("table/")} == {"custom.py", "autograd/function.py"}
+    assert not changers
+
+
 def test_importing_needs_numpy_alone():
     code = (
         "import sys; import tapegrad; "

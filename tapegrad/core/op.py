@@ -99,7 +99,8 @@ class Op:
             the table, so that it is recorded. Elementwise ops need none; without one, others are called n times.
         jvp: forward derivative of a general op: jvp(xp, tangents, ans, *args, *params), one tangent an argument, None for
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
-        on_series: whether the text of `jvp` runs on power series, too; else it is given tensors of a lower order.
+        series: whether the text of `jvp` runs on power series, too, or else is given tensors of a lower order; or what gives
+            coefficient k of the result's series, better than a text: series(xp, k, *args, *params).
         samples: yields (arrays, params) on which the laws run.
         jax: what JAX runs in place of `forward`: see `kernels.jax.forwards`. None for a ufunc of NumPy's and for a kernel
             that is handed its array namespace, of which `forward` is the one on NumPy's.
@@ -124,7 +125,6 @@ class Op:
         "kind",
         "n_hidden_slots",
         "name",
-        "on_series",
         "outputs",
         "params",
         "raw_backward",
@@ -135,6 +135,7 @@ class Op:
         "saved_outputs",
         "saves",
         "saves_nothing",
+        "series",
         "singular",
         "wide",
         "zero_blocks",
@@ -166,7 +167,7 @@ class Op:
         refuses: Callable[[str, Any, list[Any]], None] | None = None,
         batch: Callable[..., Any] | None = None,
         jvp: Callable[..., Any] | None = None,
-        on_series: bool = True,
+        series: bool | Callable[..., Any] = True,
         jax: str | Callable[..., Any] | None = None,
         samples: Callable[[], Any] | None = None,
     ) -> None:
@@ -187,7 +188,7 @@ class Op:
             raise TypeError(f'op {name}: zero_blocks="rows" needs a parameter "dim" or "dims" in params=')
         self.raw_backward, self.in_place, self.refuses = raw_backward, in_place, refuses
         self.integers, self.samples = integers, samples
-        self.batch, self.jvp, self.on_series = batch, jvp, on_series
+        self.batch, self.jvp, self.series = batch, jvp, series
         self.wide = kind != "linear" if wide is None else wide
         self.display = node_name(display or "".join(part.capitalize() for part in name.split("_")))
         self.saves = saves

@@ -15,7 +15,7 @@ from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import arrays, fixed_like
 from ..kernels.shape import _view, dim_of, shape_of
-from ..table.shape import _recorded_cat, _stack
+from ..table.shape import _cat, _stack
 from .arguments import numpy_names, with_out
 from .operands import promoted, tensor
 from .shape import (
@@ -25,13 +25,6 @@ from .shape import (
     reshape,
     unsqueeze,
 )
-
-
-def _cat(xs: Any, dim: int, lengths: Any = None) -> Any:
-    return _recorded_cat(xs, dim, tuple([x._d.shape[dim] for x in xs]))  # so that the tape keeps lengths, not arrays
-
-
-TABLE["cat"].call = _cat
 
 
 def _sequence(op: str, tensors: Any) -> list[Any]:

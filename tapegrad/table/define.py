@@ -50,12 +50,14 @@ def define(
     *,
     doc: str = "",
     aliases: Mapping[str, str] | None = None,
+    around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     **fields: Any,
 ) -> Any:
     """A record of any kind; returns its recording function op(*arrays, *params).
 
     `doc` describes the public function that follows from the record, see `functions.derived`.
     `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
+    `around`: makes of the recording function the one that rules and public functions call, where some operands need none.
     The forward runs on JAX's arrays, too: a ufunc of NumPy's; a function whose first parameter, `xp`, is the array namespace
     (see `kernels.namespace`); or any other with `jax=`, which names a kernel of `kernels.jax`, or is "host".
     """
@@ -63,4 +65,6 @@ def define(
     for other, display in (aliases or {}).items():
         record.make(op.alias(other, display))
     call = record.make(op)
+    if around is not None:
+        call = op.call = around(call)
     return named(call, name, doc) if doc else call

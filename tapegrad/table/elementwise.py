@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core import record
+from ..core.op import TABLE
 from ..core.record import running_trace
+from ..dtypes import is_inexact
 from ..kernels import activations, devices, gaussian
 from ..kernels.elementwise import (
     SAFE_SQUARES,
@@ -183,8 +186,15 @@ binary(
 )  # fmt: skip
 
 
-_recorded_cast = define(
+_to_integers = define(
+    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
+)  # fmt: skip
+# Of an inexact dtype; else cast_whole, which has no derivative.
+_cast_to = define(
     "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
+    around=lambda recorded: lambda x, dtype, source=None: (
+        recorded(x, dtype, x._d.dtype) if is_inexact(dtype) else _to_integers(x, dtype)
+    ),
     display="ToCopy", batch=batching.last, samples=samples.casts,
 )  # fmt: skip
 
@@ -193,13 +203,11 @@ define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
     (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),),
     jax="transfer.transfer", params=("device", "source"),
+    around=lambda recorded: lambda x, *params: record.slow(TABLE["transfer"], (x,), params),
     display="ToCopy", batch=batching.last, samples=samples.moves,
 )  # fmt: skip
 
 
-_to_integers = define(
-    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
-)  # fmt: skip
 clone = define(
     "clone", "linear", copied, (lambda xp, g, ans, x: g,), jax="elementwise.identity", batch=batching.last, samples=ANALYTIC
 )
@@ -211,10 +219,17 @@ define(
 alias = define("alias", "linear", lambda xp, x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
 
 
-_conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), batch=batching.last, samples=ANALYTIC)
-_real_part = define(
-    "real", "linear", lambda xp, x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last,
-    samples=samples.COMPLEX,
+def _of_complex(recorded: Any) -> Any:
+    """Real tensors are given back as they are: rules of bilinear ops conjugate the other operand always."""
+    return lambda x: recorded(x) if x._d.dtype.kind == "c" else x
+
+
+_conj_complex = define(
+    "conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), around=_of_complex, batch=batching.last, samples=ANALYTIC
+)
+define(
+    "real", "linear", lambda xp, x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), around=_of_complex,
+    batch=batching.last, samples=samples.COMPLEX,
 )  # fmt: skip
 define(
     "imag", "linear", lambda xp, x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last,
@@ -693,7 +708,6 @@ abs = unary(
     saves="x",
     integers="keep", refuses=no_kernel("b"),
 )  # fmt: skip
-_sign_of = define("sgn", "elementwise", np.sign, (0.0,), samples=STEPS)
 
 
 def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
@@ -705,6 +719,11 @@ _direction = define(
     # what of g is across z, over |z|; 0 at the origin
     (lambda xp, g, ans, x: _across(xp, g, ans, x),), saves="x ans", jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
     display="Sgn", batch=batching.pointwise, samples=samples.SGN_COMPLEX,
+)  # fmt: skip
+# Of real numbers; for complex ones sgn_complex.
+_sgn = define(
+    "sgn", "elementwise", np.sign, (0.0,), samples=STEPS,
+    around=lambda recorded: lambda x: {"c": _direction, "b": sign}.get(x._d.dtype.kind, recorded)(x),
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------- selection by value

@@ -164,10 +164,12 @@ def _stack_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) 
     return [xp.index(g, (*before, i, Ellipsis)) if want else None for i, want in enumerate(wanted)]
 
 
-_recorded_cat = define(
+_cat = define(
     "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_cat_transpose,),
     jax="shape.cat", arity=-1,
     params=("dim", "lengths"), batch=batching.joined, samples=samples.CAT,
+    # the tape keeps lengths, not arrays
+    around=lambda recorded: lambda xs, dim, lengths=None: recorded(xs, dim, tuple([x._d.shape[dim] for x in xs])),
 )  # fmt: skip
 
 
