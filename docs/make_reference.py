@@ -135,9 +135,9 @@ def argument_names(op: Op) -> list[str]:
 
 def saves(op: Op) -> str:
     names = argument_names(op)
-    read = sorted({i for arguments, _ in op.save_for for i in arguments})
+    read = sorted({i for reads in op.saved for i in reads.arguments})
     kept = [names[i] if i < len(names) else f"argument {i}" for i in read]
-    if any(ans for _, ans in op.save_for):
+    if any(reads.answer for reads in op.saved):
         kept.append("ans")
     return ", ".join(kept) or ("" if op.kind == "constant" else "nothing")
 

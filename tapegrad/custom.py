@@ -178,7 +178,7 @@ def general(
         LawError: if a law is broken.
     """
     fields: dict[str, Any] = {
-        "jvp": jvp, "batch": batch, "outputs": outputs, "differentiable": outputs, "saves": saves, "jax": jax
+        "jvp": jvp, "batch": batch, "outputs": outputs, "zero_filled": True, "saves": saves, "jax": jax
     }  # fmt: skip
     return _define(name, "general", forward, vjps, len(vjps), doc, samples, check, fields)
 

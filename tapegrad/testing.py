@@ -32,7 +32,7 @@ from .comparison import make_tensor as make_tensor
 from .core import vjp as rules
 from .core.entry import NUMBER, is_output, source_slot
 from .core.gradient import grad
-from .core.op import SAVES_REMEDY, TABLE, Op
+from .core.op import EVERYTHING, SAVES_REMEDY, TABLE, Op
 from .core.record import services, wrap
 from .core.state import current_tape
 from .func import tree
@@ -664,17 +664,17 @@ def saves_sufficient(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -
     gs = cotangents_for(op, arrays, params, generator(op, arrays))
     indices = differentiable(op, arrays)
     for wanted in [indices, *([i] for i in indices if len(indices) > 1)]:
-        read, keeps_ans = saved(op, wanted, len(arrays))
+        read, outputs = saved(op, wanted, len(arrays))
         expected = pull(op, arrays, params, gs, wanted=wanted)
 
-        def spoil(xs: list[Any], ys: tuple[Any, ...], read: set[int] = read, keeps_ans: bool = keeps_ans) -> None:
+        def spoil(xs: list[Any], ys: tuple[Any, ...], read: set[int] = read, outputs: set[int] = outputs) -> None:
             kept = [x._d for i, x in enumerate(xs) if i in read and isinstance(x, Tensor)]
-            kept += [y._d for y in ys if keeps_ans]
+            kept += [y._d for i, y in enumerate(ys) if i in outputs]
             for i, x in enumerate(xs):
                 if i not in read and isinstance(x, Tensor):
                     poison(x._d, kept)
-            if not keeps_ans:
-                for y in ys:
+            for i, y in enumerate(ys):
+                if i not in outputs:
                     poison(y._d, kept)
 
         for got, want in zip(pull(op, arrays, params, gs, wanted=wanted, before=spoil), expected, strict=True):
@@ -682,12 +682,11 @@ def saves_sufficient(op: Op, arrays: tuple[Any, ...], params: tuple[Any, ...]) -
                 raise _Broken(f"the rule reads what is not saved (tracked: {wanted})", show(got), show(want))
 
 
-def saved(op: Op, wanted: Sequence[int], count: int) -> tuple[set[int], bool]:
-    """Arguments that the record saves when the wanted ones are tracked, and whether it saves the answer."""
-    if op.arity < 0:
-        indices, keeps_ans = op.save_for[0]
-        return set(range(count)) if indices else set(), keeps_ans
-    return set().union(*[op.save_for[i][0] for i in wanted]), any(op.save_for[i][1] for i in wanted)
+def saved(op: Op, wanted: Sequence[int], count: int) -> tuple[set[int], set[int]]:
+    """Arguments that the record saves when the wanted ones are tracked, and results."""
+    reads = [op.saved[0 if op.arity < 0 else i] for i in wanted]
+    arguments, outputs = set().union(*[r.arguments for r in reads]), set().union(*[r.outputs for r in reads])
+    return set(range(count)) if op.arity < 0 and arguments else arguments, outputs
 
 
 def poison(a: Any, kept: Sequence[Any]) -> bool:
@@ -751,7 +750,7 @@ def _watched(op: Op, number: int, ran: list[int]) -> Any:
     own = op.rules
     op.rules = tuple(noted(i, r) for i, r in enumerate(own))
     try:
-        return rules.make_backward(rules.Mode(False, False), number)
+        return rules.make_backward(rules.ReplayKind(False, False), number)
     finally:
         op.rules = own
 
@@ -1057,37 +1056,34 @@ def saves_necessary(op: Op | str) -> None:
         LawError: names the argument (or the answer) that is saved and not needed.
     """
     op = record_of(op)
-    if op.saves_all:
+    if op.saves == EVERYTHING:
         return
-    unproved: set[tuple[int, str | int]] = set()
+    unproved: set[tuple[int, str, int]] = set()
     for i in range(1 if op.arity < 0 or op.joint else len(op.rules)):
-        read, keeps_ans = op.save_for[i]
-        unproved |= {(i, j) for j in read} | ({(i, "ans")} if keeps_ans else set())
+        unproved |= {(i, "argument", j) for j in op.saved[i].arguments} | {(i, "result", j) for j in op.saved[i].outputs}
     for arrays, params, _ in samples_of(op):
         gs = cotangents_for(op, arrays, params, generator(op, arrays))
-        for i, what in sorted(unproved, key=str):
+        for i, what, j in sorted(unproved):
             wanted = differentiable(op, arrays) if op.arity < 0 or op.joint else [i]
-            if set(wanted) <= set(differentiable(op, arrays)) and _needs(op, arrays, params, gs, wanted, what):
-                unproved.discard((i, what))
+            if set(wanted) <= set(differentiable(op, arrays)) and _needs(op, arrays, params, gs, wanted, what, j):
+                unproved.discard((i, what, j))
     if unproved:
-        i, what = min(unproved, key=str)
-        name = "the answer" if what == "ans" else f"argument {what}"
+        i, what, j = min(unproved)
+        name = f"{what} {j}" if what == "argument" or op.outputs > 1 else "the answer"
         text = f"op {op.name} saves {name} for the rule of argument {i}, but overwriting it changes nothing on any sample"
         raise LawError("saves_necessary", op.name, text)
 
 
 def _needs(
-    op: Op, arrays: Sequence[Any], params: Sequence[Any], gs: Sequence[Array], wanted: list[int], what: str | int
+    op: Op, arrays: Sequence[Any], params: Sequence[Any], gs: Sequence[Array], wanted: list[int], what: str, j: int
 ) -> bool:
     """Whether the derivative changes when one saved array is overwritten (integers and masks are needed by nature)."""
-    values = forward(op, arrays, params)
-    last = max(op.keeps)
-    target = values[last] if what == "ans" else arrays[what]  # type: ignore[index]
+    target = forward(op, arrays, params)[j] if what == "result" else arrays[j]
     if not is_inexact(target):
         return True
 
     def spoil(xs: list[Any], ys: tuple[Any, ...]) -> None:
-        for t in [ys[last]] if what == "ans" else xs if op.arity < 0 else [xs[what]]:  # type: ignore[index]
+        for t in [ys[j]] if what == "result" else xs if op.arity < 0 else [xs[j]]:
             if hasattr(t, "_d"):
                 poison(t._d, ())
 

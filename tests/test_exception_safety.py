@@ -8,7 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad.core import state
 from tapegrad.core import vjp as rules
-from tapegrad.core.op import TABLE
+from tapegrad.core.op import GENERAL, TABLE
 
 sizes = pytest.mark.parametrize("n", [2, 10_000])  # large graphs write products in place
 kinds = pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt, MemoryError, asyncio.CancelledError])
@@ -26,7 +26,7 @@ class Failing:
         self.modes = [rules.PLAIN, rules.LARGE, rules.GUARDED, rules.PLAIN_RECORDED, rules.GUARDED_RECORDED]
         self.tables = [dict(m.table) for m in self.modes]
         for mode in self.modes:
-            for number in (self.op.id, self.op.general):
+            for number in (self.op.id, self.op.id + GENERAL):
                 mode.table[number] = self.wrapped(mode.backward_of(number))
 
     def wrapped(self, backward):
@@ -60,7 +60,7 @@ def expected(n):
 
 
 def mode():
-    return tg.is_grad_enabled(), state.RECORDING.get() is None, tg.tape().place, state.ANOMALY.get()
+    return tg.is_grad_enabled(), state.RECORDING.get() is None, tg.tape().current_forward_entry, state.ANOMALY.get()
 
 
 @sizes
@@ -175,7 +175,7 @@ def test_memory_runs_out_while_gradients_are_committed(n, kind, monkeypatch):
     leaves, loss = graph(n)
     for t in leaves:
         t.grad = None
-    calls, own = [], rules.arrays.own
+    calls, own = [], rules.arrays.ensure_owned
 
     def failing(g):
         calls.append(1)
@@ -184,7 +184,7 @@ def test_memory_runs_out_while_gradients_are_committed(n, kind, monkeypatch):
         return own(g)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rules.arrays, "own", failing)
+        patch.setattr(rules.arrays, "ensure_owned", failing)
         with pytest.raises(kind, match="injected"):
             loss.backward(retain_graph=True)
     assert [t.grad for t in leaves] == [None] * 3

@@ -39,6 +39,25 @@ def test_saves_are_necessary(name):
     testing.saves_necessary(name)
 
 
+OWN = {"name", "display", "call", "id"}
+"""Fields of a record that an alias does not share."""
+
+
+def test_no_record_repeats_another():
+    """What differs in its name alone is an alias, and shares everything else."""
+
+    def text(function):
+        code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+        return function if code is None else (code, function.__defaults__, *[c.cell_contents for c in cells or ()])
+
+    seen = {}
+    for op in TABLE.values():
+        first = seen.setdefault((op.kind, text(op.forward), *map(text, op.rules)), op)
+        differ = {field for field in op.__slots__ if getattr(op, field) is not getattr(first, field)}
+        assert first is op or differ <= OWN, (op, first, differ)
+    assert TABLE["view"].rules is TABLE["reshape"].rules and TABLE["view"].call is not TABLE["reshape"].call
+
+
 @pytest.mark.parametrize("name", [n for n in RECORDS if TABLE[n].arity < 0 or TABLE[n].arity > 1])
 def test_samples_of_several_arrays_differ_between_arguments(name):
     """Swapped arguments must not go unnoticed."""

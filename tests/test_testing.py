@@ -254,7 +254,7 @@ def test_laplacian_alone(make):
     closed = Op(
         f"laplace_{NAME}", "general", lambda x, stack: (np.sin(x), np.cos(x) * stack),
         (lambda xp, g, ans, x, stack: None, lambda xp, g, ans, x, stack: None), saves="", arity=2,
-        outputs=2, differentiable=2, jax="host",
+        outputs=2, jax="host",
     )  # fmt: skip
     record.make(closed)
     try:
@@ -283,7 +283,7 @@ def test_series_without_strong_zero(monkeypatch):
         testing.check("sqrt", ["strong_zero"])
 
 
-def unguarded(e, s, g, cot, need, owned):
+def unguarded(e, s, g, cot, need, mutable_slots):
     cot[e[1]] = g * (0.5 / e[7])
 
 

@@ -7,7 +7,6 @@ kept on `ctx` makes no cycle.
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import warnings
@@ -30,11 +29,11 @@ from ..core.entry import (
     saved_of,
 )
 from ..core.graph import Node
-from ..core.leaves import Cell, leaf_of
+from ..core.leaves import SlotHooks, leaf_of
 from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
-from ..core.op import TABLE, Op, number
-from ..core.record import Box, Extra, fixed, getframe, recording, user_place, wrap
+from ..core.op import GENERAL, TABLE, Op
+from ..core.record import Box, Extra, fixed, getframe, recording, user_frame, wrap
 from ..core.saved import is_packed, unpacked
 from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, find, next_slot
@@ -82,9 +81,29 @@ class FunctionCtx:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_cell", "_constant", "_count", "_dirty", "_extras", "_forward_plan", "_held", "_in",
-        "_lifted", "_live", "_out", "_places", "_plan", "_slot", "_tensors", "dirty_tensors", "materialize_grads",
-        "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+        "__dict__",
+        "__weakref__",
+        "_constant",
+        "_count",
+        "_dirty",
+        "_extras",
+        "_forward_plan",
+        "_held",
+        "_in",
+        "_lifted",
+        "_live",
+        "_out",
+        "_places",
+        "_plan",
+        "_slot",
+        "_slot_hooks",
+        "_tensors",
+        "dirty_tensors",
+        "materialize_grads",
+        "needs_input_grad",
+        "non_differentiable",
+        "saved_for_forward",
+        "to_save",
     )  # fmt: skip
     _forward_cls: Any = None
 
@@ -109,7 +128,7 @@ class FunctionCtx:
         self._extras: list[Any] = []  # saved tensors that are neither inputs nor outputs, until the entry has them
         self._held: dict[str, Any] = {}  # attributes that hold outputs, these replaced by Outputs
         self._live: dict[int, tuple[Parts, bool]] = {}  # by thread, while a derivative runs: (parts, whether it is jvp)
-        self._cell: Any = None
+        self._slot_hooks: Any = None
 
     if TYPE_CHECKING:
 
@@ -521,22 +540,22 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     for value in ctx._held.values():
         mapped(lambda v: kept.add(v) if type(v) is Output else None, value)
     answers = tuple([keep(ctx, relabelled(t, 0)) if i in kept else None for i, t in enumerate(boxes)])
-    cells = None
+    slot_hooks = None
     for t in tensors:
         if t._st is not None:
-            cells = alias.union(cells, t._st.cells)
+            slot_hooks = alias.union(slot_hooks, t._st.slot_hooks)
     wanted = [is_inexact(t._d.dtype) and i not in ctx._constant for i, t in enumerate(boxes)]
     new = enter(ctx, tape, (*slots, *(0,) * len(ctx._extras)), saved, answers, wanted)
     ctx._extras = []
     for i, (t, slot) in enumerate(zip(boxes, new, strict=True)):
         if i in ctx._dirty:
-            assign(t, relabelled(t, slot)) if ctx._lifted else alias.write_history(t, slot, cells)
+            assign(t, relabelled(t, slot)) if ctx._lifted else alias.write_history(t, slot, slot_hooks)
         elif slot:
             t._s = slot
-            if cells is not None and t._st is None:
-                t._st = Extra(cells)
-            elif cells is not None:
-                t._st.cells = alias.union(t._st.cells, cells)
+            if slot_hooks is not None and t._st is None:
+                t._st = Extra(slot_hooks)
+            elif slot_hooks is not None:
+                t._st.slot_hooks = alias.union(t._st.slot_hooks, slot_hooks)
 
 
 def keep(ctx: FunctionCtx, t: Any) -> Any:
@@ -549,15 +568,15 @@ def enter(
     differentiable: list[bool],
 ) -> list[int]:  # fmt: skip
     """Put the entry on the tape; the slots of its outputs (0: not differentiable)."""
-    place = user_place(getframe(1), tape)
+    place = user_frame(getframe(1), tape)
     s = next_slot()
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
     op = FREE if all([v is None for v in (*saved, *answers)]) else FUNCTION
-    tape[s] = general_entry(op.general, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
+    tape[s] = general_entry(op.id + GENERAL, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
-    ctx._cell = Cell()  # marks the entry as one whose derivative must not run twice in a pass
-    current_tape().cells[s + 0] = weakref.ref(ctx._cell)
+    ctx._slot_hooks = SlotHooks()  # marks the entry as one whose derivative must not run twice in a pass
+    current_tape().hook_refs[s + 0] = weakref.ref(ctx._slot_hooks)
     new = []
     for i, wanted in enumerate(differentiable):
         new.append(next_slot() if wanted else 0)
@@ -629,7 +648,7 @@ def fitted(ctx: FunctionCtx, i: int, t: Any, shape: tuple[int, ...], dtype: Any)
     return in_dtype(t, dtype)
 
 
-def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """The rule in a pass on arrays: backward takes and gives tensors all the same, with recording off."""
     (ctx,), slots = params_of(e), inputs_of(e)
     wanted = [bool(slot) and (need is None or slot in need) for slot in slots]
@@ -638,7 +657,7 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: 
         cotangents = pull(ctx, given, parts_of(s, e), wanted)
     for slot, t in zip(slots, cotangents, strict=True):
         if t is not None and slot in cot:
-            add(cot, slot, alias.save(t), owned)
+            add(cot, slot, alias.save(t), mutable_slots)
         elif t is not None:
             cot[slot] = alias.save(t)
 
@@ -726,14 +745,15 @@ def samples() -> Iterator[Sample]:
     class Example(Function):
         @staticmethod
         def forward(ctx: Any, x: Any, y: Any) -> Any:
-            e = TABLE["exp"].call(x)
-            ctx.save_for_backward(x, y, e)
-            return x * y, e
+            r, e = TABLE["hypot"].call(x, y), TABLE["exp"].call(x)
+            ctx.save_for_backward(x, y, r, e)
+            return r, e
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            x, y, e = ctx.saved_tensors
-            return grads[0] * y + grads[1] * e, grads[0] * x
+            x, y, r, e = ctx.saved_tensors
+            g = grads[0] / r
+            return g * x + grads[1] * e, g * y
 
     x, y = uniform((2, 3)), uniform((2, 3), seed=1)
     yield Sample((x, y), (Call(Example, (wrap(x), wrap(y))),))
@@ -741,13 +761,11 @@ def samples() -> Iterator[Sample]:
 
 FUNCTION = Op(
     "function", "general", raw_forward, (pulled,), arity=-1,
-    jax="host", saves="args ans", outputs=2, differentiable=2, absent=True, params=("call",),
+    jax="host", saves="args ans", outputs=2, params=("call",),
     raw_backward=raw_backward, batch=batched, jvp=pushed, on_series=False, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run
-FREE = copy.copy(FUNCTION)  # of entries that saved nothing: as others of that kind they outlive a backward pass
-FREE.saves_nothing = True
-number(FREE)
+FREE = FUNCTION.variant(saves_nothing=True)  # of entries that saved nothing, which outlive a backward pass
 
 
 # ----------------------------------------------------------------------------------------------------------- the classes

@@ -30,7 +30,7 @@ from ..dtypes import HALF
 from . import record
 from .entry import unsaved_entry
 from .op import TABLE, Op
-from .record import Box, Extra, box, functional, getframe, known, on_arrays, running_trace, services, user_place, wrap
+from .record import Box, Extra, box, functional, getframe, known, on_arrays, running_trace, services, user_frame, wrap
 from .refcount import REFS_EXCLUSIVE_ARRAY, REFS_LAST_ALIAS, REFS_PRIVATE_BLOCK, getrefcount
 from .state import TRANSFORMING, current_tape, is_recording
 from .tape import HEAVY, next_slot
@@ -59,33 +59,33 @@ class Holders:
         return bool(self.refs)
 
 
-NOBODY = Holders()  # stands for what nothing holds; nothing is added to it
+NO_HOLDERS = Holders()  # stands for what nothing holds; nothing is added to it
 
 
 class Store:
     """One memory block. `ver` counts its moves; `saved` and `exports` hold it for the tape and for NumPy code.
 
-    `raised`: inside a forward transform that wrote into the block, the tensor that stands for it there, and its history.
+    `promoted`: inside a forward transform that wrote into the block, the tensor that stands for it there, and its history.
     """
 
-    __slots__ = ("__weakref__", "exports", "foreign", "raised", "root", "saved", "ver")
+    __slots__ = ("__weakref__", "exports", "foreign", "promoted", "root", "saved", "ver")
 
     def __init__(self, root: Any, foreign: bool = False) -> None:
         self.root = root
         self.ver = 0
-        self.saved = self.exports = NOBODY
+        self.saved = self.exports = NO_HOLDERS
         self.foreign = foreign
-        self.raised: Any = None
+        self.promoted: Any = None
 
     def save(self, ref: Callable[[], Any]) -> None:
         """The tape holds the block by what the reference tells of."""
-        if self.saved is NOBODY:
+        if self.saved is NO_HOLDERS:
             self.saved = Holders()
         self.saved.add(ref)
 
     def export(self, ref: Callable[[], Any]) -> None:
         """NumPy code holds the block by what the reference tells of."""
-        if self.exports is NOBODY:
+        if self.exports is NO_HOLDERS:
             self.exports = Holders()
         self.exports.add(ref)
 
@@ -98,23 +98,23 @@ class Store:
             value = on_arrays(TABLE["overwrite"], [self.root, value], (tuple([(op.name, p) for op, p in chain]),))
         self.root = value
         self.ver += 1
-        self.saved = NOBODY
-        self.save(KEPT)
+        self.saved = NO_HOLDERS
+        self.save(held_already)
 
     def unshare(self) -> None:
         """Leave the old block to the tape; the tensors move to a copy, each when it is next used."""
         self.root = self.root.copy(order="K")
         self.ver += 1
-        self.saved = NOBODY
+        self.saved = NO_HOLDERS
 
 
 class Hist:
     """One gradient history: the slot of its base, a version that counts rewrites of it, hooks of what was written."""
 
-    __slots__ = ("cells", "slot", "ver", "why")
+    __slots__ = ("slot", "slot_hooks", "ver", "why")
 
     def __init__(self, slot: int, why: str | None = None) -> None:
-        self.cells: Any = None
+        self.slot_hooks: Any = None
         self.slot = slot
         self.ver = 0
         self.why = why
@@ -125,19 +125,19 @@ class Alias(Extra):
 
     __slots__ = ("__weakref__", "chain", "hchain", "hist", "hver", "mver", "store")
 
-    def __init__(self, store: Store, chain: Chain, hist: Hist, hchain: Chain, cells: Any = None) -> None:
-        self.cells = cells
+    def __init__(self, store: Store, chain: Chain, hist: Hist, hchain: Chain, slot_hooks: Any = None) -> None:
+        self.slot_hooks = slot_hooks
         self.store, self.chain, self.hist, self.hchain = store, chain, hist, hchain
         self.mver, self.hver = store.ver, hist.ver
 
 
-def KEPT() -> bool:
+def held_already() -> bool:
     """Stands in `Store.saved` for a holder that was there before: one copy at the next write, exact from then on."""
     return True
 
 
-def union(cells: Any, more: Any) -> Any:
-    return cells if more is None else more if cells is None else cells | more
+def union(slot_hooks: Any, more: Any) -> Any:
+    return slot_hooks if more is None else more if slot_hooks is None else slot_hooks | more
 
 
 def apply(chain: Chain, x: Any) -> Any:
@@ -146,7 +146,7 @@ def apply(chain: Chain, x: Any) -> Any:
     return x
 
 
-def exclusive(t: Any) -> bool:
+def is_sole_owner(t: Any) -> bool:
     """Whether a private tensor's array is referred to by nothing but the tensor."""
     return getrefcount(t._d) <= REFS_EXCLUSIVE_ARRAY and not functional(t._d) and t._d.flags.owndata
 
@@ -159,8 +159,8 @@ def sync(t: Any) -> None:
             services.refresh(t)
         return
     store, hist = a.store, a.hist
-    if store.raised is not None:
-        services.raise_alias(t)
+    if store.promoted is not None:
+        services.promote_alias(t)
         return
     if a.mver != store.ver:
         if (trace := running_trace()) is not None:
@@ -177,10 +177,10 @@ def sync(t: Any) -> None:
                 x = y
         t._s = s
         a.hver = hist.ver
-        a.cells = union(a.cells, hist.cells)
+        a.slot_hooks = union(a.slot_hooks, hist.slot_hooks)
     if getrefcount(store) <= REFS_LAST_ALIAS and getrefcount(hist) <= REFS_LAST_ALIAS and not store.exported():
         # what the tape saved shows in the array's reference count
-        t._st = None if a.cells is None and type(t._d) is record.ndarray else Extra(a.cells)
+        t._st = None if a.slot_hooks is None and type(t._d) is record.ndarray else Extra(a.slot_hooks)
 
 
 def alias_of(t: Any) -> Alias:
@@ -193,15 +193,15 @@ def alias_of(t: Any) -> Alias:
     known(t)
     store = Store(t._d)
     if getrefcount(t._d) > REFS_PRIVATE_BLOCK or type(t._d) is not record.ndarray or not t._d.flags.owndata:
-        store.save(KEPT)
-    t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.cells)
+        store.save(held_already)
+    t._st = a = Alias(store, (), Hist(t._s), (), None if a is None else a.slot_hooks)
     return a
 
 
 def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
     """Record a view op on a slot, whatever the mode; returns the new slot."""
     tape = current_tape()
-    place = user_place(getframe(1), tape)
+    place = user_frame(getframe(1), tape)
     s = next_slot()
     tape[s] = unsaved_entry(op.id, (slot, 0), place, y.dtype, (x.shape, None), params, y.shape)
     if s > tape.limit:
@@ -212,7 +212,7 @@ def link(op: Op, slot: int, x: Any, y: Any, params: tuple[Any, ...]) -> int:
 def lifted(t: Any) -> bool:
     """Whether a tensor is inside a forward transform; it shares no memory then, and `level` does what is done here."""
     st = t._st
-    if type(st) is Alias and st.store.raised is not None:
+    if type(st) is Alias and st.store.promoted is not None:
         sync(t)
         return True
     return st is not None and st.level is not None
@@ -246,7 +246,7 @@ def view_of_base(t: Any, op: Op, *params: Any) -> Any:
         return services.lifted_view(t, op, params)
     a = alias_of(t)
     base = wrap(layers(t)[1], a.hist.slot)
-    return view_of(base, Alias(a.store, a.chain[: len(a.chain) - len(a.hchain)], a.hist, (), a.cells), op, params,
+    return view_of(base, Alias(a.store, a.chain[: len(a.chain) - len(a.hchain)], a.hist, (), a.slot_hooks), op, params,
                    on_arrays(op, [base._d], params))  # fmt: skip
 
 
@@ -260,7 +260,7 @@ def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
             return v
         slot = link(op, slot, t._d, r, params)
     v = wrap(r, slot)
-    v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.cells)
+    v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.slot_hooks)
     return v
 
 
@@ -351,7 +351,7 @@ def export(t: Any) -> Any:
 def sync_only(t: Any) -> None:
     a = t._st
     sync(t)
-    if type(a) is Alias and a.store.raised is None:
+    if type(a) is Alias and a.store.promoted is None:
         t._st = a
 
 
@@ -378,7 +378,7 @@ def rebind(t: Any, v: Any) -> None:
     b = alias_of(v)
     hist = Hist(t._s)
     t._d = v._d
-    t._st = Alias(b.store, b.chain, hist, (), None if a is None else a.cells)
+    t._st = Alias(b.store, b.chain, hist, (), None if a is None else a.slot_hooks)
     v._st = b
 
 
@@ -444,7 +444,7 @@ def target(t: Any) -> Any:
     """The array to write into for real; None for a private tensor whose array something else holds."""
     a = t._st
     if type(a) is not Alias:
-        return t._d if exclusive(t) else None
+        return t._d if is_sole_owner(t) else None
     store = a.store
     if (trace := running_trace()) is not None:
         trace.stop("a write into memory that a NumPy array shares (copy the array)")
@@ -461,18 +461,18 @@ def count_copy(array: Any) -> None:
         current_tape().heavy(array.nbytes)
 
 
-def write_history(t: Any, slot: int, cells: Any = None) -> None:
+def write_history(t: Any, slot: int, slot_hooks: Any = None) -> None:
     """Give a tensor that was just overwritten the slot (and hooks) of its new value; a view's base is told."""
     a = t._st
     touched = TRANSFORMING.get()
     if touched is not None:
         touched.add(t, False)
-    if cells is not None:
+    if slot_hooks is not None:
         if a is None:
-            a = t._st = Extra(cells)
-        a.cells = union(a.cells, cells)
+            a = t._st = Extra(slot_hooks)
+        a.slot_hooks = union(a.slot_hooks, slot_hooks)
         if type(a) is Alias:
-            a.hist.cells = union(a.hist.cells, cells)
+            a.hist.slot_hooks = union(a.hist.slot_hooks, slot_hooks)
     if type(a) is not Alias:
         t._s = slot or record_constant(t._d)
     elif not a.hchain:
@@ -499,13 +499,13 @@ def restart(t: Any, slot: int) -> None:
     a = t._st
     t._s = slot
     if type(a) is Alias:
-        t._st = Alias(a.store, a.chain, Hist(slot), (), a.cells)
+        t._st = Alias(a.store, a.chain, Hist(slot), (), a.slot_hooks)
 
 
 def record_overwrite(base: Any, base_slot: int, value: Any, value_slot: int, chain: Chain) -> int:
     """Entry of `base` with its view `chain` replaced by the value."""
     tape = current_tape()
-    place = user_place(getframe(1), tape)
+    place = user_frame(getframe(1), tape)
     s = next_slot()
     op = TABLE["overwrite"]
     params = (tuple([(o.name, p) for o, p in chain]),)
@@ -585,7 +585,7 @@ def assign(t: Any, result: Any, name: str) -> Any:
     else:
         t._d = r
     if recorded:
-        write_history(t, result._s, None if result._st is None else result._st.cells)
+        write_history(t, result._s, None if result._st is None else result._st.slot_hooks)
     return t
 
 
@@ -604,16 +604,16 @@ def put(t: Any, index: Any, value: Any, op: Op) -> Any:
         dst = t._d = t._d.copy(order="K")
         count_copy(dst)
     try:
-        op.into(dst, v, index)  # type: ignore[misc]
+        op.in_place(dst, v, index)  # type: ignore[misc]
     except (ValueError, IndexError) as e:
         raise errors.index_failed(op.name, dst.shape, e) from None
     if not recorded:
         return t
     tape = current_tape()
-    place = user_place(getframe(1), tape)
+    place = user_frame(getframe(1), tape)
     s = next_slot()
     tape[s] = unsaved_entry(op.id, (t._s, value_slot), place, dst.dtype, (dst.shape, v.shape), (index,), dst.shape)
-    write_history(t, s, None if value._st is None else value._st.cells)
+    write_history(t, s, None if value._st is None else value._st.slot_hooks)
     if s > tape.limit:
         tape.due(s)
     return t

@@ -1,6 +1,6 @@
 """Where cotangents end: `.grad` of leaves and of retained tensors, and the hooks on the way.
 
-A hook lives in a cell that the tensors recorded from its tensor own; the tape knows the cell weakly. So a hook
+The hooks of a slot belong to the tensors recorded from its tensor; the tape refers to them weakly. So a hook
 runs though its tensor is gone, and one that captures its own tensor is ordinary garbage.
 """
 
@@ -27,7 +27,7 @@ LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
 WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
 
 
-class Cell:
+class SlotHooks:
     """Hooks on the cotangent of one slot; owned by the tensors recorded from it, known weakly to the tape."""
 
     __slots__ = ("__weakref__", "hooks", "node", "retain")
@@ -38,53 +38,53 @@ class Cell:
         self.retain: weakref.ref[Any] | None = None
 
 
-def cell_of(t: Any) -> Cell:
-    """The hook cell of a tracked non-leaf, made on demand."""
+def slot_hooks_of(t: Any) -> SlotHooks:
+    """The hooks of a tracked non-leaf, made on demand."""
     hit = find(t._s)
     if hit is None or is_released(hit[1]):
         raise errors.second_backward(None)
     home = hit[0]
-    ref = home.cells.get(t._s)
-    cell = ref() if ref is not None else None
-    if cell is None:
-        cell = Cell()
+    ref = home.hook_refs.get(t._s)
+    registered = ref() if ref is not None else None
+    if registered is None:
+        registered = SlotHooks()
         read = getrefcount(t._s) > REFS_UNREAD_SLOT + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
         key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
-        home.cells[key] = weakref.ref(cell)
+        home.hook_refs[key] = weakref.ref(registered)
         if read:
-            home.late_cells[key] = cell
+            home.late_hooks[key] = registered
     if t._st is None:
-        t._st = Extra(frozenset((cell,)))
+        t._st = Extra(frozenset((registered,)))
     else:
-        t._st.cells = frozenset((cell,)) | (t._st.cells or frozenset())
-    return cell
+        t._st.slot_hooks = frozenset((registered,)) | (t._st.slot_hooks or frozenset())
+    return registered
 
 
-def run_cell(home: Tape, slot: int, g: Any, record: bool) -> Any:
-    ref = home.cells.get(slot)
-    cell = ref() if ref is not None else None
-    if cell is None:
+def run_slot_hooks(home: Tape, slot: int, g: Any, record: bool) -> Any:
+    ref = home.hook_refs.get(slot)
+    registered = ref() if ref is not None else None
+    if registered is None:
         return g
-    if cell.hooks:
-        g = run_hooks(cell.hooks, g, record)
-    owner = cell.retain() if cell.retain is not None else None
+    if registered.hooks:
+        g = run_hooks(registered.hooks, g, record)
+    owner = registered.retain() if registered.retain is not None else None
     if owner is not None:
         accumulate([(owner, g)], record)
     return g
 
 
-def forget_cell(home: Tape, slot: int) -> None:
-    ref = home.cells.pop(slot, None)
-    cell = ref() if ref is not None else None
-    home.late_cells.pop(slot, None)
-    if cell is not None:
-        cell.hooks.clear()
-        cell.retain = cell.node = None
+def drop_slot_hooks(home: Tape, slot: int) -> None:
+    ref = home.hook_refs.pop(slot, None)
+    registered = ref() if ref is not None else None
+    home.late_hooks.pop(slot, None)
+    if registered is not None:
+        registered.hooks.clear()
+        registered.retain = registered.node = None
 
 
 def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> Any:
     """Each hook sees what the one before it made of the gradient: the same tensor, or the one that it returned."""
-    t = twin(g) if isinstance(g, Box) else wrap(g)
+    t = alias_tensor(g) if isinstance(g, Box) else wrap(g)
     shape, dtype = t._d.shape, t._d.dtype
     for hook in list(hooks.values()):
         result = hook(t)
@@ -101,7 +101,7 @@ def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> A
     return t if isinstance(g, Box) else alias.save(t)
 
 
-def twin(t: Any) -> Any:
+def alias_tensor(t: Any) -> Any:
     """Another tensor of the same value and history: what is written into one does not show in the other."""
     if type(t._st) is alias.Alias:
         return TENSOR_XP.clone(t)
@@ -120,9 +120,9 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
             g = level.fallen(g)
         if old is not None and functional(old._d) and not (old._s or g._s or alias.lifted(old) or alias.lifted(g)):
             return alias.assign(old, old + g, "backward"), False  # in place, as on the way below
-        return (twin(g) if old is None else old + g), False
+        return (alias_tensor(g) if old is None else old + g), False
     if old is None:
-        return wrap(arrays.own(g)), False
+        return wrap(arrays.ensure_owned(g)), False
     if old._s:
         return old + wrap(g), False
     if alias.target(old) is None:
@@ -244,12 +244,12 @@ def retain(t: Any) -> None:
     """Keep the gradient that comes through t's present value in `.grad`; no longer that of an earlier value."""
     earlier = getattr(t, "_retains", 0)
     hit = find(earlier) if earlier else None
-    ref = hit[0].cells.get(earlier) if hit is not None else None
-    cell = ref() if ref is not None else None
-    if cell is not None:
-        cell.retain = None
+    ref = hit[0].hook_refs.get(earlier) if hit is not None else None
+    registered = ref() if ref is not None else None
+    if registered is not None:
+        registered.retain = None
     t._retains = alias.slot_of(t)
-    cell_of(t).retain = weakref.ref(t)
+    slot_hooks_of(t).retain = weakref.ref(t)
 
 
 services.retain = retain

@@ -64,7 +64,7 @@ def restore_chain(ref: weakref.ref[Any], chain: alias.Chain, hchain: alias.Chain
     """Let a tensor look at its memory block as before."""
     t = ref()
     if t is not None and type(t._st) is alias.Alias and t._st.chain != chain:
-        t._st = now = alias.Alias(t._st.store, chain, t._st.hist, hchain, t._st.cells)
+        t._st = now = alias.Alias(t._st.store, chain, t._st.hist, hchain, t._st.slot_hooks)
         now.mver = now.hver = -1  # to be derived again
 
 

@@ -23,7 +23,7 @@ import functools
 import re
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialect import Recorded
 
@@ -31,7 +31,16 @@ Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
 
 
-class Places:
+class Reads(NamedTuple):
+    """What a rule reads: which arguments, whether the result, of which arguments the shape alone, and which outputs."""
+
+    arguments: frozenset[int]
+    answer: bool
+    shapes: frozenset[int]
+    outputs: frozenset[int]
+
+
+class FlatIndex:
     """A parameter of ops: an index of single elements, their places in the flattened array, in the result's shape.
 
     They count from 0 on.
@@ -43,13 +52,14 @@ class Places:
         self.at = at
 
     def __repr__(self) -> str:
-        return f"Places({self.at!r})"
+        return f"FlatIndex({self.at!r})"
 
 
 COMPLETE = re.compile(r"Backward\d|::")  # names of nodes to which nothing is to be added
 
 SAVES_REMEDY = (
-    'saves= says what its rules read: argument names as in the rules, "ans" for the result, "x.shape" for a shape alone; '
+    'saves= says what its rules read: argument names as in the rules, "ans" for the result, "x.shape" for a shape alone, '
+    '"ans[1]" for one of several results; '
     'one text for all rules, as saves="x ans", or one a rule, as saves=("y", "x"); "" for nothing, "*" for everything'
 )
 EVERYTHING = "*"
@@ -67,21 +77,19 @@ class Op:
     Attributes:
         forward: raw arrays (then parameters) to a raw array, or to a tuple of them when `outputs` > 1.
         rules: one rule per array argument.
-        arity: number of array arguments; -1: the first argument is a sequence of arrays.
-        saves_all: whether `saves` was "*": nothing is known of what the rules read.
-        save_for: per argument, (indices of arguments it reads, whether it reads the answer).
+        arity: number of array arguments; -1: the first argument is a sequence of arrays. By default one for each rule.
+            A single rule of several arguments is `joint`, as that of a sequence: it takes which of them are wanted, last,
+            and gives a list of cotangents.
         singular: the derivative can be infinite or nan at a finite value.
-        outputs: number of outputs; `differentiable` of them take part in gradients (the first ones).
-        joint: one rule for all arguments, as for a sequence of arrays: it takes which are wanted, last, and gives a list.
-        keeps: the outputs that are saved where a rule reads the answer; by default all.
-        absent: the rules take None for the cotangent of an output that got none, in place of zeros.
-        into: adds the transpose of a linear op into a given raw buffer: into(buffer, g, *params).
+        outputs: number of outputs; the first `differentiable` of them, by default all, take part in gradients.
+        zero_filled: the rules take zeros for the cotangent of an output that got none, in place of None.
         saves: what the rules read, which an entry keeps: see SAVES_REMEDY; linear ops may leave it out for nothing.
+            `saved` has it by rule, `saved_outputs` which of several outputs an entry keeps, if any.
         params: names of the parameters that follow the arrays.
+        in_place: the op of an array that is written into, on raw arrays: in_place(x, *args, *params).
         raw_backward: backward of a plain entry on raw arrays, where more than the rule's text is to be gained.
-        matrices: each matrix of a batch has a result of its own: one whose cotangents are wholly 0 gets cotangent 0.
-        row: rows of the cotangent that are wholly 0 stay 0: positions among `params` of the dims that make a row and
-            of keepdim (None: the result has the argument's shape).
+        zero_blocks: what stays 0 where a cotangent is wholly 0 in it: "rows" along the parameter `dim` or `dims` (the
+            result lacks them unless there is a parameter `keepdim` that is set, or none), or "matrices".
         display: the name that PyTorch prints for the backward node, or a function that gives it; without "Backward0".
         integers: what happens to integer operands: "float" (to the default dtype), "keep".
         wide: 16-bit operands are computed in float32, forward and backward, and the result rounded once. False for what
@@ -96,45 +104,45 @@ class Op:
         jax: what JAX runs in place of `forward`: see `kernels.jax.forwards`. None for a ufunc of NumPy's and for a kernel
             that is handed its array namespace, of which `forward` is the one on NumPy's.
         samples: yields (arrays, params) on which the laws run.
+
+    What the machine adds: `call`, the recording function, which `record.make` sets; `id`, the first of the numbers that
+    entries carry, see `number`; and in a variant for a renamed node `n_hidden_slots`.
     """
 
     __slots__ = (
-        "absent",
         "arity",
         "batch",
         "call",
         "differentiable",
         "display",
         "forward",
-        "general",
-        "half",
         "id",
-        "inner",
+        "in_place",
         "integers",
-        "into",
         "jax",
         "joint",
         "jvp",
-        "keeps",
         "kind",
-        "matrices",
+        "n_hidden_slots",
         "name",
         "on_series",
         "outputs",
         "params",
         "raw_backward",
         "refuses",
-        "row",
         "rules",
         "samples",
-        "save_for",
-        "saves_all",
+        "saved",
+        "saved_outputs",
+        "saves",
         "saves_nothing",
-        "scalar",
-        "shape_of",
         "singular",
         "wide",
+        "zero_blocks",
+        "zero_filled",
     )
+    id: int
+    saved_outputs: frozenset[int]
 
     def __init__(
         self,
@@ -143,19 +151,16 @@ class Op:
         forward: Callable[..., Any],
         rules: Sequence[Rule] = (),
         *,
-        arity: int = 1,
+        arity: int | None = None,
         singular: bool = False,
         outputs: int = 1,
-        differentiable: int = 1,
-        absent: bool = False,
-        joint: bool = False,
-        keeps: Sequence[int] | None = None,
+        differentiable: int | None = None,
+        zero_filled: bool = False,
         saves: str | Sequence[str] | None = None,
         params: Sequence[str] = (),
-        into: Callable[..., None] | None = None,
+        in_place: Callable[..., None] | None = None,
         raw_backward: Callable[..., None] | None = None,
-        row: tuple[int, int | None] | None = None,
-        matrices: bool = False,
+        zero_blocks: str | None = None,
         display: str | Callable[[Recorded], str] | None = None,
         integers: str = "keep",
         wide: bool | None = None,
@@ -170,30 +175,33 @@ class Op:
             raise ValueError(f"op {name}: unknown kind {kind}")
         if jax is None and not (isinstance(forward, types.MethodType) or hasattr(forward, "nin")):
             raise TypeError(f"op {name}: {JAX_REMEDY}")
-        self.name, self.kind, self.forward, self.jax, self.arity = name, kind, forward, jax, arity
-        self.rules: tuple[Rule, ...] = tuple(rules) * (arity if joint else 1) or (None,) * abs(arity)
-        self.joint = joint
-        self.singular, self.outputs, self.differentiable = singular, outputs, differentiable
-        self.params, self.absent = tuple(params), absent
-        self.keeps = frozenset(range(outputs) if keeps is None else keeps)
-        self.raw_backward, self.refuses = raw_backward, refuses
-        self.into, self.row, self.integers, self.samples = into, row, integers, samples
-        self.matrices, self.batch, self.jvp, self.on_series = matrices, batch, jvp, on_series
+        self.name, self.kind, self.forward, self.jax = name, kind, forward, jax
+        self.arity = arity if arity is not None else len(rules) or 1
+        self.joint = self.arity > 1 and len(rules) == 1
+        self.rules: tuple[Rule, ...] = tuple(rules) * (self.arity if self.joint else 1) or (None,) * abs(self.arity)
+        if len(self.rules) != abs(self.arity):
+            raise TypeError(f"op {name}: {len(rules)} rules for {arity} arguments; one for each, or one for all")
+        self.singular, self.outputs, self.zero_filled = singular, outputs, zero_filled
+        self.differentiable = outputs if differentiable is None else differentiable
+        self.params, self.zero_blocks = tuple(params), zero_blocks
+        if zero_blocks == "rows" and not {"dim", "dims"}.intersection(params):
+            raise TypeError(f'op {name}: zero_blocks="rows" needs a parameter "dim" or "dims" in params=')
+        self.raw_backward, self.in_place, self.refuses = raw_backward, in_place, refuses
+        self.integers, self.samples = integers, samples
+        self.batch, self.jvp, self.on_series = batch, jvp, on_series
         self.wide = kind != "linear" if wide is None else wide
-        display = display or "".join(part.capitalize() for part in name.split("_"))
-        self.display = display if callable(display) or COMPLETE.search(display) else display + "Backward0"
-        self.saves_all = saves == EVERYTHING
-        reads = self._reads(saves)
-        self.save_for = tuple([(values, ans) for values, ans, _ in reads])
-        self.shape_of = tuple([shapes for _, _, shapes in reads])
-        self.saves_nothing = not any(args or ans for args, ans in self.save_for)
+        self.display = node_name(display or "".join(part.capitalize() for part in name.split("_")))
+        self.saves = saves
+        self.saved = self._saved()
+        self.saved_outputs = frozenset().union(*[reads.outputs for reads in self.saved])
+        self.saves_nothing = not any(reads.arguments or reads.answer for reads in self.saved)
         self.call: Callable[..., Any] = forward
-        self.id = self.general = self.half = self.scalar = -1
-        self.inner = 0
-        register(self)
+        self.n_hidden_slots = 0
+        enter(self)
+        number(self)
 
-    def _reads(self, saves: str | Sequence[str] | None) -> list[tuple[frozenset[int], bool, frozenset[int]]]:
-        """For each rule: arguments whose values it reads, whether it reads the answer, arguments whose shape it reads."""
+    def _saved(self) -> tuple[Reads, ...]:
+        saves = self.saves
         if saves is None:
             if self.kind != "linear" and any(map(callable, self.rules)):
                 raise TypeError(f"op {self.name}: {SAVES_REMEDY}")
@@ -201,63 +209,86 @@ class Op:
         texts = [saves] * len(self.rules) if isinstance(saves, str) else list(saves)
         if len(texts) != len(self.rules):
             raise TypeError(f"op {self.name}: {len(texts)} texts for {len(self.rules)} rules; {SAVES_REMEDY}")
-        return [self._read_by(rule, text) for rule, text in zip(self.rules, texts, strict=True)]
+        return tuple([self._read_by(rule, text) for rule, text in zip(self.rules, texts, strict=True)])
 
-    def _read_by(self, rule: Rule, saves: str) -> tuple[frozenset[int], bool, frozenset[int]]:
+    def _read_by(self, rule: Rule, saves: str) -> Reads:
+        nothing: frozenset[int] = frozenset()
         if not callable(rule):
-            return frozenset(), False, frozenset()
+            return Reads(nothing, False, nothing, nothing)
+        outputs = range(self.outputs)
         if saves == EVERYTHING:
             every = frozenset(range(abs(self.arity)))  # of a linear op the values do not matter
-            return (frozenset(), False, every) if self.kind == "linear" else (every, True, frozenset())
+            if self.kind == "linear":
+                return Reads(nothing, False, every, nothing)
+            return Reads(every, True, nothing, frozenset(outputs))
         first = 2 if self.kind == "elementwise" else 3
         arguments = rule.__code__.co_varnames[first : first + abs(self.arity)]
-        words = [word for word in saves.split() if word != "ans"]
-        unknown = [word for word in words if word.removesuffix(".shape") not in arguments]
+        answers = {"ans", *[f"ans[{i}]" for i in outputs]} if self.outputs > 1 else {"ans"}
+        words = set(saves.split())
+        unknown = words - answers - {f"{name}{part}" for name in arguments for part in ("", ".shape")}
         if unknown:
-            raise TypeError(f"op {self.name}: saves= names {unknown[0]!r}, but its rule takes {arguments}; {SAVES_REMEDY}")
-        return (
+            raise TypeError(f"op {self.name}: saves= names {min(unknown)!r}, but its rule takes {arguments}; {SAVES_REMEDY}")
+        return Reads(
             frozenset([i for i, name in enumerate(arguments) if name in words]),
-            "ans" in saves.split(),
+            bool(words & answers),
             frozenset([i for i, name in enumerate(arguments) if f"{name}.shape" in words]),
+            frozenset([i for i in outputs if "ans" in words or f"ans[{i}]" in words]),
         )
+
+    def row_of(self, params: tuple[Any, ...]) -> tuple[Any, bool]:
+        """Of an op whose zero blocks are rows: their dimensions, and whether the result lacks these."""
+        given = dict(zip(self.params, params, strict=False))
+        return given["dims"] if "dims" in given else given["dim"], not given.get("keepdim", True)
 
     def on(self, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """The recorded op on operands in a sequence, whether or not it takes them as one."""
         return self.call(args, *params) if self.arity < 0 else self.call(*args, *params)
 
+    def alias(self, name: str, display: str) -> Op:
+        """Enter the record under another name, too, which its printed form and its node have; all else is shared."""
+        other = self.variant(name=name, display=node_name(display))
+        enter(other)
+        return other
+
+    def variant(self, **fields: Any) -> Op:
+        """A copy that differs in some fields, with numbers of its own; TABLE does not know it."""
+        other = copy.copy(self)
+        for field, value in fields.items():
+            setattr(other, field, value)
+        number(other)
+        return other
+
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.kind}>"
 
 
+def node_name(display: str | Callable[[Recorded], str]) -> str | Callable[[Recorded], str]:
+    return display if callable(display) or COMPLETE.search(display) else display + "Backward0"
+
+
 TABLE: dict[str, Op] = {}
-PACKED = 4
-BY_ID: list[Op] = []  # an entry's number to its op; see `register`
+GENERAL, GENERAL_HALF, SCALAR, PACKED = 1, 2, 3, 4
+BY_ID: list[Op] = []  # an entry's number to its op; see `number`
 
 
-def register(op: Op) -> None:
-    """Enter a record into the table."""
+def enter(op: Op) -> None:
     if op.name in TABLE:
         raise ValueError(f"op {op.name} is defined twice")
     TABLE[op.name] = op
-    number(op)
 
 
 def number(op: Op) -> None:
     """Give a record the numbers that tape entries carry.
 
-    `id`: plain layout; `general`: general layout; `half`: general layout, rules run in float32;
-    `scalar`: plain layout, floats for arrays. Each of them plus PACKED:
-    what the entry saved went through hooks (see `saved`).
+    `id`: plain layout. `id` + GENERAL: general layout; + GENERAL_HALF: general layout, rules run in float32; + SCALAR: plain
+    layout, floats for arrays. Each of them + PACKED: what the entry saved went through hooks (see `saved`).
     """
-    op.id, op.general, op.half, op.scalar = (len(BY_ID) + i for i in range(PACKED))
+    op.id = len(BY_ID)
     BY_ID.extend((op,) * (2 * PACKED))
 
 
 @functools.cache
-def renamed(entry_number: int, display: str, inner: int) -> int:
-    """The number of an entry of that op's twin: its node has another name and stands for the last `inner` slots, too."""
+def renamed_op(entry_number: int, display: str, n_hidden_slots: int) -> int:
+    """The number of such an entry whose node has another name and stands for that many hidden slots before it, too."""
     op = BY_ID[entry_number]
-    twin = copy.copy(op)
-    twin.display, twin.inner = display, inner
-    number(twin)
-    return twin.id + entry_number - op.id
+    return op.variant(display=display, n_hidden_slots=n_hidden_slots).id + entry_number - op.id

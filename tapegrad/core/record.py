@@ -28,7 +28,7 @@ from .entry import (
     source_slot,
     with_number,
 )
-from .op import Op, renamed
+from .op import GENERAL, GENERAL_HALF, Op, renamed_op
 from .state import RECORDING, TRACE, current_tape
 from .tape import HEAVY, next_slot
 
@@ -52,19 +52,19 @@ class Box:
     _leaf: int
 
 
-RAW = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
-SET_RAW = Box.__dict__["_d"].__set__
+peek_data = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
+poke_data = Box.__dict__["_d"].__set__
 
 
 class Extra:
-    """What a tensor carries besides its array: cells of hooks that it and its results keep alive."""
+    """What a tensor carries besides its array: hooks that it and its results keep alive."""
 
-    __slots__ = ("cells",)
+    __slots__ = ("slot_hooks",)
     level: Any = None  # of a tensor inside a forward transform; see `level`
     run: Any  # what a recording function turns to with such a tensor: `slow`, unless a subclass knows better
 
-    def __init__(self, cells: frozenset[Any] | None) -> None:
-        self.cells = cells
+    def __init__(self, slot_hooks: frozenset[Any] | None) -> None:
+        self.slot_hooks = slot_hooks
 
 
 Tensor: type[Box] = Box
@@ -90,7 +90,7 @@ class Services:
     lifted_view: Callable[[Any, Op, tuple[Any, ...]], Any]
     lifted_assign: Callable[..., Any]
     lifted_detached: Callable[[Any], Any]
-    raise_alias: Callable[[Any], None]
+    promote_alias: Callable[[Any], None]
     batched_gradient: Callable[..., tuple[Any, ...]]  # of a batch of cotangents
     refresh: Callable[[Any], None]
     remember_value: Callable[[Any], None]
@@ -136,10 +136,10 @@ def running_trace() -> Any:
     return TRACE.get() if traces else None
 
 
-MOST_INNER = 64  # other threads take slots in between: no twin of an op for each number they take
+MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no variant of an op for each number they take
 
 
-def titled(node: str, t: Any, before: int | None = None) -> Any:
+def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
     """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole.
 
     With a slot from before the function ran, the node's inputs are the function's.
@@ -152,17 +152,17 @@ def titled(node: str, t: Any, before: int | None = None) -> Any:
             s = source_slot(entry)
             entry = tape.get(s)
         if entry is not None and is_operation(entry):
-            inner = 0 if before is None else s - before
-            tape[s] = with_number(entry, renamed(entry[NUMBER], node, inner if inner < MOST_INNER else 0))
+            hidden = 0 if before is None else s - before
+            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden if hidden < MOST_HIDDEN_SLOTS else 0))
     return t
 
 
 def wrap(array: Any, slot: int = 0) -> Any:
     """A private tensor around an array."""
-    return box(settled(array), slot)
+    return box(as_array(array), slot)
 
 
-def settled(array: Any) -> Any:
+def as_array(array: Any) -> Any:
     """The array itself, of whatever device; a scalar of NumPy as an array."""
     return array if type(array) is ndarray or type(array) in foreign else asarray(array)
 
@@ -208,9 +208,9 @@ def known(t: Any) -> None:
         trace.known(t)
 
 
-def user_place(frame: Any, tape: Any) -> tuple[Any, int]:
+def user_frame(frame: Any, tape: Any) -> tuple[Any, int]:
     """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
-    forward = tape.place
+    forward = tape.current_forward_entry
     if forward is not None:
         return place_of(forward)
     while frame is not None and MARK in frame.f_globals:
@@ -230,7 +230,7 @@ def unary(op: Op) -> Callable[..., Any]:
     """Recording function of an elementwise op of one array."""
     forward = services.quiet(op.forward) if op.singular else op.forward
     number = op.id
-    (reads, keep_ans) = op.save_for[0]
+    reads, keep_ans, *_ = op.saved[0]
     keep_x = 0 in reads
 
     def call(input: Any, *, out: Any = None) -> Any:
@@ -260,7 +260,7 @@ def unary(op: Op) -> Callable[..., Any]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None)
                 if r.nbytes >= HEAVY:
@@ -278,7 +278,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Recording functions of an elementwise op of two arrays: op(a, b), and op(b, a) for reflected operators."""
     forward = services.quiet(op.forward) if op.singular else op.forward
     number = op.id
-    (reads_a, ans_a), (reads_b, ans_b) = op.save_for
+    (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
     x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
 
@@ -316,7 +316,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     code = f.f_code
                     at = f.f_lasti
                     if MARK in f.f_globals:
-                        code, at = user_place(f, tape)
+                        code, at = user_frame(f, tape)
                     res._s = s = next_slot()
                     xs = x.shape
                     ys = y.shape
@@ -362,7 +362,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     code = f.f_code
                     at = f.f_lasti
                     if MARK in f.f_globals:
-                        code, at = user_place(f, tape)
+                        code, at = user_frame(f, tape)
                     res._s = s = next_slot()
                     tape[s] = (
                         number, sa, 0, code, at,
@@ -405,7 +405,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, 0, sb, code, at,
@@ -426,7 +426,7 @@ def one_array(op: Op) -> Callable[..., Any]:
     """Recording function op(x, *params) of any kind with one array."""
     forward = services.quiet(op.forward) if op.singular else op.forward
     number = op.id
-    reads, keep_ans = op.save_for[0]
+    reads, keep_ans, *_ = op.saved[0]
     keep_x = 0 in reads
     differentiable = op.kind != "constant"
     checked = op.integers == "float" or op.refuses is not None
@@ -454,7 +454,7 @@ def one_array(op: Op) -> Callable[..., Any]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None,
@@ -475,7 +475,7 @@ def two_arrays(op: Op) -> Callable[..., Any]:
     """Recording function op(x, y, *params) of any kind with two arrays of one dtype."""
     forward = services.quiet(op.forward) if op.singular else op.forward
     number = op.id
-    (reads_a, ans_a), (reads_b, ans_b) = op.save_for
+    (reads_a, ans_a, *_), (reads_b, ans_b, *_) = op.saved
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
     x_for_b, y_for_b = 0 in reads_b, 1 in reads_b
     differentiable = op.kind != "constant"
@@ -512,7 +512,7 @@ def two_arrays(op: Op) -> Callable[..., Any]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, sb, code, at,
@@ -539,8 +539,8 @@ def three_arrays(op: Op) -> Callable[..., Any]:
     """
     chooses = op.rules[0] is None
     forward = op.forward
-    number = op.general
-    saves = op.save_for
+    number = op.id + GENERAL
+    saves = [(reads.arguments, reads.answer) for reads in op.saved]
     differentiable = op.kind != "constant"
     wide = op.wide
 
@@ -573,7 +573,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 keep_x = keep_y = keep_z = keep_ans = False
                 for slot, (reads, ans) in zip(slots, saves, strict=True):
                     if slot:
@@ -612,7 +612,7 @@ def many_arrays(op: Op) -> Callable[..., Any]:
 def sequence(op: Op) -> Callable[..., Any]:
     """Recording function of an op of a sequence of arrays, which it need not save."""
     forward = op.forward
-    number = op.general
+    number = op.id + GENERAL
     plain = op.saves_nothing and op.outputs == 1 and op.kind != "constant"
 
     def call(operands: Any, *params: Any) -> Any:
@@ -631,7 +631,7 @@ def sequence(op: Op) -> Callable[..., Any]:
         if any(slots):
             tape = recording()
             if tape is not None:
-                code, at = user_place(getframe(1), tape)
+                code, at = user_frame(getframe(1), tape)
                 res._s = s = next_slot()
                 none = (None,) * len(slots)
                 shapes = tuple([a.shape for a in arrays])
@@ -650,13 +650,13 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     tensors = services.operands(op, operands)
     if tensors is NotImplemented:
         return NotImplemented
-    cells = None
+    slot_hooks = None
     for t in tensors:
         if isinstance(t, Box) and t._st is not None:
             if t._st.level is not None:
                 return services.lifted(op, tensors, params)
-            if t._st.cells is not None:
-                cells = t._st.cells if cells is None else cells | t._st.cells
+            if t._st.slot_hooks is not None:
+                slot_hooks = t._st.slot_hooks if slot_hooks is None else slot_hooks | t._st.slot_hooks
     arrays = [t._d if isinstance(t, Box) else t for t in tensors]
     slots = tuple([t._s if isinstance(t, Box) else 0 for t in tensors])
     tape = recording() if op.kind != "constant" and any(slots) else None
@@ -664,11 +664,11 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     r = forward_of(op, arrays, params, half)
     trace = running_trace()
     if op.outputs > 1:
-        out = _record_outputs(op, half, tensors, arrays, slots, r, params, tape, cells)
+        out = _record_outputs(op, half, tensors, arrays, slots, r, params, tape, slot_hooks)
         if trace is not None:
             trace.note(op, tensors, arrays, params, [t._d for t in out])
         return out
-    r = settled(r)
+    r = as_array(r)
     if trace is not None:
         trace.note(op, tensors, arrays, params, (r,))
     if op.kind == "linear" and op.arity == 1 and tensors[0]._st is not None:
@@ -678,15 +678,15 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     res = box(r, 0)
     if tape is not None:
         kept, keep_ans = saved(op, tensors, arrays, slots)
-        code, at = user_place(getframe(1), tape)
+        code, at = user_frame(getframe(1), tape)
         r = res._d
         res._s = s = next_slot()
         shapes = tuple([getattr(a, "shape", ()) for a in arrays])
-        number, dtype = (op.general, r.dtype) if half is None else (op.half, half)
+        number, dtype = (op.id + GENERAL, r.dtype) if half is None else (op.id + GENERAL_HALF, half)
         tape[s] = (number, slots, code, at, kept, r if keep_ans else None, dtype, shapes, params, r.shape)
         _count(tape, s, r.nbytes)
-        if cells is not None:
-            res._st = Extra(cells)
+        if slot_hooks is not None:
+            res._st = Extra(slot_hooks)
     return res
 
 
@@ -734,11 +734,11 @@ def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...])
     read: set[int] = set()
     keep_ans = False
     if op.arity < 0:
-        indices, keep_ans = op.save_for[0]
+        indices, keep_ans, _, _ = op.saved[0]
         if indices:
             read = set(range(len(slots)))
     else:
-        for slot, (indices, ans) in zip(slots, op.save_for, strict=False):
+        for slot, (indices, ans, _, _) in zip(slots, op.saved, strict=False):
             if slot:
                 read |= indices
                 keep_ans |= ans
@@ -762,27 +762,27 @@ def _record_outputs(
     results: tuple[Any, ...],
     params: tuple[Any, ...],
     tape: Any,
-    cells: Any,
+    slot_hooks: Any,
 ) -> tuple[Any, ...]:
     """One entry for the op under a slot of its own, one entry an output that reads it: outputs are told apart by index."""
     out = tuple([wrap(r) for r in results])
     if tape is None:
         return out
     arguments, keep_ans = saved(op, tensors, arrays, slots)
-    place = user_place(getframe(2), tape)
+    place = user_frame(getframe(2), tape)
     kept = tuple([t._d for t in out])
     s = next_slot()
     shapes = tuple([getattr(a, "shape", ()) for a in arrays])
     metas = tuple([(r.shape, r.dtype) for r in kept])
-    number, dtype = (op.general, kept[0].dtype) if half is None else (op.half, half)
-    answers = tuple([r if i in op.keeps else None for i, r in enumerate(kept)]) if keep_ans else None
+    number, dtype = (op.id + GENERAL, kept[0].dtype) if half is None else (op.id + GENERAL_HALF, half)
+    answers = tuple([r if i in op.saved_outputs else None for i, r in enumerate(kept)]) if keep_ans else None
     tape[s] = general_entry(number, slots, place, arguments, answers, dtype, shapes, params, metas)
     for i, t in enumerate(out[: op.differentiable]):
         if is_inexact(t._d.dtype):
             t._s = j = next_slot()
             tape[j] = output_entry(s, place, i)
-            if cells is not None:
-                t._st = Extra(cells)
+            if slot_hooks is not None:
+                t._st = Extra(slot_hooks)
     _count(tape, s, sum(r.nbytes for r in kept))
     return out
 

@@ -14,7 +14,7 @@ from .. import errors
 from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import set_grad_fn_name
 from ..core.warning import warn
 from ..kernels.shape import dim_of, shape_of
 from ..table import elementwise as elementwise_records
@@ -156,7 +156,7 @@ def _rrelu(x: Any, lower: float, upper: float, training: bool) -> Any:
         drawn[negative] = generator.uniform(int(negative.sum()), np.float64, lower, upper)
         return drawn
 
-    return titled("RreluWithNoiseBackward0", x * create.drawn_from(slopes, x))
+    return set_grad_fn_name("RreluWithNoiseBackward0", x * create.drawn_from(slopes, x))
 
 
 def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Any:

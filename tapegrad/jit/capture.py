@@ -15,7 +15,7 @@ from ..core.entry import inputs_of, is_output, is_released, stub
 from ..core.graph import Handle
 from ..core.record import Box, box
 from ..core.refcount import REFS_RESULT, getrefcount
-from ..core.reverse import Pass, reach
+from ..core.reverse import BackwardPass, reach
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..func import tree
@@ -379,7 +379,7 @@ class Backward:
         self.cotangents = [trace.new(g) for g in seeds]
         self.start = len(trace.program.code)
         pairs = [(capture.results[i].slot, box(g, 0)) for i, g in zip(self.roots, seeds, strict=True)]
-        walk = Pass(pairs, set(by_slot), False, True, floor=floor)
+        walk = BackwardPass(pairs, set(by_slot), False, True, floor=floor)
         if walk._watched():
             raise Unusable("hooks or an autograd.Function between a result that requires grad and what it was made of")
         below = [slots_below(slot, floor) for slot, _ in pairs]

@@ -153,7 +153,7 @@ def fits(d: Array, g: Array) -> bool:
     return owns(d) and d.nbytes >= HEAVY and d.shape == g.shape and d.dtype is g.dtype
 
 
-def own(g: Array) -> Array:
+def ensure_owned(g: Array) -> Array:
     """The array itself if it owns plain writable memory, else a copy."""
     return g if owns(g) else np.array(g, order="K", subok=False)
 
@@ -209,7 +209,7 @@ def install() -> None:
     a.all_finite, a.finite, a.unbroadcast = all_finite, finite, unbroadcast
     a.without_dead, a.owns, a.fits, a.multiply, a.type = without_dead, owns, fits, np.multiply, np.ndarray
     a.float32, a.float64, a.as_array = np.dtype(np.float32), np.dtype(np.float64), np.asarray
-    a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence
+    a.zeros, a.ones_like, a.ensure_owned, a.silence, a.unsilence = np.zeros, ones_like, ensure_owned, silence, unsilence
     services = record.services
     services.over_memory, services.may_share, services.can_store = over_memory, np.may_share_memory, can_store
     services.ufunc, services.overlaps = np.ufunc, overlaps

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.op import Op
 from ..core.record import Box, wrap
 from ..core.state import restore_recording, set_recording
-from ..core.vjp import TENSOR_XP, arrays, bottom, product_recorded, zeros_like
+from ..core.vjp import TENSOR_XP, arrays, bottom, masked_product_recorded, zeros_like
 from ..dtypes import is_inexact
 from .diff_inputs import Fresh
 from .level import Level
@@ -80,7 +80,7 @@ def tangents_of(
         found = [*got, *none[len(got) :]] if op.outputs > 1 else [got]
     else:
         found = [*transposed(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
-    return found if op.row is None else [unmoved(op, tangents[0], t, params) for t in found]
+    return found if op.zero_blocks != "rows" else [unmoved(op, tangents[0], t, params) for t in found]
 
 
 def unmoved(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
@@ -93,11 +93,9 @@ def unmoved(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
 
 def by_rows(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
     """Which rows hold an element of a mask."""
-    assert op.row is not None
-    dims, keep = params[op.row[0]], True if op.row[1] is None else params[op.row[1]]
-    return xp.any(
-        mask, tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,), keep
-    )
+    dims, reduced = op.row_of(params)
+    dims = tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,)
+    return xp.any(mask, dims, not reduced)
 
 
 def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[Any, ...]) -> Any:
@@ -107,7 +105,7 @@ def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[
         if t is None or rule == 0:
             continue
         d = rule(TENSOR_XP, ans, *args, *params) if callable(rule) else rule
-        terms.append(t if isinstance(d, int | float) and d == 1 else product_recorded(t, d))
+        terms.append(t if isinstance(d, int | float) and d == 1 else masked_product_recorded(t, d))
     if not terms:
         return None
     result = total(terms)
@@ -144,7 +142,7 @@ def transposed(
         restore_recording(previous)
     pulled = iter(fresh.pull([r for r, _ in pairs], [t for _, t in pairs], False))
     got = [next(pulled) if w else None for w in wanted[: op.differentiable]]
-    return [t if t is None or isinstance(t, Box) else wrap(arrays.own(t)) for t in got]
+    return [t if t is None or isinstance(t, Box) else wrap(arrays.ensure_owned(t)) for t in got]
 
 
 def replaced(args: list[Any], i: int, t: Any) -> list[Any]:

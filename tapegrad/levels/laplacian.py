@@ -231,7 +231,7 @@ def is_linear(op: Op, i: int, active: list[int]) -> bool:
     """Whether the derivative by an operand is constant while only the active ones change."""
     if op.arity < 0 or op.joint:
         return False
-    reads, ans = op.save_for[i]
+    reads, ans, *_ = op.saved[i]
     return not callable(op.rules[i]) or not (ans or reads.intersection(active))
 
 

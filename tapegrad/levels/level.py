@@ -21,8 +21,8 @@ from .. import errors
 from ..core import alias, record
 from ..core.entry import general_entry, output_entry
 from ..core.level import LEVEL, layer_of, level_of, remember_value
-from ..core.op import TABLE, Op
-from ..core.record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_place
+from ..core.op import GENERAL, GENERAL_HALF, TABLE, Op
+from ..core.record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_frame
 from ..core.state import TRACE, TRANSFORMING, is_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import arrays
@@ -38,8 +38,8 @@ class Lift(Extra):
 
     __slots__ = ("base", "level", "lower", "payload")
 
-    def __init__(self, level: Level, lower: Any, payload: Any, cells: Any = None) -> None:
-        self.level, self.lower, self.payload, self.cells = level, lower, payload, cells
+    def __init__(self, level: Level, lower: Any, payload: Any, slot_hooks: Any = None) -> None:
+        self.level, self.lower, self.payload, self.slot_hooks = level, lower, payload, slot_hooks
         self.base: tuple[Any, Any, tuple[Any, ...], Any] | None = None
 
 
@@ -88,7 +88,7 @@ class Level:
         self.closed = True
         for block in self.blocks:
             if (store := block()) is not None:
-                store.raised = None
+                store.promoted = None
         for ref, (array, slot, state), _ in self.written:
             t = ref()
             if t is not None:
@@ -107,9 +107,9 @@ class Level:
         if any(write for _, _, write in self.written) or any(block() is not None for block in self.blocks):
             raise errors.captured_write(self.name)
 
-    def lift(self, lower: Any, payload: Any, slot: int = 0, cells: Any = None) -> Any:
+    def lift(self, lower: Any, payload: Any, slot: int = 0, slot_hooks: Any = None) -> Any:
         """A tensor at this level."""
-        return boxed(self.array(lower, payload), slot, Lift(self, lower, payload, cells))
+        return boxed(self.array(lower, payload), slot, Lift(self, lower, payload, slot_hooks))
 
     def array(self, lower: Any, payload: Any) -> Any:
         """What stands for the array of a tensor of this level."""
@@ -118,8 +118,8 @@ class Level:
     def lower(self, t: Any) -> tuple[Any, Any]:
         """(tensor below, payload) of an operand; payload None: a constant at this level."""
         st = t._st if isinstance(t, Box) else None
-        if type(st) is alias.Alias and st.store.raised is not None:
-            raise_alias(t)
+        if type(st) is alias.Alias and st.store.promoted is not None:
+            promote_alias(t)
             st = t._st
         if type(st) is Lift and st.base is not None:
             refresh(t)
@@ -169,10 +169,10 @@ def relabelled(t: Any, slot: int) -> Any:
     """A tensor of the same value under another slot, with the hooks that t keeps alive."""
     st = t._st
     if type(st) is Lift:
-        return boxed(t._d, slot, Lift(st.level, st.lower, st.payload, st.cells))
+        return boxed(t._d, slot, Lift(st.level, st.lower, st.payload, st.slot_hooks))
     out = box(alias.save(t), slot)
-    if st is not None and st.cells is not None:
-        out._st = Extra(st.cells)
+    if st is not None and st.slot_hooks is not None:
+        out._st = Extra(st.slot_hooks)
     return out
 
 
@@ -200,15 +200,15 @@ def raise_block(t: Any, level: Level) -> None:
     store = a.store
     if len(a.chain) != len(a.hchain) or store.exported():
         level.refuse_shared()
-    store.raised = level.lift(box(store.root, a.hist.slot), None), a.hist
+    store.promoted = level.lift(box(store.root, a.hist.slot), None), a.hist
     level.blocks.append(weakref.ref(store))
-    raise_alias(t)
+    promote_alias(t)
 
 
-def raise_alias(t: Any) -> None:
+def promote_alias(t: Any) -> None:
     """Make a tensor on a block that was raised a view of what stands for the block."""
     a = t._st
-    root, hist = a.store.raised
+    root, hist = a.store.promoted
     level = root._st.level
     if a.hist is not hist:
         level.refuse_shared()
@@ -284,31 +284,31 @@ def record_lifted(
 ) -> None:
     """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""
     saved, keep_ans = record.saved(op, list(tensors), [kept(t) for t in tensors], slots)
-    place = user_place(getframe(2), tape)
+    place = user_frame(getframe(2), tape)
     half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
-    number, dtype = (op.general, outs[0]._d.dtype) if half is None else (op.half, half)
+    number, dtype = (op.id + GENERAL, outs[0]._d.dtype) if half is None else (op.id + GENERAL_HALF, half)
     shapes = tuple([t._d.shape if isinstance(t, Box) else () for t in tensors])
-    cells = None
+    slot_hooks = None
     for t in tensors:
         if isinstance(t, Box) and t._st is not None:
-            cells = alias.union(cells, t._st.cells)
+            slot_hooks = alias.union(slot_hooks, t._st.slot_hooks)
     s = next_slot()
     answers: Any = None
     if op.outputs > 1:
         if keep_ans:
-            answers = tuple([relabelled(o, 0) if i in op.keeps else None for i, o in enumerate(outs)])
+            answers = tuple([relabelled(o, 0) if i in op.saved_outputs else None for i, o in enumerate(outs)])
         meta: Any = tuple([(o._d.shape, o._d.dtype) for o in outs])
         tape[s] = general_entry(number, slots, place, saved, answers, dtype, shapes, params, meta)
         for i, o in enumerate(outs[: op.differentiable]):
             if is_inexact(o._d.dtype):
                 o._s = j = next_slot()
                 tape[j] = output_entry(s, place, i)
-                o._st.cells = cells
+                o._st.slot_hooks = slot_hooks
     else:
         answers = relabelled(outs[0], 0) if keep_ans else None
         tape[s] = general_entry(number, slots, place, saved, answers, dtype, shapes, params, outs[0]._d.shape)
         outs[0]._s = s
-        outs[0]._st.cells = cells
+        outs[0]._st.slot_hooks = slot_hooks
     nbytes = sum([bottom(o).nbytes for o in outs])
     if nbytes >= HEAVY:
         tape.heavy(nbytes)
@@ -345,11 +345,11 @@ def refresh(t: Any) -> None:
         if type(base._st) is Lift and base._st is stamp:  # a plain tensor does not tell of a write
             continue
         out = op.call(base, *params)
-        cells = t._st.cells
+        slot_hooks = t._st.slot_hooks
         t._d, t._s, t._st = out._d, out._s, out._st
         if type(t._st) is Lift:
             t._st.base = base, op, params, base._st
-            t._st.cells = alias.union(t._st.cells, cells)
+            t._st.slot_hooks = alias.union(t._st.slot_hooks, slot_hooks)
 
 
 def assign(t: Any, result: Any, constant: bool = False) -> Any:
@@ -396,8 +396,8 @@ def with_history(new: Any, old: Any, constant: bool) -> Any:
         return relabelled(new, old._s)
     (lower, payload), (below, before) = top.lower(new), top.lower(old)
     lower, payload, below = top.rewritten(lower, payload, below, before, constant)
-    slot, cells = (old._s, old._st.cells) if level_of(old) is top else (0, None)
-    return top.lift(with_history(lower, below, constant), payload, slot, cells)
+    slot, slot_hooks = (old._s, old._st.slot_hooks) if level_of(old) is top else (0, None)
+    return top.lift(with_history(lower, below, constant), payload, slot, slot_hooks)
 
 
 def detached(t: Any) -> Any:
@@ -433,4 +433,4 @@ def detached_view(t: Any) -> Any:
 services.lifted, services.lifted_view, services.lifted_assign = run_lifted, view, assign
 arrays.relabelled = relabelled
 services.lifted_detached, services.refresh, services.remember_value = detached_view, refresh, remember_value
-services.raise_alias = raise_alias
+services.promote_alias = promote_alias

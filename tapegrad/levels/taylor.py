@@ -363,7 +363,7 @@ class Taylor(Level):
         for r in outs:
             if type(r) is Series:
                 r.get(self.order)
-                if op.kind == "elementwise" or op.row is not None:
+                if op.kind == "elementwise" or op.zero_blocks == "rows":
                     settle(op, args, r, params, RAW_XP if raw else TENSOR_XP)
         for r, _ in bind.memo.values():
             for s in r if type(r) is tuple else (r,):
@@ -389,7 +389,7 @@ def settle(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp: Any)
         moves = m if moves is None else xp.logical_or(moves, m)
     if moves is None:
         return
-    if op.row is not None:
+    if op.zero_blocks == "rows":
         moves = by_rows(xp, op, moves, params)
     keep = [c if c is None else xp.logical_or(moves, xp.isfinite(c)) for c in r.c[1:]]
     r.c[1:] = [

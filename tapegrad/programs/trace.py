@@ -25,8 +25,8 @@ from typing import Any
 from .. import errors
 from ..core import alias, record
 from ..core.entry import line_at
-from ..core.op import Op, Places
-from ..core.record import RAW, Box, getframe, user_place
+from ..core.op import FlatIndex, Op
+from ..core.record import Box, getframe, peek_data, user_frame
 from ..core.state import TRACE, current_tape
 from .program import Instruction, Program, Ref, Source, references
 
@@ -238,7 +238,7 @@ class Trace:
         numbers = tuple([self.new(r) for r in results])
         if self.fixed.issuperset(references([*operands, kept])):
             self.fixed.update(numbers)
-        place = user_place(getframe(2), current_tape())
+        place = user_frame(getframe(2), current_tape())
         cuts = tuple([i for i, t in enumerate(tensors) if isinstance(t, Box) and not t._s and type(operands[i]) is Ref])
         self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place, cuts))
 
@@ -249,8 +249,8 @@ class Trace:
             return tuple([self._params(p) for p in params])
         if kind is list:
             return [self._params(p) for p in params]
-        if kind is Places:
-            return Places(self._params(params.at))
+        if kind is FlatIndex:
+            return FlatIndex(self._params(params.at))
         if kind is record.ndarray or kind in record.foreign:
             return Ref(self.number_of(None, params))
         if hasattr(params, "nbytes"):  # a number of NumPy's
@@ -290,11 +290,11 @@ class Trace:
 
     def is_constant(self, t: Any) -> bool:
         """Whether a tensor's values are the same at each run."""
-        return self.numbers.get(id(RAW(t))) in self.fixed
+        return self.numbers.get(id(peek_data(t))) in self.fixed
 
     def looks(self, t: Any) -> None:
         """Shape, dtype or requires_grad of a tensor is read."""
-        array = RAW(t)
+        array = peek_data(t)
         if not self.knows(array) and id(array) not in self.met_arrays and (t._st is None or type(t._st) is alias.Alias):
             self.looked_at.setdefault(id(t), (weakref.ref(t), array.shape, array.dtype, self.was_tracked(t)))
 
@@ -370,7 +370,7 @@ def zeros(value: Any) -> Any:
 
 def _held(ref: weakref.ref[Any]) -> Any:
     t = ref()
-    return None if t is None else RAW(t)
+    return None if t is None else peek_data(t)
 
 
 def _root(ref: weakref.ref[Any]) -> Any:
@@ -383,7 +383,7 @@ def place_of_user() -> tuple[str, int]:
     frame: Any = getframe(2)
     while frame.f_back is not None and (record.MARK in frame.f_globals or is_numpy(frame)):
         frame = frame.f_back
-    return line_at(*user_place(frame, current_tape()))
+    return line_at(*user_frame(frame, current_tape()))
 
 
 def is_numpy(frame: Any) -> bool:

@@ -13,7 +13,6 @@ of both branches.
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ from .. import errors
 from ..core import record
 from ..core.gradient import grad
 from ..core.level import level_of
-from ..core.op import TABLE, Op, number
+from ..core.op import TABLE, Op
 from ..core.record import Box, fixed, running_trace
 from ..core.state import is_recording
 from ..core.vjp import TENSOR_XP, arrays, fixed_like
@@ -41,15 +40,12 @@ from .samples import control as samples
 
 
 @functools.cache
-def _variant(name: str, outputs: int, keeps: frozenset[int]) -> Op:
-    """The record with another number of outputs, of which the derivative reads those in `keeps`."""
+def _variant(name: str, outputs: int, read: frozenset[int]) -> Op:
+    """The record with another number of outputs, of which the derivative reads those in `read`."""
     op = TABLE[name]
-    if (op.outputs, op.keeps) == (outputs, keeps):
+    if (op.outputs, op.saved_outputs) == (outputs, read):
         return op
-    variant = copy.copy(op)
-    variant.outputs = variant.differentiable = outputs
-    variant.keeps = keeps
-    number(variant)
+    variant = op.variant(outputs=outputs, differentiable=outputs, saved_outputs=read)
     record.make(variant)
     return variant
 
@@ -492,18 +488,17 @@ define(
 define("cut", "constant", lambda x: x.view(), jax="control.cut", batch=batching.pointwise, samples=samples.plain)
 define(
     "scan", "general", _scan, (_d_scan,),
-    jax="control.scan", saves="args ans", arity=-1, outputs=3, differentiable=3, absent=True, keeps=(2,), wide=False,
+    jax="control.scan", saves="args ans[2]", arity=-1, outputs=3, wide=False,
     params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,
     samples=samples.scan,
 )  # fmt: skip
 define(
     "while", "general", _while, (_d_while,),
-    jax="control.while_loop", saves="args ans", arity=-1, outputs=2, differentiable=1, absent=True, keeps=(1,), wide=False,
+    jax="control.while_loop", saves="args ans[1]", arity=-1, outputs=2, differentiable=1, wide=False,
     params=("condition", "body", "carried", "conditional"), jvp=_t_while, on_series=False, batch=_batch_while,
     samples=samples.while_loop,
 )  # fmt: skip
 define(
-    "cond", "general", _cond, (_d_cond,),
-    jax="control.cond", saves="args", arity=-1, outputs=2, differentiable=2, absent=True, wide=False,
+    "cond", "general", _cond, (_d_cond,), jax="control.cond", saves="args", arity=-1, outputs=2, wide=False,
     params=("true", "false"), jvp=_t_cond, on_series=False, batch=_batch_cond, samples=samples.cond,
 )  # fmt: skip

@@ -326,18 +326,17 @@ def _j_svdvals(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
 
 _cholesky = define(
     "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,), jax="linalg.cholesky", saves="ans",
-    singular=True, matrices=True, display="LinalgCholeskyEx", jvp=_j_cholesky,
+    singular=True, zero_blocks="matrices", display="LinalgCholeskyEx", jvp=_j_cholesky,
     batch=batching.leading, samples=samples.definite,
 )  # fmt: skip
 _qr = define(
-    "qr", "general", _qr_forward, (_d_qr,),
-    jax="linalg.qr", saves="ans", outputs=2, differentiable=2, absent=True, params=("mode",),
-    singular=True, matrices=True, display="LinalgQr", jvp=_j_qr,
+    "qr", "general", _qr_forward, (_d_qr,), jax="linalg.qr", saves="ans", outputs=2, params=("mode",),
+    singular=True, zero_blocks="matrices", display="LinalgQr", jvp=_j_qr,
     batch=batching.leading, samples=samples.TALL,
 )  # fmt: skip
 _lu = define(
-    "lu_factor", "general", lapack.lu, (_d_lu,), jax="linalg.lu", saves="ans", outputs=2,
-    singular=True, matrices=True, display="LinalgLuFactorEx", batch=batching.leading, samples=samples.ANY_SHAPE,
+    "lu_factor", "general", lapack.lu, (_d_lu,), jax="linalg.lu", saves="ans", outputs=2, differentiable=1,
+    singular=True, zero_blocks="matrices", display="LinalgLuFactorEx", batch=batching.leading, samples=samples.ANY_SHAPE,
 )  # fmt: skip
 define(
     "lu_permutation", "constant",
@@ -346,31 +345,34 @@ define(
 )  # fmt: skip
 _eigh = define(
     "eigh", "general", _eigh_forward, (_d_eigh,), jax="linalg.hermitian_eigh", saves="ans", outputs=2, params=("upper",),
-    differentiable=2, absent=True, singular=True, matrices=True, display="LinalgEigh",
+    singular=True, zero_blocks="matrices", display="LinalgEigh",
     jvp=_j_eigh, batch=batching.leading, samples=samples.with_triangle,
 )  # fmt: skip
 define("largest", "constant", _largest, jax="linalg.largest", batch=batching.leading, samples=samples.LARGEST)
 _eig_op = define(
-    "eig", "general", _eig, (_d_eig,), jax="host", saves="ans", outputs=2, differentiable=2, absent=True,
-    singular=True, matrices=True, params=("real", "checked"),
+    "eig", "general", _eig, (_d_eig,), jax="host", saves="ans", outputs=2,
+    singular=True, zero_blocks="matrices", params=("real", "checked"),
     display="LinalgEig", jvp=_j_eig, batch=batching.leading, samples=samples.EIG,
 )  # fmt: skip
 _svd_op = define(
-    "svd", "general", lapack.svd, (_d_svd,), jax="linalg.svd", saves="ans", outputs=3, differentiable=3, absent=True,
-    singular=True, matrices=True, params=("full",),
+    "svd", "general", lapack.svd, (_d_svd,), jax="linalg.svd", saves="ans", outputs=3,
+    singular=True, zero_blocks="matrices", params=("full",),
     display="LinalgSvd", jvp=_j_svd, batch=batching.leading, samples=samples.DECOMPOSED,
 )  # fmt: skip
 
 _eigvalsh = define(
     "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,),
     jax="linalg.eigvalsh", saves="a",
-    singular=True, matrices=True, display="LinalgEigh", jvp=_j_eigvalsh, batch=batching.leading, samples=samples.symmetric,
+    singular=True, zero_blocks="matrices", display="LinalgEigh", jvp=_j_eigvalsh, batch=batching.leading,
+    samples=samples.symmetric,
 )  # fmt: skip
 _eigvals = define(
     "eigvals", "general", _eigvals_forward, (_d_eigvals,), saves="a", params=("real",),
-    singular=True, matrices=True, display="LinalgEig", jvp=_j_eigvals, batch=batching.leading, samples=samples.EIGVALS,
+    singular=True, zero_blocks="matrices", display="LinalgEig", jvp=_j_eigvals, batch=batching.leading,
+    samples=samples.EIGVALS,
 )  # fmt: skip
 _svdvals = define(
     "svdvals", "general", lapack.svdvals, (_d_svdvals,), jax="linalg.svdvals", saves="a",
-    singular=True, matrices=True, display="LinalgSvd", jvp=_j_svdvals, batch=batching.leading, samples=samples.ANY_SHAPE,
+    singular=True, zero_blocks="matrices", display="LinalgSvd", jvp=_j_svdvals, batch=batching.leading,
+    samples=samples.ANY_SHAPE,
 )  # fmt: skip

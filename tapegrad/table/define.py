@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core import record
@@ -32,7 +32,7 @@ def printed(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             before = next_slot()
-            return record.titled(node, function(*args, **kwargs), before)
+            return record.set_grad_fn_name(node, function(*args, **kwargs), before)
 
         return call
 
@@ -82,10 +82,23 @@ def binary(
     return named(call, name, doc), named(reflected, "r" + name, doc)
 
 
-def define(name: str, kind: str, forward: Callable[..., Any], rules: tuple[Rule, ...] = (), **fields: Any) -> Any:
+def define(
+    name: str,
+    kind: str,
+    forward: Callable[..., Any],
+    rules: tuple[Rule, ...] = (),
+    *,
+    aliases: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> Any:
     """A record of any kind; returns its recording function op(*arrays, *params).
 
     The forward runs on JAX's arrays, too: a ufunc of NumPy's; a function whose first parameter, `xp`, is the array namespace
     (see `kernels.namespace`); or any other with `jax=`, which names a kernel of `kernels.jax`, or is "host".
+
+    `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
     """
-    return record.make(Op(name, kind, on_numpy(forward), rules, **fields))
+    op = Op(name, kind, on_numpy(forward), rules, **fields)
+    for other, display in (aliases or {}).items():
+        record.make(op.alias(other, display))
+    return record.make(op)

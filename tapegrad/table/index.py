@@ -46,33 +46,34 @@ def _written_by(e: Recorded) -> str:
     return "torch::autograd::CopySlices" if _is_basic(e.params[0]) else "IndexPutBackward0"
 
 
-def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """Backward of x[index] = v on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
     sx, sv = e[1], e[2]
     (index,) = e[11]
     if sv and (need is None or sv in need):
         part = np.array(g[index]) if _is_basic(index) else _written_part(g, index)
-        rules.add(cot, sv, part if part.shape == e[10] else rules.arrays.unbroadcast(part, e[10]), owned)
+        rules.add(cot, sv, part if part.shape == e[10] else rules.arrays.unbroadcast(part, e[10]), mutable_slots)
     if sx and (need is None or sx in need):
-        buffer = g if s in owned and g.flags.writeable else np.array(g)
-        owned.discard(s)
+        buffer = g if s in mutable_slots and g.flags.writeable else np.array(g)
+        mutable_slots.discard(s)
         _put_into(buffer, 0, index)
         if sx in cot:
-            rules.add(cot, sx, buffer, owned)
+            rules.add(cot, sx, buffer, mutable_slots)
         else:
             cot[sx] = buffer
-            owned.add(sx)
+            mutable_slots.add(sx)
 
 
-for _name, _display in (
-    ("index", _shown_by), ("gather", "Gather"), ("index_select", "IndexSelect"), ("take_along_dim", "Gather"),
-    ("masked_select", "MaskedSelect"), ("take", "Take"),
-):  # fmt: skip
-    define(
-        _name, "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), jax="index.read",
-        saves="x.shape",
-        params=("index",), into=add_into, display=_display, batch=batching.Lifted(batching.indexed), samples=samples.reads,
-    )  # fmt: skip
+define(
+    "index", "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), jax="index.read",
+    saves="x.shape",
+    params=("index",), raw_backward=rules.backward_into(add_into), display=_shown_by,
+    aliases={
+        "gather": "Gather", "index_select": "IndexSelect", "take_along_dim": "Gather", "masked_select": "MaskedSelect",
+        "take": "Take",
+    },
+    batch=batching.Lifted(batching.indexed), samples=samples.reads,
+)  # fmt: skip
 define(
     "index_zeros", "linear", _index_zeros, (lambda xp, g, ans, x, shape, index: xp.index(g, index),),
     jax="index.index_zeros", params=("shape", "index"), display="IndexPut", batch=batching.placed, samples=samples.scattered,
@@ -98,22 +99,22 @@ def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
     return xp.index(g, index) if _is_basic(index) else xp.written_part(g, index)
 
 
-for _name, _display in (
-    ("index_put", _written_by), ("scatter", "Scatter"), ("index_copy", "IndexCopy"), ("index_fill", "IndexFill"),
-    ("put", "Put"), ("masked_scatter", "MaskedScatter"),
-):  # fmt: skip
-    define(
-        _name, "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
-        jax="index.write", arity=2, params=("index",), into=_put_into, raw_backward=_put_backward, batch=batching.changed,
-        display=_display, samples=samples.writes,
-    )  # fmt: skip
-for _name, _display in (("index_add", "IndexAdd"), ("scatter_add", "ScatterAdd")):
-    define(
-        _name, "linear", _written(add_into),
-        (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
-        jax="index.add_at", arity=2, params=("index",), into=add_into, wide=True, batch=batching.changed,
-        display=_display, samples=samples.writes,
-    )  # fmt: skip
+define(
+    "index_put", "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
+    jax="index.write", arity=2, params=("index",), in_place=_put_into, raw_backward=_put_backward, display=_written_by,
+    aliases={
+        "scatter": "Scatter", "index_copy": "IndexCopy", "index_fill": "IndexFill", "put": "Put",
+        "masked_scatter": "MaskedScatter",
+    },
+    batch=batching.changed, samples=samples.writes,
+)  # fmt: skip
+define(
+    "index_add", "linear", _written(add_into),
+    (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
+    jax="index.add_at", arity=2, params=("index",), in_place=add_into, wide=True, aliases={"scatter_add": "ScatterAdd"},
+    batch=batching.changed,
+    samples=samples.writes,
+)  # fmt: skip
 
 
 def _search_batch(op: Any, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:

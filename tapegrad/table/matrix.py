@@ -158,23 +158,24 @@ def _several_equations(op: Op, n: int, args: list[Any], batched: list[bool], par
 _solve = define(
     "solve", "general", lambda xs, known: lapack.solve(xs[0], xs[1], known), (_d_solve,),
     jax="linalg.solve", saves="xs ans", arity=-1, params=("known",),
-    singular=True, matrices=True, display="LinalgSolveEx", batch=_several_equations, jvp=_j_solve, samples=samples.SOLVE,
+    singular=True, zero_blocks="matrices", display="LinalgSolveEx", batch=_several_equations, jvp=_j_solve,
+    samples=samples.SOLVE,
 )  # fmt: skip
 _solve_triangular = define(
     "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(xs[0], xs[1], upper, unit),
-    (_d_solve_triangular,),
-    jax="linalg.solve_triangular", saves="xs ans", arity=-1, params=("upper", "unit"), singular=True, matrices=True,
+    (_d_solve_triangular,), jax="linalg.solve_triangular", saves="xs ans", arity=-1, params=("upper", "unit"),
+    singular=True, zero_blocks="matrices",
     display="LinalgSolveTriangular", batch=batching.equation, jvp=_j_solve_triangular, samples=samples.SOLVE_TRIANGULAR,
 )  # fmt: skip
 _inverse = define(
     "inverse", "general", lapack.inverse,
     (lambda xp, g, ans, a: -xp.matmul(xp.matmul(mh_of(xp, ans), g), mh_of(xp, ans)),), jax="linalg.inverse", saves="ans",
-    singular=True, matrices=True, display="LinalgInvEx", batch=batching.leading,
+    singular=True, zero_blocks="matrices", display="LinalgInvEx", batch=batching.leading,
     jvp=lambda xp, ts, ans, a: -xp.matmul(xp.matmul(ans, ts[0]), ans), samples=samples.INVERSE,
 )  # fmt: skip
 _pinv = define(
     "pinv", "general", lapack.pinv, (_d_pinv,), saves="a ans", params=("atol", "rtol", "hermitian"),
-    singular=True, matrices=True, display="LinalgPinv", batch=batching.leading, jvp=_j_pinv, samples=samples.PINV,
+    singular=True, zero_blocks="matrices", display="LinalgPinv", batch=batching.leading, jvp=_j_pinv, samples=samples.PINV,
 )  # fmt: skip
 _matrix_exp = define(
     "matrix_exp", "general", lambda a: lapack.matrix_exp([a]),
@@ -199,9 +200,8 @@ define(
     jvp=_j_cofactor, samples=samples.cofactors,
 )  # fmt: skip
 _slogdet_op = define(
-    "slogdet", "general", _slogdet, (_d_slogdet,),
-    jax="linalg.slogdet", saves="a ans", outputs=2, differentiable=2, absent=True,
-    singular=True, matrices=True, params=("real",),
+    "slogdet", "general", _slogdet, (_d_slogdet,), jax="linalg.slogdet", saves="a ans[1]", outputs=2,
+    singular=True, zero_blocks="matrices", params=("real",),
     display="LinalgSlogdet", batch=batching.leading, jvp=_j_slogdet, samples=samples.SLOGDET,
 )  # fmt: skip
 

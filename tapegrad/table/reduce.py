@@ -108,19 +108,19 @@ _var_op = define(
     params=("dims", "correction", "keepdim"),
     batch=along,
     jvp=_j_var,
-    row=(0, 2),
+    zero_blocks="rows",
     samples=samples.DEVIATIONS,
 )
 _std_op = define(
     "std", "general", _std, (_d_std,), saves="x ans", params=("dims", "correction", "keepdim"),
-    batch=along, jvp=_j_std, row=(0, 2), samples=samples.DEVIATIONS,
+    batch=along, jvp=_j_std, zero_blocks="rows", samples=samples.DEVIATIONS,
 )  # fmt: skip
 _norm2_op = define(
     "norm", "general", _norm2,
     # 0 at the zero vector
     (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
     jax="reduce.norm", saves="x ans",
-    params=("dims", "keepdim"), batch=along, row=(0, 1), display="LinalgVectorNorm",
+    params=("dims", "keepdim"), batch=along, zero_blocks="rows", display="LinalgVectorNorm",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.real(xp.conj(xp.safe_div(x, xp.reshape(ans, _kept_shape(x.shape, dims)))) * ts[0]), dims, keepdim),
     samples=samples.NORMED,
@@ -142,23 +142,23 @@ _logsumexp_op = define(
         * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),), jax="reduce.logsumexp", saves="x ans",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims))) * ts[0], dims, keepdim),
-    params=("dims", "keepdim"), batch=along, row=(0, 1), integers="float", samples=samples.LOGSUMEXP,
+    params=("dims", "keepdim"), batch=along, zero_blocks="rows", integers="float", samples=samples.LOGSUMEXP,
 )  # fmt: skip
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
     saves=("y", "x"),
-    arity=2, params=("dim",), batch=along, row=(0, None), samples=samples.DOT_ALONG,
+    arity=2, params=("dim",), batch=along, zero_blocks="rows", samples=samples.DOT_ALONG,
 )  # fmt: skip
 _softmax_op = define(
     "softmax", "general", in_order(softmax.softmax),
     (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),),
-    jax="reduce.softmax", saves="ans", params=("dim",), batch=along, row=(0, None),
+    jax="reduce.softmax", saves="ans", params=("dim",), batch=along, zero_blocks="rows",
     jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)), samples=samples.ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
     "log_softmax", "general", in_order(softmax.log_softmax),
     (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),),
-    jax="reduce.log_softmax", saves="ans", params=("dim",), batch=along, row=(0, None),
+    jax="reduce.log_softmax", saves="ans", params=("dim",), batch=along, zero_blocks="rows",
     jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim), samples=samples.ROWS,
 )  # fmt: skip
 
@@ -190,12 +190,12 @@ def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> 
 
 
 _amax = define("amax", "general", _largest, (d_extreme,), jax="reduce.amax", saves="x ans",
-               params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "max_values_cpu"),
-               samples=samples.EXTREMES)  # fmt: skip
+               params=("dims", "keepdim"), batch=along, jvp=j_extreme, zero_blocks="rows",
+               refuses=no_kernel("c", "max_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
     jax="reduce.amin", saves="x ans",
-               params=("dims", "keepdim"), batch=along, jvp=j_extreme, row=(0, 1), refuses=no_kernel("c", "min_values_cpu"),
-               samples=samples.EXTREMES)  # fmt: skip
+               params=("dims", "keepdim"), batch=along, jvp=j_extreme, zero_blocks="rows",
+               refuses=no_kernel("c", "min_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 
 
 def d_pick(xp: Any, gs: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any) -> Any:
@@ -219,8 +219,9 @@ _max_dim = define(
     "general",
     pick(lambda xp, x, axis: xp.argmax(x, axis=axis)),
     (d_pick,),
-    saves="x.shape ans",
+    saves="x.shape ans[1]",
     outputs=2,
+    differentiable=1,
     params=("dim", "keepdim"),
     batch=along,
     jvp=j_pick,
@@ -233,8 +234,9 @@ _min_dim = define(
     "general",
     pick(lambda xp, x, axis: xp.argmin(x, axis=axis)),
     (d_pick,),
-    saves="x.shape ans",
+    saves="x.shape ans[1]",
     outputs=2,
+    differentiable=1,
     params=("dim", "keepdim"),
     batch=along,
     jvp=j_pick,
@@ -357,7 +359,7 @@ define("prod_others", "general", _prod_others, (_d_prod_others,), jax="reduce.pr
        batch=along,
        jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=samples.PROD_OTHERS)  # fmt: skip
 _prod = define("prod", "general", lambda xp, x, dim, keepdim: xp.in_order(xp.multiply.reduce(x, axis=dim, keepdims=keepdim)),
-               (_d_prod,), saves="x", params=("dim", "keepdim"), batch=along, jvp=_j_prod, row=(0, 1),
+               (_d_prod,), saves="x", params=("dim", "keepdim"), batch=along, jvp=_j_prod, zero_blocks="rows",
                samples=samples.PRODUCTS)  # fmt: skip
 
 

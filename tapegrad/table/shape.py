@@ -15,7 +15,7 @@ from .. import errors
 from ..core import alias
 from ..core import vjp as rules
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import set_grad_fn_name
 from ..core.vjp import arrays
 from ..kernels.numpy import ordered
 from ..kernels.shape import (
@@ -135,20 +135,17 @@ define(
     jax="shape.expand", saves="x.shape", params=("shape",),
     batch=Lifted(batching.expanded), samples=samples.EXPAND,
 )  # fmt: skip
-for _name, _display in (
-    ("reshape", "View"), ("view", "View"), ("unsqueeze", "Unsqueeze"), ("squeeze", "Squeeze"),
-):  # fmt: skip
-    define(
-        _name, "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),),
-        jax="shape.reshape", saves="x.shape", params=("shape",),
-        display=_display, batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
-    )  # fmt: skip
-for _name, _display in (("permute", "Permute"), ("transpose", "Transpose"), ("t", "T")):
-    define(
-        _name, "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), jax="shape.permute",
-        params=("dims",),
-        display=_display, batch=Lifted(batching.permuted), samples=samples.PERMUTATIONS,
-    )  # fmt: skip
+define(
+    "reshape", "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), jax="shape.reshape",
+    saves="x.shape",
+    params=("shape",), display="View", aliases={"view": "View", "unsqueeze": "Unsqueeze", "squeeze": "Squeeze"},
+    batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
+)  # fmt: skip
+define(
+    "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), jax="shape.permute",
+    params=("dims",),
+    aliases={"transpose": "Transpose", "t": "T"}, batch=Lifted(batching.permuted), samples=samples.PERMUTATIONS,
+)  # fmt: skip
 
 
 define(
@@ -245,21 +242,21 @@ def _through(xp: Any, g: Any, chain: tuple[Any, ...]) -> Any:
     return g
 
 
-def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """Backward on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
     base, value = e[1], e[2]
     (chain,) = e[11]
     if value and (need is None or value in need):
-        rules.add(cot, value, np.array(_follow(g, chain)), owned)
+        rules.add(cot, value, np.array(_follow(g, chain)), mutable_slots)
     if base and (need is None or base in need):
-        buffer = g if s in owned and g.flags.writeable and g.flags.c_contiguous else np.array(g, order="C")
-        owned.discard(s)
+        buffer = g if s in mutable_slots and g.flags.writeable and g.flags.c_contiguous else np.array(g, order="C")
+        mutable_slots.discard(s)
         _put(buffer, 0, chain)
         if base in cot:
-            rules.add(cot, base, buffer, owned)
+            rules.add(cot, base, buffer, mutable_slots)
         else:
             cot[base] = buffer
-            owned.add(base)
+            mutable_slots.add(base)
 
 
 def _overwrite_base(xp: Any, g: Any, ans: Any, base: Any, value: Any, chain: tuple[Any, ...]) -> Any:
@@ -272,17 +269,16 @@ define(
     jax="shape.without_part", params=("chain",),
     batch=batching.through_views, samples=samples.WITHOUT_PART,
 )  # fmt: skip
-for _name, _display in (
-    ("overwrite", "torch::autograd::CopySlices"), ("select_scatter", "SelectScatter"), ("slice_scatter", "SliceScatter"),
-    ("diagonal_scatter", "DiagonalScatter"), ("as_strided_scatter", "AsStridedScatter"),
-):  # fmt: skip
-    define(
-        _name, "linear", _overwrite,
-        (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
-        jax="shape.overwrite", arity=2, params=("chain",), raw_backward=_overwrite_backward, display=_display,
-        batch=batching.through_views,
-        samples=samples.OVERWRITES,
-    )  # fmt: skip
+define(
+    "overwrite", "linear", _overwrite, (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
+    jax="shape.overwrite", arity=2, params=("chain",), raw_backward=_overwrite_backward,
+    display="torch::autograd::CopySlices",
+    aliases={
+        "select_scatter": "SelectScatter", "slice_scatter": "SliceScatter", "diagonal_scatter": "DiagonalScatter",
+        "as_strided_scatter": "AsStridedScatter",
+    },
+    batch=batching.through_views, samples=samples.OVERWRITES,
+)  # fmt: skip
 
 
 def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
@@ -310,7 +306,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     form = form_of(x._d)
     if form.flags.c_contiguous or np.may_share_memory(form.reshape(target), form):
         return _view(x, "reshape", target)
-    return titled("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
+    return set_grad_fn_name("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
 
 
 def form_of(a: Any) -> Any:

@@ -1244,7 +1244,7 @@ def set_leaf(t: Any, on: bool) -> None:
         slot = getattr(t, "_leaf", 0)
         if not slot:
             slot = t._leaf = -next_slot()
-            if getattr(record.RAW(t), "nbytes", 0) >= HEAVY:
+            if getattr(record.peek_data(t), "nbytes", 0) >= HEAVY:
                 keep_freed_memory()
             leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
         level = layer_of(LEVEL.get())
@@ -1264,7 +1264,7 @@ def share_slot(t: Any, slot: int) -> None:
     if type(st) is Lift and st.level.soft:
         lower = relabelled(st.lower, slot)
         share_slot(lower, slot)
-        t._st = Lift(st.level, lower, st.payload, st.cells)
+        t._st = Lift(st.level, lower, st.payload, st.slot_hooks)
 
 
 def _refuse_recorded(t: Tensor) -> None:
@@ -1355,9 +1355,9 @@ def overwrite(t: Any, source: Any) -> Any:
         dst[...] = source._d
     if recorded:
         slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
-        alias.write_history(t, slot, None if source._st is None else source._st.cells)
+        alias.write_history(t, slot, None if source._st is None else source._st.slot_hooks)
         if t._st is None:
-            record.titled("torch::autograd::CopyBackwards", t)
+            record.set_grad_fn_name("torch::autograd::CopyBackwards", t)
     return t
 
 

@@ -15,18 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...core.op import Places
+from ...core.op import FlatIndex
 
 Sizes = tuple[int, ...]
 
 
 def _is_basic(key: Any) -> bool:
-    return type(key) is not Places and not any([hasattr(i, "dtype") for i in key])
+    return type(key) is not FlatIndex and not any([hasattr(i, "dtype") for i in key])
 
 
 def _located(x: Any, key: Any) -> tuple[Any, Any]:
     """The array and the index into it that JAX understands."""
-    return (x.reshape(-1), (key.at,)) if type(key) is Places else (x, key)
+    return (x.reshape(-1), (key.at,)) if type(key) is FlatIndex else (x, key)
 
 
 def read(x: Any, key: Any) -> Any:
