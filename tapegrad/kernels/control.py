@@ -9,7 +9,7 @@ Tensors = list[Any]
 History = tuple[int, ...]  # for each carried value which result holds what it was at each step, or -1
 
 
-def _own(results: Sequence[Any], operands: Sequence[Any]) -> Tensors:
+def _unshared(results: Sequence[Any], operands: Sequence[Any]) -> Tensors:
     """Results in arrays of their own: not those of operands, nor of other results."""
     seen = {id(a) for a in operands}
     made = []

@@ -37,11 +37,11 @@ def matrix_by_matrix(function: Callable[..., Any], arrays: Sequence[Any], otherw
     wide = [np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in arrays]
     results = []
     for index in np.ndindex(*batch):
-        own = [a[index] for a in wide]
+        matrices = [a[index] for a in wide]
         try:
-            results.append(function(*own))
+            results.append(function(*matrices))
         except np.linalg.LinAlgError:
-            results.append(otherwise(*own))
+            results.append(otherwise(*matrices))
     if not isinstance(results[0], tuple):
         return np.stack(results).reshape(*batch, *results[0].shape)
     return tuple([np.stack(parts).reshape(*batch, *parts[0].shape) for parts in zip(*results, strict=True)])

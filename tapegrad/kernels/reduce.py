@@ -126,13 +126,13 @@ def pick(arg: Any) -> Any:
     return forward
 
 
-def places_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
+def flat_index_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Where an index along dim points in the flattened array of that shape."""
     step = math.prod(shape[dim + 1 :])
-    return (index if step == 1 else index * step) + starts_along(index.shape, shape, dim)
+    return (index if step == 1 else index * step) + flat_starts_along(index.shape, shape, dim)
 
 
-def starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int) -> Any:
+def flat_starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int) -> Any:
     """Where index 0 along dim points."""
     starts: Any = 0
     step = 1
@@ -146,17 +146,17 @@ def starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int)
 
 def take_along(x: Any, index: Any, dim: int) -> Any:
     """np.take_along_axis in a third of the time, for an index of x's shape but along dim."""
-    return x.reshape(-1).take(places_along(index, x.shape, dim))
+    return x.reshape(-1).take(flat_index_along(index, x.shape, dim))
 
 
 def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     out = np.zeros(shape, g.dtype)
-    out.reshape(-1)[places_along(index, shape, dim)] = g
+    out.reshape(-1)[flat_index_along(index, shape, dim)] = g
     return out
 
 
 def _scatter_sum(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    return accumulate.add_at_flat(math.prod(shape), places_along(index, shape, dim), g).reshape(shape)
+    return accumulate.add_at_flat(math.prod(shape), flat_index_along(index, shape, dim), g).reshape(shape)
 
 
 # Products without division. With L the products of what stands before an element and the recurrence

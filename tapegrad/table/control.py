@@ -28,7 +28,7 @@ from ..core.record import Box, fixed, running_trace
 from ..core.state import is_recording
 from ..core.vjp import TENSOR_XP, arrays, fixed_like
 from ..dtypes import is_inexact
-from ..kernels.control import History, Tensors, _cut_up, _order, _own, _returned
+from ..kernels.control import History, Tensors, _cut_up, _order, _returned, _unshared
 from ..levels.forward import Dual
 from ..levels.vmap import Batch, NeedLoop, one_by_one, representative
 from ..programs.subprogram import Part, noted_alone
@@ -90,7 +90,7 @@ def _scan(operands: Tensors, part: Part, carried: int, scanned: int, length: int
                 row[t] = r
     finally:
         arrays.unsilence(warnings)
-    return _returned([*_own(carry, operands), *rows])
+    return _returned([*_unshared(carry, operands), *rows])
 
 
 def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditional: int) -> Any:
@@ -103,7 +103,7 @@ def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditi
             steps += 1
     finally:
         arrays.unsilence(warnings)
-    return *_own(carry, operands), np.array(steps)
+    return *_unshared(carry, operands), np.array(steps)
 
 
 def _cond(operands: Tensors, true: Part, false: Part) -> Any:
@@ -112,7 +112,7 @@ def _cond(operands: Tensors, true: Part, false: Part) -> Any:
         results = (true if operands[0] else false).step(*operands[1:])
     finally:
         arrays.unsilence(warnings)
-    return _returned(_own(results, operands))
+    return _returned(_unshared(results, operands))
 
 
 # ------------------------------------------------------------------------------------------------------ what rules share
