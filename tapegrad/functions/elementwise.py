@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import Box, fixed, set_grad_fn_name, slow
+from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
@@ -23,8 +23,6 @@ from ..table.elementwise import (
     _clamp_max,
     _clamp_min,
     _clamp_tensor,
-    _conj_complex,
-    _direction,
     _elu,
     _floor_divide,
     _gelu,
@@ -33,21 +31,16 @@ from ..table.elementwise import (
     _leaky_relu,
     _lerp,
     _nan_to_num,
-    _real_part,
-    _recorded_cast,
     _round,
     _round_decimals,
-    _sign_of,
     _softplus,
     _sub,
-    _to_integers,
     _trunc_divide,
     _where,
     div_true,
     mul,
     pow_scalar,
     pow_tensor,
-    sign,
 )
 from ..table.elementwise import _rsub as _rsub
 from ..table.elementwise import radd as radd
@@ -76,26 +69,9 @@ def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
     return result if out is None else out.resize_as_result_(result)
 
 
-def _cast_to(input: Any, dtype: Any, source: Any = None) -> Any:
-    return _recorded_cast(input, dtype, input._d.dtype) if is_inexact(dtype) else _to_integers(input, dtype)
-
-
-def _transfer_to(input: Any, device: Any, source: Any) -> Any:
-    return slow(TABLE["transfer"], (input,), (device, source))
-
-
-TABLE["cast"].call = _cast_to
-TABLE["transfer"].call = _transfer_to
-
-
 def conj(input: Any) -> Any:
     """Elementwise complex conjugate; a real tensor is given back as it is."""
-    x = input if isinstance(input, Box) else tensor(input)
-    return _conj_complex(x) if x._d.dtype.kind == "c" else x
-
-
-TABLE["conj"].call = conj  # free for real tensors: rules of bilinear ops conjugate the other operand always
-TABLE["real"].call = lambda input: _real_part(input) if input._d.dtype.kind == "c" else input
+    return TABLE["conj"].call(input if isinstance(input, Box) else tensor(input))
 
 
 def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
@@ -208,13 +184,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 @with_out
 def sgn(input: Any) -> Any:
     """Elementwise sign; for complex input z / |z|, and 0 at 0."""
-    x = tensor(input)
-    if x._d.dtype.kind == "c":
-        return _direction(x)
-    return sign(x) if x._d.dtype.kind == "b" else _sign_of(x)
-
-
-TABLE["sgn"].call = sgn
+    return TABLE["sgn"].call(tensor(input))
 
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
@@ -268,7 +238,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         reads(c, lookup.SHAPE)
         return tuple([fixed_like(i, c) for i in np.nonzero(devices.host(c._d))])
     if c._d.dtype.kind != "b":
-        c = _cast_to(c, np.dtype(bool))
+        c = TABLE["cast"].call(c, np.dtype(bool))
     x, y = operand(input, True), operand(other, True)
     if not isinstance(x, Box) and not isinstance(y, Box):
         x = tensor(x)  # in the default dtype, not NumPy's

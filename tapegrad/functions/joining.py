@@ -15,7 +15,7 @@ from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import arrays, fixed_like
 from ..kernels.shape import _view, dim_of, shape_of
-from ..table.shape import _recorded_cat, _stack
+from ..table.shape import _stack
 from .arguments import numpy_names, with_out
 from .operands import promoted, tensor
 from .shape import (
@@ -25,13 +25,6 @@ from .shape import (
     reshape,
     unsqueeze,
 )
-
-
-def _cat(xs: Any, dim: int, lengths: Any = None) -> Any:
-    return _recorded_cat(xs, dim, tuple([x._d.shape[dim] for x in xs]))  # so that the tape keeps lengths, not arrays
-
-
-TABLE["cat"].call = _cat
 
 
 def _sequence(op: str, tensors: Any) -> list[Any]:
@@ -78,7 +71,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
                     f"Sizes of tensors must match except in dimension {d}. Expected size {n} but got size {m} for tensor "
                     f"number {i} in the list."
                 )
-    result = _cat(xs, d)
+    result = TABLE["cat"].call(xs, d)
     return result if out is None else out.resize_as_result_(result)
 
 
@@ -332,7 +325,7 @@ def block_diag(*tensors: Any) -> Any:
         rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
         left += x._d.shape[1]
     return (
-        set_grad_fn_name("BlockDiagBackward0", _cat(rows, 0))
+        set_grad_fn_name("BlockDiagBackward0", TABLE["cat"].call(rows, 0))
         if rows
         else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
     )

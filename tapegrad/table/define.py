@@ -48,16 +48,21 @@ def define(
     rules: tuple[Rule, ...] = (),
     *,
     doc: str = "",
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     aliases: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> Any:
     """A record of any kind; returns its recording function op(*arrays, *params).
 
     `doc` describes the public function that follows from the record, see `functions.derived`.
+    `wrap` makes of the recording function what is called in its place, by rules too, where some calls record another op
+    or none.
     `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
     """
     op = Op(name, kind, forward, rules, **fields)
     for other, display in (aliases or {}).items():
         record.make(op.alias(other, display))
     call = record.make(op)
+    if wrap is not None:
+        call = op.call = wrap(call)
     return named(call, name, doc) if doc else call

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.record import running_trace
+from ..core.op import TABLE
+from ..core.record import Box, running_trace, slow
+from ..dtypes import is_inexact
 from ..kernels import activations, devices, kernels
 from ..kernels.elementwise import (
     SAFE_SQUARES,
@@ -182,20 +184,34 @@ binary(
 )  # fmt: skip
 
 
-_recorded_cast = define(
+def _cast_from_own_dtype(recorded: Any) -> Any:
+    def cast(x: Any, dtype: Any, source: Any = None) -> Any:
+        return recorded(x, dtype, x._d.dtype) if is_inexact(dtype) else TABLE["cast_whole"].call(x, dtype)
+
+    return cast
+
+
+define(
     "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
-    display="ToCopy", batch=batching.last, samples=samples.casts,
+    wrap=_cast_from_own_dtype, display="ToCopy", batch=batching.last, samples=samples.casts,
 )  # fmt: skip
+
+
+def _transfer_of_any(recorded: Any) -> Any:
+    def transfer(x: Any, device: Any, source: Any) -> Any:
+        return slow(TABLE["transfer"], (x,), (device, source))
+
+    return transfer
 
 
 define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
     (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),), params=("device", "source"),
-    display="ToCopy", batch=batching.last, samples=samples.moves,
+    wrap=_transfer_of_any, display="ToCopy", batch=batching.last, samples=samples.moves,
 )  # fmt: skip
 
 
-_to_integers = define(
+define(
     "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
 )  # fmt: skip
 clone = define("clone", "linear", copied, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
@@ -206,9 +222,20 @@ define(
 alias = define("alias", "linear", lambda x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
 
 
-_conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), batch=batching.last, samples=ANALYTIC)
-_real_part = define(
-    "real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last,
+def _unless_real(recorded: Any) -> Any:
+    """A real tensor stays as it is: rules of bilinear ops conjugate the other operand always."""
+
+    def call(x: Any) -> Any:
+        return x if isinstance(x, Box) and x._d.dtype.kind != "c" else recorded(x)
+
+    return call
+
+
+define(
+    "conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), wrap=_unless_real, batch=batching.last, samples=ANALYTIC
+)
+define(
+    "real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), wrap=_unless_real, batch=batching.last,
     samples=samples.COMPLEX,
 )  # fmt: skip
 define(
@@ -649,14 +676,24 @@ abs = unary(
     saves="x",
     integers="keep", refuses=no_kernel("b"),
 )  # fmt: skip
-_sign_of = define("sgn", "elementwise", np.sign, (0.0,), samples=STEPS)
+
+
+def _sign_by_dtype(recorded: Any) -> Any:
+    def sgn(x: Any) -> Any:
+        kind = x._d.dtype.kind
+        return recorded(x) if kind not in "cb" else TABLE["sgn_complex" if kind == "c" else "sign"].call(x)
+
+    return sgn
+
+
+define("sgn", "elementwise", np.sign, (0.0,), wrap=_sign_by_dtype, samples=STEPS)
 
 
 def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
     return xp.safe_div(t - ans * xp.real(t * xp.conj(ans)), xp.abs(x))
 
 
-_direction = define(
+define(
     "sgn_complex", "general", np.sign,
     # what of g is across z, over |z|; 0 at the origin
     (lambda xp, g, ans, x: _across(xp, g, ans, x),), saves="x ans", jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
