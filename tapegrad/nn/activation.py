@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.warning import warn
-from ..functions import create, elementwise
+from ..functions import create
 from ..table import elementwise as elementwise_records
 from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
@@ -177,7 +177,7 @@ class GELU(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise.gelu(input, self.approximate)  # type: ignore[no-any-return]
+        return F.gelu(input, self.approximate)
 
 
 class Softplus(Activation):
@@ -188,7 +188,7 @@ class Softplus(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise.softplus(input, self.beta, self.threshold)  # type: ignore[no-any-return]
+        return F.softplus(input, self.beta, self.threshold)
 
 
 class Shrink(Activation):
