@@ -884,3 +884,28 @@ def underivable_body(what: str, file: str, line: int) -> RuntimeError:
     return RuntimeError(
         f"the derivative, or the batched form, of the body of a control-flow function depends on {what} ({file}:{line})"
     )
+
+
+def negative_size(shape: Sequence[int]) -> RuntimeError:
+    return RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
+
+
+def batch2_sizes(wanted: Sequence[int], found: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"Expected size for first two dimensions of batch2 tensor to be: {list(wanted)} but got: {list(found)}."
+    )
+
+
+def norm_of_nothing(order: str) -> RuntimeError:
+    return RuntimeError(
+        f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the operation does not have an "
+        "identity"
+    )
+
+
+def matrix_norm_dims(dims: Sequence[int]) -> RuntimeError:
+    return RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+
+
+def circular_padding() -> RuntimeError:
+    return RuntimeError("Padding value causes wrapping around more than once.")

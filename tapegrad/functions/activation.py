@@ -21,7 +21,6 @@ from ..table import elementwise as elementwise_records
 from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
 from . import casting, create, elementwise, reduce, shape
 from .arguments import printed
-from .elementwise import softplus
 from .joining import chunk
 from .operands import floating, tensor
 
@@ -41,9 +40,13 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return applied("relu", elementwise_records.relu, input, inplace)
 
 
+def _leaky_relu(x: Any, negative_slope: float) -> Any:
+    return TABLE["leaky_relu"].call(tensor(x), float(negative_slope))
+
+
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """input where positive, else negative_slope * input."""
-    return applied("leaky_relu", elementwise.leaky_relu, input, inplace, negative_slope)
+    return applied("leaky_relu", _leaky_relu, input, inplace, negative_slope)
 
 
 @printed("ThresholdBackward0")
@@ -146,7 +149,7 @@ def prelu(input: Any, weight: Any) -> Any:
 
 def _rrelu(x: Any, lower: float, upper: float, training: bool) -> Any:
     if not training:
-        return elementwise.leaky_relu(floating(x, "leaky_relu_cpu"), (lower + upper) / 2)
+        return _leaky_relu(floating(x, "leaky_relu_cpu"), (lower + upper) / 2)
     x = floating(x, "rrelu_with_noise_out_cpu")
 
     def slopes(generator: Any, values: Any) -> Any:
@@ -172,9 +175,13 @@ def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: 
 # ---------------------------------------------------------------------------------------------------------- smooth ones
 
 
+def _elu(x: Any, alpha: float) -> Any:
+    return TABLE["elu"].call(tensor(x), float(alpha))
+
+
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """input where positive, else alpha * (exp(input) - 1)."""
-    return applied("elu", elementwise.elu, input, inplace, alpha)
+    return applied("elu", _elu, input, inplace, alpha)
 
 
 @printed("CeluBackward0")
@@ -229,7 +236,16 @@ def mish(input: Any, inplace: bool = False) -> Any:
 
 def gelu(input: Any, approximate: str = "none") -> Any:
     """input times the normal distribution function; approximate="tanh" takes the tanh form."""
-    return elementwise.gelu(input, approximate)
+    if approximate == "none":
+        return TABLE["gelu"].call(input)
+    if approximate != "tanh":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return TABLE["gelu_tanh"].call(input)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
+    return TABLE["softplus"].call(tensor(input), float(beta), float(threshold))
 
 
 def sigmoid(input: Any) -> Any:

@@ -381,8 +381,7 @@ def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, 
 
 def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
     if shape and min(shape) < 0:
-        bad = min(shape)
-        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(shape)}")
+        raise errors.negative_size(shape)
     return shape
 
 

@@ -24,18 +24,13 @@ from ..table.elementwise import (
     _clamp_min,
     _clamp_tensor,
     _conj_complex,
-    _elu,
     _floor_divide,
-    _gelu,
-    _gelu_tanh,
     _isclose,
-    _leaky_relu,
     _lerp,
     _nan_to_num,
     _round,
     _round_decimals,
     _sgn,
-    _softplus,
     _sub,
     _trunc_divide,
     _where,
@@ -157,30 +152,6 @@ def rpow(exponent: Any, base: Any) -> Any:
     if type(base) not in SCALARS:
         return pow_tensor(base, y)
     return pow_tensor(fixed(np.asarray(base, common_dtype([y, base]))), y)
-
-
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
-    return _softplus(tensor(input), float(beta), float(threshold))
-
-
-def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
-    """input where positive, else negative_slope * input; its derivative at 0 is negative_slope."""
-    return _leaky_relu(tensor(input), float(negative_slope))
-
-
-def elu(input: Any, alpha: float = 1.0) -> Any:
-    """input where positive, else alpha * (exp(input) - 1)."""
-    return _elu(tensor(input), float(alpha))
-
-
-def gelu(input: Any, approximate: str = "none") -> Any:
-    """input times the normal distribution function; approximate="tanh" takes the tanh form."""
-    if approximate == "none":
-        return _gelu(input)
-    if approximate != "tanh":
-        raise RuntimeError("approximate argument must be either none or tanh.")
-    return _gelu_tanh(input)
 
 
 @with_out

@@ -15,8 +15,8 @@ from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import arrays, fixed_like
 from ..kernels.shape import _view, dim_of, shape_of
-from ..table.shape import _cat, _stack
-from .arguments import numpy_names, with_out
+from ..table.shape import _stack
+from .arguments import dim_within, numpy_names, with_out
 from .operands import promoted, tensor
 from .shape import (
     _part,
@@ -71,7 +71,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
                     f"Sizes of tensors must match except in dimension {d}. Expected size {n} but got size {m} for tensor "
                     f"number {i} in the list."
                 )
-    result = _cat(xs, d)
+    result = TABLE["cat"].call(xs, d)
     return result if out is None else out.resize_as_result_(result)
 
 
@@ -143,8 +143,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     """Views of the slices along `dim`, without that dimension."""
     shape = shape_of(input)
     d = dim_of(dim, len(shape))
-    if not shape:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    dim_within(0, len(shape))
     views = [_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])]
     return tuple([set_grad_fn_name("UnbindBackward0", view) for view in views])
 
@@ -325,26 +324,29 @@ def block_diag(*tensors: Any) -> Any:
         rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
         left += x._d.shape[1]
     return (
-        set_grad_fn_name("BlockDiagBackward0", _cat(rows, 0))
+        set_grad_fn_name("BlockDiagBackward0", TABLE["cat"].call(rows, 0))
         if rows
         else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
     )
+
+
+def _check_vector(x: Any) -> None:
+    if len(shape_of(x)) != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
 
 
 def cartesian_prod(*tensors: Any) -> Any:
     """All combinations of one element from each vector, as rows; of one vector: the vector."""
     xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
     for x in xs:
-        if len(shape_of(x)) != 1:
-            raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
+        _check_vector(x)
     return xs[0] if len(xs) == 1 else stack([reshape(g, -1) for g in meshgrid(*xs, indexing="ij")], 1)
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """All combinations of r elements of a vector, as rows."""
     x = tensor(input)
-    if len(shape_of(x)) != 1:
-        raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
+    _check_vector(x)
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if not r:

@@ -107,7 +107,7 @@ def bmm(input: Any, mat2: Any) -> Any:
             raise RuntimeError(f"batch{i + 1} must be a 3D tensor")
     (b, _, k), found = shape_of(x), list(shape_of(y)[:2])
     if [b, k] != found:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {k}] but got: {found}.")
+        raise errors.batch2_sizes([b, k], found)
     return matmul(x, y)
 
 

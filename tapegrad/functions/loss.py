@@ -46,12 +46,26 @@ def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
     return reduction if size_average is None and reduce is None else legacy_reduction(size_average, reduce)
 
 
+def _check_reduction(reduction: str) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def _check_margin(margin: float) -> None:
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+
+
+def _check_one_target(rank: int) -> None:
+    if rank > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+
+
 def reduced(loss: Any, reduction: str, total: Any = None) -> Any:
     """The loss of each element as it is ("none"), their sum, or their mean (with `total`: the sum over it)."""
     if reduction == "none":
         return loss
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    _check_reduction(reduction)
     if reduction == "sum" or total is not None:
         loss = sums.sum(loss)
         return loss if reduction == "sum" else loss / total
@@ -343,8 +357,7 @@ def cosine_embedding_loss(
     """
     a, b, y = tensor(input1), tensor(input2), tensor(target)
     ranks = [len(shape_of(t)) for t in (a, b, y)]
-    if ranks[2] not in (0, 1):
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    _check_one_target(ranks[2])
     if ranks[0] != ranks[2] + 1 or ranks[1] != ranks[2] + 1:
         raise RuntimeError(
             f"{ranks[2]}D target tensor expects {ranks[2] + 1}D input tensors, but found inputs with sizes "
@@ -486,8 +499,7 @@ def triplet_margin_loss(
         RuntimeError: if the numbers of dimensions differ.
     """
     reduction = _reduction(size_average, reduce, reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_margin(margin)
 
     def distance(a: Any, b: Any) -> Any:
         return pairwise_distance(a, b, p, eps)
@@ -508,10 +520,8 @@ def triplet_margin_with_distance_loss(
         ValueError: for a margin that is not positive.
         RuntimeError: if the numbers of dimensions differ.
     """
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_reduction(reduction)
+    _check_margin(margin)
     a, b, c = (tensor(t) for t in (anchor, positive, negative))
     ranks = [len(shape_of(t)) for t in (a, b, c)]
     if len(set(ranks)) > 1:
@@ -540,8 +550,8 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
     if len(sizes) > 1 and sizes[:1] != shape_of(labels)[:1]:
         got = shape_of(labels)[0] if shape_of(labels) else 1
         raise ValueError(f"Expected input batch_size ({sizes[0]}) to match target batch_size ({got}).")
-    if len(sizes) <= 2 and len(shape_of(labels)) > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if len(sizes) <= 2:
+        _check_one_target(len(shape_of(labels)))
     if labels._d.dtype.kind not in "iu":
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {errors.dtype_name(labels._d.dtype)}. Class indices are "

@@ -440,10 +440,7 @@ def linalg_vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = 
     dims = reduced_dims(x, dim, None)
     count = math.prod(shape_of(x) if dims is None else [shape_of(x)[d] for d in dims])
     if not count and (ord < 0 or ord == math.inf):
-        raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {float(ord):g} norm on an empty tensor because the operation does not "
-            "have an identity"
-        )
+        raise errors.norm_of_nothing(f"{float(ord):g}")
     return reduce.norm(x, ord, dim, keepdim, dtype=dtype)
 
 
@@ -451,7 +448,7 @@ def _matrix_dims(x: Any, dim: Any) -> tuple[int, int]:
     rank = len(shape_of(x))
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(str(d) for d in dims)}")
+        raise errors.matrix_norm_dims(dims)
     a, b = (dim_of(d, rank) for d in dims)
     if a == b:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
@@ -474,9 +471,7 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     if dtype is not None:
         a = to_dtype(a, dtypes.to_numpy(dtype))
     rows, columns = _matrix_dims(a, dim)
-    if isinstance(ord, str) and ord not in ("fro", "nuc"):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
-    if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
+    if ord not in ("fro", "nuc") and (isinstance(ord, str) or abs(ord) not in (1, 2, math.inf)):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":
         return reduce.norm(a, 2, (rows, columns), keepdim)
@@ -610,13 +605,17 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     a, q, niter = matrices("svd_lowrank", A), 6 if q is None else q, 2 if niter is None else niter
     a = a if M is None else a - broadcast_to(tensor(M), shape_of(a))
     m, n = shape_of(a)[-2:]
-    if not 0 <= q <= min(m, n):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    _check_rank(q, m, n)
     tall = a if m >= n else mh(a)
     basis = _range(tall, q, niter)
     u, s, vh = linalg_svd(mh(basis) @ tall, False)
     u, v = basis @ u, mh(vh)
     return (u, s, v) if m >= n else (v, s, u)
+
+
+def _check_rank(q: int, m: int, n: int) -> None:
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
 
 
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
@@ -625,8 +624,7 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     m, n = shape_of(a)[-2:]
     if q is None:
         q = min(6, m, n)
-    elif not 0 <= q <= min(m, n):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    _check_rank(q, m, n)
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     return svd_lowrank(a - reduce.mean(a, -2, True) if center else a, q, niter)

@@ -60,6 +60,7 @@ activation:
     softmax                             functional
     _softmax_backward_data              tg
     softmin                             functional
+    softplus                            functional
     softshrink                          functional
     softsign                            functional
     tanh                                functional
@@ -325,7 +326,6 @@ elementwise:
     sign                                tg Tensor Tensor_
     sin                                 tg tg_ Tensor Tensor_
     sinh                                tg tg_ Tensor Tensor_
-    softplus                            functional
     sqrt                                tg tg_ Tensor Tensor_
     square                              tg tg_ Tensor Tensor_
     _sub                                x-y

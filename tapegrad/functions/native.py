@@ -21,8 +21,7 @@ def _dropout(name: str, doc: str, drop: Callable[..., Any], channels: bool) -> t
 
     def form(inplace: bool) -> Callable[..., Any]:
         def function(input: Any, p: float, train: bool) -> Any:
-            if not 0.0 <= p <= 1.0:
-                raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+            drops.check_probability(p, RuntimeError)
             return drops.in_training(drop, input, p, train, inplace, channels)
 
         return named(function, name + "_" * inplace, doc + " This tensor itself is changed." * inplace)

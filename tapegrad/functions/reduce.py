@@ -285,10 +285,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     if isinstance(p, str):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     if (p < 0 or p == math.inf) and not _count(x._d.shape, dims):
-        raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have an "
-            "identity"
-        )
+        raise errors.norm_of_nothing(str(p))
     a = TABLE["abs"].call(x)
     if p == float("inf"):
         return _amax(a, dims, keepdim)
@@ -317,7 +314,7 @@ def _nuclear(x: Any, dims: Dims, keepdim: bool) -> Any:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     dims = tuple(range(rank)) if dims is None else dims
     if len(dims) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+        raise errors.matrix_norm_dims(dims)
     others = tuple([d for d in range(rank) if d not in dims])
     values = svdvals_of(TABLE["permute"].call(x, (*others, *dims)))
     total = _sum(values, (rank - 2,), False)

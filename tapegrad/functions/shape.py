@@ -21,7 +21,7 @@ from ..core.state import is_recording
 from ..kernels.numpy import restrided
 from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
 from ..table.shape import _embed, _flip, _roll, _tril, _triu
-from .arguments import given, numpy_names, sizes, with_out
+from .arguments import dim_within, given, numpy_names, sizes, with_out
 from .operands import form_of, tensor, to_dtype
 
 
@@ -308,8 +308,7 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     shape = (1,) * (len(counts) - len(shape)) + shape
     if min(counts, default=0) < 0:
-        full = [c * n for c, n in zip(counts, shape, strict=True)]
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(full)}: {full}")
+        raise errors.negative_size([c * n for c, n in zip(counts, shape, strict=True)])
     paired = TABLE["reshape"].call(x, tuple([k for n in shape for k in (1, n)]))
     spread = TABLE["expand"].call(paired, tuple([k for c, n in zip(counts, shape, strict=True) for k in (c, n)]))
     result = TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
@@ -395,8 +394,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
         return TABLE["reshape"].call(_roll(TABLE["reshape"].call(x, (x._d.size,)), by, (0,)), shape_of(x))
     if len(along) != len(by):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(by)}, dims:{len(along)}")
-    if not rank:
-        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
+    dim_within(along[0], rank)
     return _roll(x, by, tuple([dim_of(d, rank) for d in along]))
 
 
@@ -422,20 +420,21 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
     x = tensor(input)
-    rank = len(shape_of(x))
+    return _view(x, "diagonal", offset, *_two_dims(dim1, dim2, len(shape_of(x))))
+
+
+def _two_dims(dim1: int, dim2: int, rank: int) -> tuple[int, int]:
     a, b = dim_of(dim1, rank), dim_of(dim2, rank)
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    return _view(x, "diagonal", offset, a, b)
+    return a, b
 
 
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices with the last dimension of input on their diagonal."""
     x = tensor(input)
     shape = shape_of(x)
-    a, b = sorted((dim_of(dim1, len(shape) + 1), dim_of(dim2, len(shape) + 1)))
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    a, b = sorted(_two_dims(dim1, dim2, len(shape) + 1))
     full = list(shape[:-1])
     n = shape[-1] + (offset if offset > 0 else -offset)
     full.insert(a, n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.warning import warn
-from ..functions import create, elementwise
+from ..functions import create
 from ..table import elementwise as elementwise_records
 from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
@@ -179,7 +179,7 @@ class GELU(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        result: Tensor = elementwise.gelu(input, self.approximate)
+        result: Tensor = F.gelu(input, self.approximate)
         return result
 
 
