@@ -17,11 +17,11 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):
-    """Bernoulli distribution: 1 with a probability, else 0.
+    """Bernoulli distribution: 1 with probability probs, 0 with 1 - probs.
 
     Args:
         probs: probability of 1.
-        logits: its log odds, instead.
+        logits: log odds of probs, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}

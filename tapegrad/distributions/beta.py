@@ -18,8 +18,8 @@ class Beta(ExponentialFamily):
     """Beta distribution on [0, 1].
 
     Args:
-        concentration1: shape at 1, often called alpha.
-        concentration0: shape at 0, often called beta.
+        concentration1: first shape parameter (alpha), for the end at 1.
+        concentration0: second shape parameter (beta), for the end at 0.
     """
 
     arg_constraints: ClassVar[Any] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
@@ -32,13 +32,13 @@ class Beta(ExponentialFamily):
 
     @property
     def concentration1(self) -> Tensor:
-        """Shape at 1."""
+        """First shape parameter (alpha)."""
         result: Tensor = self._dirichlet.concentration[..., 0]
         return result
 
     @property
     def concentration0(self) -> Tensor:
-        """Shape at 0."""
+        """Second shape parameter (beta)."""
         result: Tensor = self._dirichlet.concentration[..., 1]
         return result
 

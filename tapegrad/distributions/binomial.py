@@ -18,7 +18,7 @@ __all__ = ["Binomial"]
 
 
 class Trials(ProbsOrLogits):
-    """Base of families of independent trials, given by a number and by the probability of success or its log odds."""
+    """Base of families of independent trials, given by total_count and by the probability or log odds of success."""
 
     total_count: Tensor
 
@@ -26,7 +26,7 @@ class Trials(ProbsOrLogits):
         self._take_either(probs, logits)
         name = "probs" if logits is None else "logits"
         if isinstance(total_count, Tensor) and not total_count.is_floating_point():
-            total_count = total_count.to(dtypes.get_default_dtype())  # so that a number for probs is not made an integer
+            total_count = total_count.to(dtypes.get_default_dtype())  # keeps a float for probs from becoming integer
         total_count, param = broadcast_all(total_count, probs if logits is None else logits)
         setattr(self, name, param)
         self.total_count = total_count.to(param.dtype)
@@ -39,7 +39,7 @@ class Binomial(Trials):
     Args:
         total_count: number of trials.
         probs: probability of success.
-        logits: log odds of success, instead.
+        logits: log odds of success, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {
@@ -81,7 +81,7 @@ class Binomial(Trials):
         return value * self.logits + n * logsigmoid(-self.logits) + ways
 
     def _same_count(self, what: str) -> int:
-        """The number of trials, if it is one for all."""
+        """The number of trials, which must be the same for all; raises NotImplementedError otherwise."""
         reads(self.total_count, "the number of trials")
         counts = values_of(self.total_count)
         if counts.min() != counts.max():

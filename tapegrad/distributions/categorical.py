@@ -20,8 +20,8 @@ class Categorical(ProbsOrLogits):
     """Categorical distribution over 0 .. K-1.
 
     Args:
-        probs: (.., K), probabilities up to a factor; kept with sum 1.
-        logits: (.., K), their logarithms up to a constant, instead; kept normalised.
+        probs: (..., K), unnormalised probabilities; stored normalised.
+        logits: (..., K), unnormalised log probabilities, as an alternative; stored normalised.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}

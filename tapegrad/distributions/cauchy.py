@@ -15,11 +15,11 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """Cauchy distribution, that of the quotient of two normal numbers of mean 0.
+    """Cauchy distribution: density 1 / (pi scale (1 + ((x - loc) / scale)**2)).
 
     Args:
         loc: median.
-        scale: half of the width at half of the maximum.
+        scale: half width at half maximum.
     """
 
     loc: Tensor

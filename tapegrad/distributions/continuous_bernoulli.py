@@ -21,8 +21,8 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     Args:
         probs: the parameter, in (0, 1).
-        logits: its log odds, instead.
-        lims: of no effect: the formulas hold at and near 1/2.
+        logits: log odds of probs, as an alternative.
+        lims: no effect; the formulas are accurate at and near 1/2.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -60,12 +60,12 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return (2 * self._parts()[1]).log()
 
     def _beyond(self) -> tuple[Tensor, Tensor]:
-        """Where the odds are so long that mean and variance are sums of terms in 1/logits, and the logits there."""
+        """Mask of large |logits|, for which mean and variance are computed from 1/logits, and the logits there."""
         beyond = self.logits.abs() > 4
         return beyond, where(beyond, self.logits, 4.0)
 
     def _end_mean(self, logits: Tensor) -> Tensor:
-        """The mean by log odds far from 0."""
+        """The mean for log odds far from 0."""
         return logits.sigmoid() / (0.5 * logits).tanh() - 1 / logits
 
     @property
@@ -93,7 +93,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return self._cont_bern_log_norm() - binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def _mirrored(self, value: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Where the log odds are above 0, and both mirrored there, so that no exponential overflows."""
+        """Mask of positive log odds, with value and log odds mirrored there so that no exponential overflows."""
         above = self.logits > 0
         return above, where(above, -self.logits, self.logits), where(above, 1 - value, value)
 
@@ -108,12 +108,12 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         above, logits, u = self._mirrored(value)
         share = u * expm1_ratio(logits)
         x = share * log1p_ratio(u * logits.expm1())
-        x = x.clamp(max=1)  # infinite at 1 where exp(logits) is lost beside 1
+        x = x.clamp(max=1)  # infinite at 1 if exp(logits) underflows against 1
         return where(above, 1 - x, x)
 
     def entropy(self) -> Tensor:
         beyond, logits = self._beyond()
-        below = -logits.abs()  # the entropy is that of the mirrored distribution, where no digits are lost
+        below = -logits.abs()  # the entropy equals that of the mirrored distribution, which is computed without cancellation
         far = -self._end_mean(below) * below + log1pexp(below)
         middle = -self.mean * self.logits + log1pexp(where(beyond, 0.0, self.logits))
         return where(beyond, far, middle) - self._cont_bern_log_norm()

@@ -13,10 +13,10 @@ __all__ = ["Dirichlet"]
 
 
 class Dirichlet(ExponentialFamily):
-    """Dirichlet distribution on the simplex of K parts.
+    """Dirichlet distribution on the simplex.
 
     Args:
-        concentration: (.., K), one shape a part.
+        concentration: (..., K), shape parameters.
     """
 
     arg_constraints: ClassVar[Any] = {"concentration": constraints.independent(constraints.positive, 1)}

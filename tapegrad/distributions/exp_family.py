@@ -14,7 +14,7 @@ __all__ = ["ExponentialFamily"]
 class ExponentialFamily(Distribution):
     """Base of exponential families: density exp(t(x) . theta - F(theta) + k(x)).
 
-    A family gives theta in `_natural_params`, F in `_log_normalizer(*theta)` and the expected k in
+    A family defines theta as `_natural_params`, F as `_log_normalizer(*theta)` and E[k(x)] as
     `_mean_carrier_measure`; entropy and divergence follow from the gradient of F (F. Nielsen and R. Nock, "Entropies and
     cross-entropies of exponential families", ICIP 2010), with derivatives of any order.
     """
@@ -30,11 +30,11 @@ class ExponentialFamily(Distribution):
 
     @property
     def _mean_carrier_measure(self) -> Any:
-        """Expected k(x)."""
+        """E[k(x)]."""
         raise NotImplementedError
 
     def _normalizer_and_gradient(self) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """F at the parameters, and its gradient: the expected t(x)."""
+        """F at the parameters, and its gradient, which is E[t(x)]."""
         value, vjp_fn = vjp(self._log_normalizer, *self._natural_params)[:2]
         return value, vjp_fn(value.new_ones(value.shape))
 

@@ -1,4 +1,4 @@
-"""The distribution of Fisher and Snedecor."""
+"""The F-distribution (Fisher and Snedecor)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """F-distribution: the quotient of two chi-squared values, each over its degrees of freedom.
+    """F-distribution: (X1 / df1) / (X2 / df2) with X1, X2 chi-squared distributed.
 
     Args:
-        df1: degrees of freedom of the dividend.
-        df2: degrees of freedom of the divisor.
+        df1: degrees of freedom of the numerator.
+        df2: degrees of freedom of the denominator.
     """
 
     df1: Tensor

@@ -1,4 +1,4 @@
-"""The functions that distributions call, with their result type: those of one tensor."""
+"""The functions that distributions call, annotated with their result type: a tensor."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """Gamma distribution.
+    """Gamma distribution: density proportional to x**(concentration - 1) * exp(-rate * x).
 
     Args:
-        concentration: shape.
-        rate: rate, one over the scale.
+        concentration: shape parameter.
+        rate: inverse scale.
     """
 
     concentration: Tensor
@@ -47,7 +47,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        return value + (tiny_of(value) - value.detach()).clamp(min=0)  # what underflows keeps its gradient
+        return value + (tiny_of(value) - value.detach()).clamp(min=0)  # underflowing samples keep their gradient
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = as_tensor(value, dtype=self.rate.dtype)

@@ -17,12 +17,12 @@ __all__ = ["GeneralizedPareto"]
 class GeneralizedPareto(Distribution):
     """Generalised Pareto distribution: survival (1 + concentration * z) ** (-1 / concentration), z = (x - loc) / scale.
 
-    A concentration of 0 is the exponential distribution, one below 0 has an upper end.
+    For concentration 0 it is the exponential distribution; for negative concentration the support is bounded above.
 
     Args:
-        loc: lower end.
-        scale: spread.
-        concentration: weight of the tail.
+        loc: lower bound.
+        scale: scale.
+        concentration: tail index.
     """
 
     loc: Tensor
@@ -56,14 +56,14 @@ class GeneralizedPareto(Distribution):
         return self.log_survival_function(value) - (self.concentration * self._z(value)).log1p() - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """Logarithm of the probability of more than `value`."""
+        """log P(X > value)."""
         if self._validate_args:
             self._validate_sample(value)
         z = self._z(value)
         return -z * log1p_ratio(self.concentration * z)
 
     def log_cdf(self, value: Any) -> Any:
-        """Logarithm of the probability of at most `value`."""
+        """log P(X <= value)."""
         return (-self.log_survival_function(value).expm1()).log()
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class GeneralizedPareto(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         depth, c = -(-value).log1p(), self.concentration
-        bent = where((c == 0) & depth.isinf(), 0.0, c * depth)  # at the upper end the depth is infinite
+        bent = where((c == 0) & depth.isinf(), 0.0, c * depth)  # infinite at the upper bound
         far = bent.abs() >= 0.5
         z = where(far, where(far, bent, 1.0).expm1() / where(far, c, 1.0), depth * expm1_ratio(where(far, 0.0, bent)))
         return self.loc + self.scale * z

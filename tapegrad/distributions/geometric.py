@@ -17,11 +17,11 @@ __all__ = ["Geometric"]
 
 
 class Geometric(ProbsOrLogits):
-    """Geometric distribution: how many trials fail before the first success.
+    """Geometric distribution: number of failures before the first success.
 
     Args:
-        probs: probability of success, above 0.
-        logits: its log odds, instead.
+        probs: probability of success, in (0, 1].
+        logits: log odds of probs, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}

@@ -21,7 +21,7 @@ class Gumbel(TransformedDistribution):
 
     Args:
         loc: mode.
-        scale: spread.
+        scale: scale.
     """
 
     loc: Tensor

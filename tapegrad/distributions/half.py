@@ -1,4 +1,4 @@
-"""Distributions of the distance from 0 of a symmetric one."""
+"""Base of half distributions: |x| for a distribution symmetric around 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .transforms import AbsTransform
 
 
 class Half(TransformedDistribution):
-    """Base of distributions of |x| for x of a distribution around 0."""
+    """Base of distributions of |x| for x of a distribution symmetric around 0."""
 
     arg_constraints: ClassVar[Any] = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -24,7 +24,7 @@ class Half(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """That of the whole distribution."""
+        """Scale of the distribution of x."""
         result: Tensor = self.base_dist.scale
         return result
 

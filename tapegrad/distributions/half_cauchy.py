@@ -17,7 +17,7 @@ class HalfCauchy(Half):
     """Distribution of |x| for x of Cauchy(0, scale).
 
     Args:
-        scale: that of the Cauchy distribution.
+        scale: scale of the Cauchy distribution.
     """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:

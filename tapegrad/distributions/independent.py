@@ -1,4 +1,4 @@
-"""Batch dimensions as event dimensions."""
+"""Reinterprets batch dimensions as event dimensions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution whose last batch dimensions count as dimensions of one event, so that log_prob sums over them.
+    """A distribution whose last batch dimensions are reinterpreted as event dimensions, so that log_prob sums over them.
 
     Args:
         base_distribution: the distribution.
-        reinterpreted_batch_ndims: how many dimensions.
+        reinterpreted_batch_ndims: number of these dimensions.
 
     Raises:
         ValueError: if the distribution has fewer batch dimensions.

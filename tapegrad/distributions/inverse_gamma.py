@@ -19,7 +19,7 @@ class InverseGamma(TransformedDistribution):
     """Distribution of 1 / x for x of Gamma(concentration, rate).
 
     Args:
-        concentration: shape.
+        concentration: shape parameter.
         rate: rate of x, the scale of 1 / x.
     """
 
@@ -33,7 +33,7 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def concentration(self) -> Tensor:
-        """Shape."""
+        """Shape parameter."""
         result: Tensor = self.base_dist.concentration
         return result
 

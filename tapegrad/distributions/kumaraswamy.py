@@ -21,7 +21,7 @@ class Kumaraswamy(TransformedDistribution):
 
     Args:
         concentration1: exponent of x.
-        concentration0: exponent of the complement.
+        concentration0: exponent of 1 - x ** concentration1.
     """
 
     concentration1: Tensor
@@ -41,7 +41,7 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(Uniform(low, high, validate_args=validate_args), steps, validate_args)
 
     def _moment(self, n: int) -> Tensor:
-        """Expected x ** n: b * B(1 + n/a, b) with a of x and b of the complement."""
+        """E[x ** n] = b * B(1 + n/a, b) with a = concentration1 and b = concentration0."""
         a, b = 1 + n / self.concentration1, self.concentration0
         return b * (a.lgamma() + b.lgamma() - (a + b).lgamma()).exp()
 

@@ -19,7 +19,7 @@ class Laplace(Distribution):
 
     Args:
         loc: mean.
-        scale: mean distance from it.
+        scale: mean absolute deviation.
     """
 
     loc: Tensor

@@ -1,4 +1,4 @@
-"""The distribution of correlation matrices of Lewandowski, Kurowicka and Joe, by their Cholesky factors."""
+"""The LKJ distribution of Cholesky factors of correlation matrices."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Distribution of Cholesky factors L of correlation matrices, L L^T having a density of det ** (concentration - 1).
+    """Cholesky factors L of correlation matrices with density of L L^T proportional to det(L L^T) ** (concentration - 1).
 
     D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion
     method", Journal of Multivariate Analysis 100, 2009.
 
     Args:
         dim: size of the matrices, at least 2.
-        concentration: above 0; at 1 all correlation matrices are equally likely.
+        concentration: positive; 1 is the uniform distribution over correlation matrices.
     """
 
     concentration: Tensor
@@ -37,12 +37,12 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (eta,) = broadcast_all(concentration)
         before = (arange(dim, dtype=eta.dtype) - 1).clamp(min=0)
-        # the squared length of a row left of its diagonal element
+        # squared length of each row left of the diagonal
         self._beta = Beta(before + 0.5, (eta + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * before)
         self._take(validate_args, (dim, dim), concentration=eta)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Random factors, row by row: a direction and a length (the onion method)."""
+        """Samples by the onion method: each row is a random direction times a random length."""
         with no_grad():
             squared = self._beta.sample(sample_shape).unsqueeze(-1)
             noise = _standard_normal(self._extended_shape(sample_shape), squared.dtype).tril(-1)

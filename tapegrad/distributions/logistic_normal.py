@@ -17,7 +17,7 @@ class LogisticNormal(TransformedDistribution):
     """Distribution over the simplex of StickBreakingTransform()(x) for x of Normal(loc, scale).
 
     Args:
-        loc: means of x, (.., K-1) for vectors of K elements.
+        loc: (..., K-1), means of x for K categories.
         scale: standard deviations of x.
     """
 

@@ -1,4 +1,4 @@
-"""The multivariate normal distribution whose covariance is a diagonal and a matrix of low rank."""
+"""The multivariate normal distribution with low-rank plus diagonal covariance."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["LowRankMultivariateNormal"]
 
 
 def _one_more(x: Tensor) -> Tensor:
-    """Square matrices plus the identity."""
+    """Square matrices plus the identity matrix."""
     return x + eye(x.shape[-1], dtype=x.dtype)
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal distribution of vectors of n numbers with covariance W W^T + D, W of few columns and D diagonal.
+    """Multivariate normal distribution with covariance W W^T + D, W having few columns and D diagonal.
 
-    What it computes with are factors of the matrix C = I + W^T D^-1 W, of the size of the rank: by Woodbury's identity
+    Computations use the Cholesky factor of C = I + W^T D^-1 W, of size rank x rank: by Woodbury's identity
     (W W^T + D)^-1 = D^-1 - D^-1 W C^-1 W^T D^-1, and its determinant is |C| |D|.
 
     Args:
-        loc: (.., n), mean.
-        cov_factor: (.., n, rank), W.
-        cov_diag: (.., n), the diagonal of D.
+        loc: (..., n), mean.
+        cov_factor: (..., n, rank), W.
+        cov_diag: (..., n), the diagonal of D.
     """
 
     loc: Tensor

@@ -15,14 +15,14 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: a component chosen by a Categorical, then a value of it.
+    """Mixture distribution: a Categorical selects the component.
 
     Args:
         mixture_distribution: Categorical over the components.
-        component_distribution: the components, along its last batch dimension.
+        component_distribution: the components; its last batch dimension indexes them.
 
     Raises:
-        ValueError: if the two do not fit.
+        ValueError: if their batch shapes do not match.
     """
 
     arg_constraints: ClassVar[Any] = {}
@@ -65,7 +65,7 @@ class MixtureSameFamily(Distribution):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     def _weights(self) -> Tensor:
-        """Probabilities of the components, with the event's dimensions."""
+        """Probabilities of the components, with trailing dimensions for the event."""
         probs = self._mixture_distribution.probs
         return probs.reshape(*probs.shape, *[1] * len(self._event_shape))
 

@@ -19,12 +19,12 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
-    """How often each of K categories comes up in independent draws.
+    """Multinomial distribution: counts of K categories in independent draws.
 
     Args:
-        total_count: number of draws, an int.
-        probs: (.., K), probabilities up to a factor.
-        logits: (.., K), their logarithms up to a constant, instead.
+        total_count: number of draws (int).
+        probs: (..., K), unnormalised probabilities.
+        logits: (..., K), unnormalised log probabilities, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -50,7 +50,7 @@ class Multinomial(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
+        """Log probabilities."""
         return self._categorical.logits
 
     @property

@@ -17,12 +17,12 @@ __all__ = ["MultivariateNormal"]
 
 
 def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
-    """Products of matrices and vectors, whose batch dimensions broadcast."""
+    """Batched matrix-vector product; batch dimensions broadcast."""
     return (bmat @ bvec.unsqueeze(-1)).squeeze(-1)
 
 
 def _batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:
-    """x . M^-1 x for M = L L^T; the batch dimensions of x that L lacks become columns of one equation."""
+    """x . M^-1 x for M = L L^T; batch dimensions of x that L lacks become columns of one linear system."""
     batch, outer = bx.shape[:-1], bx.dim() - bL.dim() + 1
     columns = bx.reshape(-1, *bx.shape[outer:]).movedim(0, -1)
     return linalg.solve_triangular(bL, columns, upper=False).pow(2).sum(-2).movedim(-1, 0).reshape(batch)
@@ -40,13 +40,13 @@ def half_log_det(scale_tril: Tensor) -> Tensor:
 
 
 class GivenByMatrix(Distribution):
-    """Base of families given by a covariance or precision matrix, or by a Cholesky factor of the covariance."""
+    """Base of families given by a covariance matrix, a precision matrix or a Cholesky factor of the covariance."""
 
     _unbroadcasted_scale_tril: Tensor
 
     @staticmethod
     def _the_one(covariance_matrix: Any, precision_matrix: Any, scale_tril: Any) -> tuple[str, Any] | None:
-        """Name and value of the one matrix that is given; None if it is not one."""
+        """Name and value of the matrix that is given; None unless exactly one is."""
         given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
         found = [(name, value) for name, value in given.items() if value is not None]
         return found[0] if len(found) == 1 else None
@@ -78,13 +78,13 @@ class GivenByMatrix(Distribution):
 
 
 class MultivariateNormal(GivenByMatrix):
-    """Normal distribution of vectors of n numbers.
+    """Multivariate normal distribution of vectors of size n.
 
     Args:
-        loc: (.., n), mean.
-        covariance_matrix: (.., n, n), positive definite.
-        precision_matrix: its inverse, instead.
-        scale_tril: its Cholesky factor, instead; saves the factorisation.
+        loc: (..., n), mean.
+        covariance_matrix: (..., n, n), positive definite.
+        precision_matrix: inverse of the covariance matrix, as an alternative.
+        scale_tril: Cholesky factor of the covariance matrix, as an alternative; saves the factorisation.
     """
 
     arg_constraints: ClassVar[Any] = {

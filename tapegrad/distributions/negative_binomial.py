@@ -16,12 +16,12 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(Trials):
-    """Number of successes in independent trials before the failure of a given number.
+    """Negative binomial distribution: number of successes before total_count failures.
 
     Args:
-        total_count: number of failures, any number from 0 on.
-        probs: probability of success, below 1.
-        logits: log odds of success, instead.
+        total_count: number of failures, a nonnegative real number.
+        probs: probability of success, in [0, 1).
+        logits: log odds of success, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {
@@ -44,7 +44,7 @@ class NegativeBinomial(Trials):
 
     @lazy_property
     def _gamma(self) -> Any:
-        """Distribution of the rate, given which the number is a Poisson one; total_count may be 0."""
+        """The gamma distribution of the Poisson rate; total_count may be 0."""
         return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:

@@ -15,7 +15,7 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OfCategorical(Distribution):
-    """Base of distributions over vectors that keep a Categorical."""
+    """Base of distributions over vectors that store a Categorical."""
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _categorical: Categorical
@@ -38,7 +38,7 @@ class OfCategorical(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
+        """Log probabilities."""
         return self._categorical.logits
 
     @property
@@ -51,8 +51,8 @@ class OneHotCategorical(OfCategorical):
     """Categorical distribution over one-hot vectors of K elements.
 
     Args:
-        probs: (.., K), probabilities up to a factor.
-        logits: (.., K), their logarithms up to a constant, instead.
+        probs: (..., K), unnormalised probabilities.
+        logits: (..., K), unnormalised log probabilities, as an alternative.
     """
 
     support = constraints.one_hot
@@ -90,7 +90,7 @@ class OneHotCategorical(OfCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical whose samples take the gradient of the probabilities (Y. Bengio et al., arXiv:1308.3432)."""
+    """OneHotCategorical with straight-through samples: their gradient is that of probs (Bengio et al., arXiv:1308.3432)."""
 
     has_rsample = True
 

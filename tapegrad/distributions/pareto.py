@@ -18,8 +18,8 @@ class Pareto(TransformedDistribution):
     """Pareto distribution: density proportional to x ** -(alpha + 1) for x >= scale.
 
     Args:
-        scale: lower end.
-        alpha: rate of decay.
+        scale: lower bound.
+        alpha: shape parameter (tail exponent).
     """
 
     scale: Tensor
@@ -33,7 +33,7 @@ class Pareto(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        a = self.alpha.clamp(min=1)  # infinite up to 1
+        a = self.alpha.clamp(min=1)  # infinite for alpha <= 1
         return a * self.scale / (a - 1)
 
     @property
@@ -42,7 +42,7 @@ class Pareto(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
-        a = self.alpha.clamp(min=2)  # infinite up to 2
+        a = self.alpha.clamp(min=2)  # infinite for alpha <= 2
         return self.scale.pow(2) * a / ((a - 1).pow(2) * (a - 2))
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

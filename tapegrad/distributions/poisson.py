@@ -18,7 +18,7 @@ class Poisson(ExponentialFamily):
     """Poisson distribution.
 
     Args:
-        rate: expected number.
+        rate: mean.
     """
 
     rate: Tensor

@@ -15,12 +15,12 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits):
-    """The log odds of RelaxedBernoulli (C. Maddison, A. Mnih and Y. W. Teh, arXiv:1611.00712).
+    """Distribution of the log odds of RelaxedBernoulli samples (Maddison, Mnih and Teh, arXiv:1611.00712).
 
     Args:
-        temperature: how far from 0 and 1 the values are.
+        temperature: relaxation temperature; values approach 0 and 1 as it goes to 0.
         probs: probability of 1.
-        logits: its log odds, instead.
+        logits: log odds of probs, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -48,12 +48,12 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """A distribution on (0, 1) that tends to Bernoulli as its temperature goes to 0, with samples that have a gradient.
+    """Continuous relaxation of Bernoulli on (0, 1), with differentiable samples; see LogitRelaxedBernoulli.
 
     Args:
-        temperature: how far from 0 and 1 the values are.
+        temperature: relaxation temperature; values approach 0 and 1 as it goes to 0.
         probs: probability of 1.
-        logits: its log odds, instead.
+        logits: log odds of probs, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -65,7 +65,7 @@ class RelaxedBernoulli(TransformedDistribution):
 
     @property
     def temperature(self) -> Tensor:
-        """How far from 0 and 1 the values are."""
+        """Relaxation temperature."""
         result: Tensor = self.base_dist.temperature
         return result
 

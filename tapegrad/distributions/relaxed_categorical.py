@@ -16,12 +16,12 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(OfCategorical):
-    """The logarithms of RelaxedOneHotCategorical (C. Maddison, A. Mnih and Y. W. Teh, arXiv:1611.00712).
+    """Distribution of the logarithm of RelaxedOneHotCategorical samples (Maddison, Mnih and Teh, arXiv:1611.00712).
 
     Args:
-        temperature: how far from one-hot the vectors are.
-        probs: (.., K), probabilities up to a factor.
-        logits: (.., K), their logarithms up to a constant, instead.
+        temperature: relaxation temperature; samples approach one-hot vectors as it goes to 0.
+        probs: (..., K), unnormalised probabilities.
+        logits: (..., K), unnormalised log probabilities, as an alternative.
     """
 
     support = constraints.real_vector
@@ -49,13 +49,12 @@ class ExpRelaxedCategorical(OfCategorical):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """A distribution on the simplex that tends to OneHotCategorical as its temperature goes to 0, with samples that have a
-    gradient.
+    """Continuous relaxation of OneHotCategorical on the simplex, with differentiable samples.
 
     Args:
-        temperature: how far from one-hot the vectors are.
-        probs: (.., K), probabilities up to a factor.
-        logits: (.., K), their logarithms up to a constant, instead.
+        temperature: relaxation temperature; samples approach one-hot vectors as it goes to 0.
+        probs: (..., K), unnormalised probabilities.
+        logits: (..., K), unnormalised log probabilities, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -68,13 +67,13 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     @property
     def temperature(self) -> Tensor:
-        """How far from one-hot the vectors are."""
+        """Relaxation temperature."""
         result: Tensor = self.base_dist.temperature
         return result
 
     @property
     def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
+        """Log probabilities."""
         result: Tensor = self.base_dist.logits
         return result
 

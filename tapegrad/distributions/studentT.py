@@ -20,7 +20,7 @@ class StudentT(Distribution):
 
     Args:
         df: degrees of freedom.
-        loc: centre.
+        loc: location.
         scale: scale.
     """
 

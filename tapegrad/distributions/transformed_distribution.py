@@ -1,4 +1,4 @@
-"""The distribution of a transformed random value."""
+"""Distributions of transformed random variables."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """The distribution of t(x) for x of a base distribution.
 
-    log_prob(y) is that of x = t.inv(y) less log |det dy/dx|.
+    log_prob(y) = base.log_prob(x) - log |det dy/dx| with x = t.inv(y).
 
     Args:
-        base_distribution: distribution of x; expanded, or its batch dimensions taken as event's, as the transforms ask.
-        transforms: a transform, or several, the first applied first.
+        base_distribution: distribution of x; expanded, or with batch dimensions reinterpreted, as the transforms require.
+        transforms: a transform, or several, applied in order.
 
     Raises:
-        ValueError: if transforms are none, or if the base distribution has too few dimensions.
+        ValueError: if transforms are not Transforms, or the base distribution has too few dimensions.
     """
 
     base_dist: Any
@@ -91,7 +91,7 @@ class TransformedDistribution(Distribution):
         return result
 
     def _monotonize_cdf(self, value: Tensor) -> Tensor:
-        """A probability of at most x as one of at most t(x), and back: 1 less it where t decreases."""
+        """Convert P(X <= x) to P(t(X) <= t(x)) and back: 1 - value if t is decreasing."""
         sign = ComposeTransform(self.transforms).sign
         if isinstance(sign, int) and sign == 1:
             return value

@@ -1,4 +1,4 @@
-"""Maps between tensors that know the logarithm of their Jacobian determinant.
+"""Transforms: invertible maps with the log absolute determinant of their Jacobian.
 
 A transform's `domain` and `codomain` are constraints; its value at x is `t(x)`, its inverse `t.inv`, and
 `log_abs_det_jacobian(x, y)` is log |det dy/dx| of one event.
@@ -32,22 +32,22 @@ __all__ = [
 
 
 class Transform:
-    """Base of transforms. A subclass defines domain, codomain, `_call`, and what exists of `_inverse`, `sign` and
-    `log_abs_det_jacobian`.
+    """Base of transforms. A subclass defines domain, codomain, `_call`, and those of `_inverse`, `sign` and
+    `log_abs_det_jacobian` that exist.
 
     Args:
-        cache_size: 1 keeps the last pair of value and result, so that the inverse of a result is the very value it came
-            from; 0 keeps nothing.
+        cache_size: 1 caches the last (value, result), so that the inverse of the result returns the same tensor object; 0
+            caches nothing.
 
     Attributes:
-        bijective: whether every value of the codomain comes from one of the domain.
-        sign: 1 or -1 for an increasing or decreasing map of numbers.
+        bijective: whether the map is bijective.
+        sign: 1 or -1 for an increasing or decreasing scalar map.
     """
 
     domain: Any
     codomain: Any
     bijective: Any = False
-    _settings: ClassVar[tuple[str, ...] | None] = None  # attributes that make two of a type equal; None: never
+    _settings: ClassVar[tuple[str, ...] | None] = None  # attributes compared by ==; None: instances are never equal
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -58,7 +58,7 @@ class Transform:
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions, from the last, one value takes, before and after."""
+        """Number of rightmost dimensions of one event of the domain and codomain."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -70,7 +70,7 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 or -1 for an increasing or decreasing map of numbers."""
+        """1 or -1 for an increasing or decreasing scalar map."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Transform:
@@ -89,7 +89,7 @@ class Transform:
     __hash__ = None  # type: ignore[assignment]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The value at x."""
+        """Apply the transform to x."""
         return self._remembered(x, self._call, 0)
 
     def _inv_call(self, y: Tensor) -> Tensor:
@@ -116,11 +116,11 @@ class Transform:
         raise NotImplementedError
 
     def forward_shape(self, shape: Any) -> Any:
-        """Shape of the result for a value's shape."""
+        """Shape of the result for the shape of an argument."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """Shape of the value for a result's shape."""
+        """Shape of the argument for the shape of a result."""
         return shape
 
     def __repr__(self) -> str:
@@ -189,17 +189,17 @@ class _InverseTransform(Transform):
 
 
 def _widened(constraint: Any, event_dim: int) -> Any:
-    """The constraint on events of more dimensions."""
+    """The constraint with the given number of event dimensions."""
     missing = event_dim - constraint.event_dim
     return constraints.independent(constraint, missing) if missing > 0 else constraint
 
 
 class ComposeTransform(Transform):
-    """Several transforms, one after the other.
+    """Composition of transforms.
 
     Args:
-        parts: transforms, the first applied first.
-        cache_size: that of the whole and of each part.
+        parts: transforms, applied in order.
+        cache_size: cache size of the composition and of each part.
     """
 
     _settings = ("parts",)
@@ -282,11 +282,11 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose events take in further batch dimensions, so that its Jacobian's logarithm is summed over them.
+    """A transform with batch dimensions reinterpreted as event dimensions: log_abs_det_jacobian sums over them.
 
     Args:
         base_transform: the transform.
-        reinterpreted_batch_ndims: how many dimensions.
+        reinterpreted_batch_ndims: number of these dimensions.
     """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
@@ -390,8 +390,8 @@ class CatTransform(_Parts):
     """A transform for each slice along a dimension.
 
     Args:
-        tseq: transforms.
-        dim: along which dimension.
+        tseq: the transforms.
+        dim: the dimension.
         lengths: sizes of the slices (default: 1 each).
     """
 
@@ -430,11 +430,11 @@ class CatTransform(_Parts):
 
 
 class StackTransform(_Parts):
-    """A transform for each place along a dimension.
+    """A transform for each index along a dimension.
 
     Args:
-        tseq: transforms.
-        dim: along which dimension.
+        tseq: the transforms.
+        dim: the dimension.
     """
 
     def __init__(self, tseq: Sequence[Any], dim: int = 0, cache_size: int = 0) -> None:
@@ -456,11 +456,11 @@ class StackTransform(_Parts):
 
 
 class ReshapeTransform(Transform):
-    """Another shape for the last dimensions.
+    """Reshapes the last dimensions.
 
     Args:
         in_shape: their shape.
-        out_shape: the new one.
+        out_shape: the new shape.
     """
 
     bijective = True
@@ -505,7 +505,7 @@ def _reshaped(shape: Any, old: Size, new: Size) -> Any:
 
 
 class CumulativeDistributionTransform(Transform):
-    """The cumulative distribution function of a distribution of numbers, from its support to [0, 1].
+    """The cdf of a univariate distribution, from its support to [0, 1].
 
     Args:
         distribution: a distribution with cdf, icdf and log_prob.
@@ -540,7 +540,7 @@ class CumulativeDistributionTransform(Transform):
 
 
 class _Increasing(Transform):
-    """Base of increasing maps of all numbers, one by one."""
+    """Base of increasing elementwise maps of the real line."""
 
     domain = constraints.real
     bijective = True
@@ -564,7 +564,7 @@ class ExpTransform(_Increasing):
 
 
 class SigmoidTransform(_Increasing):
-    """y = 1 / (1 + exp(-x)), kept from 0 and 1 by the dtype's precision."""
+    """y = 1 / (1 + exp(-x)), clamped away from 0 and 1 by the dtype's precision."""
 
     codomain = constraints.unit_interval
 
@@ -614,7 +614,7 @@ class TanhTransform(_Increasing):
 
 
 class AbsTransform(Transform):
-    """y = |x|; the inverse gives y itself."""
+    """y = |x|; the inverse returns y."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -668,7 +668,7 @@ class AffineTransform(Transform):
     Args:
         loc: number or tensor.
         scale: number or tensor, of any sign.
-        event_dim: how many dimensions, from the last, one value takes.
+        event_dim: number of rightmost dimensions that form one event.
     """
 
     bijective = True
@@ -721,7 +721,7 @@ class AffineTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """y = softmax(x) along the last dimension; the inverse is log, which is right up to a constant."""
+    """y = softmax(x) along the last dimension; the inverse is log, up to an additive constant."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -742,7 +742,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """(.., K-1) to the simplex in (.., K): each number says which share of what is left the next element takes."""
+    """(..., K-1) to the simplex in (..., K) by stick breaking: each number gives a fraction of the remaining mass."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -776,15 +776,15 @@ class StickBreakingTransform(Transform):
 
 
 def _log_rest(x: Tensor) -> Tensor:
-    """Logarithms of how many elements follow each."""
+    """Logarithm of the number of elements after each."""
     return arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
 
 
 class CorrCholeskyTransform(Transform):
-    """(.., D*(D-1)/2) to Cholesky factors (.., D, D) of correlation matrices.
+    """(..., D*(D-1)/2) to Cholesky factors (..., D, D) of correlation matrices.
 
-    tanh of the numbers are canonical partial correlations z; row i of the factor is z * sqrt of the product of
-    1 - z**2 before it (D. Lewandowski, D. Kurowicka and H. Joe, J. Multivariate Analysis 100, 2009).
+    z = tanh(x) are canonical partial correlations; an element of a row is z times the square root of the product of
+    1 - z**2 over the elements before it (D. Lewandowski, D. Kurowicka and H. Joe, J. Multivariate Analysis 100, 2009).
     """
 
     domain = constraints.real_vector
@@ -826,7 +826,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """Matrices to lower triangular ones with a positive diagonal: the exponential of the diagonal, 0 above it."""
+    """Matrices to lower triangular matrices with positive diagonal, by exp of the diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -840,7 +840,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """Matrices to positive definite ones: L @ L.mT with L of LowerCholeskyTransform."""
+    """Matrices to positive definite matrices L @ L.mT, with L of LowerCholeskyTransform."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite

@@ -16,8 +16,8 @@ class Uniform(Distribution):
     """Uniform distribution on [low, high).
 
     Args:
-        low: lower end.
-        high: upper end.
+        low: lower bound.
+        high: upper bound.
     """
 
     low: Tensor

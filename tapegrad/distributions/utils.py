@@ -1,4 +1,4 @@
-"""What the families share: broadcasting, values made on first use, probabilities and logits, triangles as vectors, draws."""
+"""Shared by the families: broadcasting, lazy properties, probabilities and logits, triangular matrices as vectors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> Any:
-    """Real numbers and tensors, as tensors of one shape; numbers take the first tensor's dtype, or else the default one.
+    """Broadcast numbers and tensors to tensors of one shape; numbers take the first tensor's dtype, else the default.
 
     Raises:
         ValueError: if a value is neither a number nor a tensor.
@@ -41,7 +41,7 @@ def broadcast_all(*values: Any) -> Any:
 
 
 class lazy_property(Generic[T]):
-    """A property that is computed at its first use and then is an attribute."""
+    """A property that is computed at its first use and then stored as an attribute."""
 
     def __init__(self, wrapped: Callable[[Any], T]) -> None:
         self.wrapped = wrapped
@@ -61,7 +61,7 @@ class lazy_property(Generic[T]):
 
 
 def eps_of(x: Any) -> float:
-    """Distance from 1 to the next number of a tensor's dtype."""
+    """Machine epsilon of a tensor's dtype."""
     return dtypes.finfo(x.dtype).eps
 
 
@@ -71,23 +71,23 @@ def tiny_of(x: Any) -> float:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities of log odds (is_binary), or of unnormalised log probabilities along the last dimension."""
+    """Probabilities from log odds (is_binary), or from unnormalised log probabilities along the last dimension."""
     return logits.sigmoid() if is_binary else softmax(logits, -1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities kept from 0 and 1 by their dtype's precision."""
+    """Probabilities clamped to [eps, 1 - eps] of their dtype."""
     return probs.clamp(eps_of(probs), 1 - eps_of(probs))
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Log odds (is_binary) or logarithms of probabilities, finite at 0 and 1."""
+    """Log odds (is_binary) or logarithms of probabilities, clamped to be finite at 0 and 1."""
     p = clamp_probs(probs)
     return p.log() - (-p).log1p() if is_binary else p.log()
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """(.., D, D) to (.., L): the rows of the part on and below the diagonal `diag`, one after the other."""
+    """(..., D, D) to (..., L): the rows of the part on and below the diagonal `diag`, concatenated."""
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
@@ -96,10 +96,10 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """(.., L) to (.., D, D): the inverse of tril_matrix_to_vec, with 0 above the diagonal.
+    """(..., L) to (..., D, D): the inverse of tril_matrix_to_vec, with 0 above the diagonal.
 
     Raises:
-        RuntimeError: if no matrix has so many elements there.
+        RuntimeError: if L is not the number of elements of such a part.
     """
     length, n = vec.shape[-1], 0
     while _tril_size(n + 1, diag) <= length:
@@ -116,17 +116,17 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 def _tril_size(n: int, diag: int) -> int:
-    """Elements on and below a diagonal of an n x n matrix."""
+    """Number of elements on and below a diagonal of an n x n matrix."""
     return sum(min(max(row + diag + 1, 0), n) for row in range(n))
 
 
 def log1pexp(x: Tensor) -> Tensor:
-    """log(1 + exp(x)) with all its digits, where softplus changes to x above 20."""
+    """log(1 + exp(x)) to full precision; softplus switches to x above 20."""
     return -logsigmoid(-x)
 
 
 def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
-    """Value at x of a polynomial, coefficients from that of x**0 on."""
+    """Polynomial at x, with coefficients in ascending order."""
     total: Any = coefficients[-1]
     for c in coefficients[-2::-1]:
         total = total * x + c
@@ -162,15 +162,15 @@ def log1p_ratio(x: Tensor) -> Tensor:
 
 
 def undifferentiated(sample: Tensor) -> Tensor:
-    """A sample made under no_grad, without the tangents that forward mode, which no_grad leaves alone, gave it.
+    """A sample created under no_grad, without its forward-mode tangents, which no_grad does not remove.
 
-    Where no transform runs it stays the same tensor, by which transforms with a cache know it.
+    Outside transforms the same tensor is returned, since Transform caches compare by identity.
     """
     return sample.detach() if draws.inside() else sample
 
 
 def drawn(method: str, like: Any, shape: Any, *args: Any) -> Tensor:
-    """Numbers of a stream in a tensor's dtype: uniform (low, high), normal, exponential, cauchy, .."""
+    """Random numbers in a tensor's dtype: uniform (low, high), normal, exponential, cauchy, ..."""
     return draw(method, tuple(shape), like.dtype.numpy, *args)
 
 

@@ -19,11 +19,11 @@ __all__ = ["VonMises"]
 
 
 class VonMises(Distribution):
-    """Distribution of an angle; values and loc count modulo 2 pi.
+    """Von Mises distribution of an angle; values and loc are taken modulo 2 pi.
 
     Args:
         loc: an angle in radians.
-        concentration: how closely the angles lie around it.
+        concentration: inverse spread around loc.
     """
 
     loc: Tensor
@@ -48,7 +48,7 @@ class VonMises(Distribution):
         return self.concentration * (value - self.loc).cos() - math.log(2 * math.pi) - log_i0
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
-        """Random angles in [-pi, pi), by the method of Best and Fisher (1979) in float64."""
+        """Samples in [-pi, pi), by the method of Best and Fisher (1979) in float64."""
         shape = self._extended_shape(sample_shape)
         with no_grad():
             both = stack([self.loc.double().expand(shape), self.concentration.double().expand(shape)], -1)
@@ -70,7 +70,7 @@ class VonMises(Distribution):
 
 
 def _angles(generator: Any, both: Any) -> Any:
-    """Angles for pairs of loc and concentration: rejection from a wrapped Cauchy distribution, all drawn at each try."""
+    """Angles for pairs (loc, concentration) by rejection from a wrapped Cauchy distribution; each try draws all elements."""
     loc, k = both[..., 0], both[..., 1]
     with np.errstate(all="ignore"):
         tau = 1 + np.sqrt(1 + 4 * k * k)

@@ -19,8 +19,8 @@ class Weibull(TransformedDistribution):
     """Weibull distribution: cdf 1 - exp(-(x / scale) ** concentration).
 
     Args:
-        scale: spread.
-        concentration: exponent.
+        scale: scale.
+        concentration: shape parameter.
     """
 
     scale: Tensor
@@ -45,7 +45,7 @@ class Weibull(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        rising = (1 - self.concentration_reciprocal).clamp(min=0)  # 0 where the density only falls
+        rising = (1 - self.concentration_reciprocal).clamp(min=0)  # 0 if the density is decreasing
         return self.scale * rising**self.concentration_reciprocal
 
     @property

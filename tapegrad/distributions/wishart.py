@@ -32,9 +32,9 @@ class Wishart(GivenByMatrix, ExponentialFamily):
 
     Args:
         df: degrees of freedom, above p - 1 for matrices of size p.
-        covariance_matrix: (.., p, p), that of x.
-        precision_matrix: its inverse, instead.
-        scale_tril: its Cholesky factor, instead; saves the factorisation.
+        covariance_matrix: (..., p, p), covariance of x.
+        precision_matrix: inverse of the covariance matrix, as an alternative.
+        scale_tril: Cholesky factor of the covariance matrix, as an alternative; saves the factorisation.
     """
 
     df: Tensor
@@ -44,7 +44,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
 
     @property
     def arg_constraints(self) -> Any:
-        """What each parameter has to satisfy."""
+        """Constraint of each parameter, by name."""
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
@@ -101,7 +101,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         return self._wide_df * (v.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett_sampling(self, sample_shape: Any = ()) -> Any:
-        """L A A^T L^T, A lower triangular: chi values on the diagonal, normal ones below it (Bartlett)."""
+        """L A A^T L^T, A lower triangular with chi numbers on the diagonal and normal ones below it (Bartlett)."""
         roots = self._dist_chi2.rsample(sample_shape).sqrt()
         factor = diag_embed(roots.clamp(min=dtypes.finfo(roots.dtype).eps))
         p = self._size
@@ -112,14 +112,14 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = (), max_try_correction: int = 10) -> Tensor:
-        """Random matrices with the gradient of the parameters.
+        """Reparameterised samples.
 
         Args:
-            sample_shape: shape of independent draws.
-            max_try_correction: how often matrices that came out singular are drawn again.
+            sample_shape: shape of the batch of independent samples.
+            max_try_correction: maximum number of times that singular matrices are drawn again.
         """
         with no_grad():
-            self._bartlett_sampling(sample_shape)  # PyTorch throws its first draw away
+            self._bartlett_sampling(sample_shape)  # PyTorch discards its first draw
         sample: Tensor = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):
             valid = self.support.check(sample)
