@@ -12,6 +12,7 @@ from typing import Any
 
 HOMES = {
     "arrays.dtypes": ("dtypes",),
+    "arrays.kernels": tuple([f"kernels.{name}" for name in ("activations", "gaussian", "softmax", "cumsum", "accumulate")]),
     "compiler": ("jit",),
     "ops.samples": ("table.samples.common",),
     "core.node": ("core.graph",),

@@ -5,7 +5,6 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 import tapegrad
@@ -90,7 +89,7 @@ def test_public_functions_have_docstrings():
 def test_a_record_alone_makes_a_reduction_public():
     """One line in the table of names gives a record with the parameters (dims, keepdim) its function and method."""
     sumsq = define(
-        "sumsq", "general", lambda x, dims, keepdim: np.sum(x * x, axis=dims, keepdims=keepdim),
+        "sumsq", "general", lambda xp, x, dims, keepdim: xp.sum(x * x, axis=dims, keepdims=keepdim),
         (lambda xp, g, ans, x, dims, keepdim: 2.0 * xp.conj(x) * xp.spread(g, x.shape, dims, keepdim),),
         params=("dims", "keepdim"), saves="x", doc="Sum of the squares.",
     )  # fmt: skip

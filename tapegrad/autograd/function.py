@@ -761,7 +761,7 @@ def samples() -> Iterator[Sample]:
 
 FUNCTION = Op(
     "function", "general", raw_forward, (pulled,), arity=-1,
-    saves="args ans", outputs=2, params=("call",),
+    jax="host", saves="args ans", outputs=2, params=("call",),
     raw_backward=raw_backward, batch=batched, jvp=pushed, series=False, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run

@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -63,6 +64,12 @@ SAVES_REMEDY = (
 )
 EVERYTHING = "*"
 
+HOST = "host"  # the forward runs on NumPy's arrays, called back from a compiled program
+JAX_REMEDY = (
+    "nothing says what runs on JAX: make the forward a ufunc of NumPy's, or a function whose first parameter, xp, is the "
+    'array namespace; or name a kernel of tapegrad.kernels.jax, as in jax="shape.reshape"; jax="host" calls NumPy back'
+)
+
 
 class Op:
     """One record of the table; see the module's docstring for the kinds and the signature of rules.
@@ -95,6 +102,8 @@ class Op:
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
         series: whether the text of `jvp` runs on power series, too, or else is given tensors of a lower order; or what gives
             coefficient k of the result's series, better than a text: series(xp, k, *args, *params).
+        jax: what JAX runs in place of `forward`: see `kernels.jax.forwards`. None for a ufunc of NumPy's and for a kernel
+            that is handed its array namespace, of which `forward` is the one on NumPy's.
         samples: yields (arrays, params) on which the laws run.
 
     What the machine adds: `call`, the recording function, which `record.make` sets; `id`, the first of the numbers that
@@ -111,6 +120,7 @@ class Op:
         "id",
         "in_place",
         "integers",
+        "jax",
         "joint",
         "jvp",
         "kind",
@@ -159,11 +169,14 @@ class Op:
         batch: Callable[..., Any] | None = None,
         jvp: Callable[..., Any] | None = None,
         series: bool | Callable[..., Any] = True,
+        jax: str | Callable[..., Any] | None = None,
         samples: Callable[[], Any] | None = None,
     ) -> None:
         if kind not in KINDS:
             raise ValueError(f"op {name}: unknown kind {kind}")
-        self.name, self.kind, self.forward = name, kind, forward
+        if jax is None and not (isinstance(forward, types.MethodType) or hasattr(forward, "nin")):
+            raise TypeError(f"op {name}: {JAX_REMEDY}")
+        self.name, self.kind, self.forward, self.jax = name, kind, forward, jax
         self.arity = arity if arity is not None else len(rules) or 1
         self.joint = self.arity > 1 and len(rules) == 1
         self.rules: tuple[Rule, ...] = tuple(rules) * (self.arity if self.joint else 1) or (None,) * abs(self.arity)
