@@ -14,13 +14,19 @@ HOMES = {
     "arrays.dtypes": ("dtypes",),
     "arrays.kernels": tuple([f"kernels.{name}" for name in ("activations", "gaussian", "softmax", "cumsum", "accumulate")]),
     "compiler": ("jit",),
+    "ops.define": ("table.define", "functions.arguments"),
+    "ops.operands": ("functions.operands", "table.refusals"),
     "ops.samples": ("table.samples.common",),
+    "ops.shape": (
+        "functions.shape", "functions.joining", "functions.copies", "functions.properties", "functions.arguments",
+        "functions.operands", "table.shape", "kernels.shape",
+    ),
     "core.node": ("core.graph",),
     "printing": ("tensor.printing",),
     "storage": ("tensor.storage",),
     "settings": ("functions.settings",),
     **dict.fromkeys(("arrays", "ops"), ()),
-}
+}  # fmt: skip
 
 
 def homes(name: str) -> tuple[str, ...] | None:

@@ -21,7 +21,8 @@ from . import dtypes, errors
 from .core import alias
 from .core.record import Box, set_grad_fn_name
 from .core.tracing import reads
-from .functions import create, linalg, shape
+from .functions import create, linalg
+from .functions.joining import cat
 from .functions.operands import tensor
 from .tensor import printing
 from .tensor.access import raw
@@ -270,7 +271,7 @@ class SparseTensor(Tensor):
         """The sum: sparse with another sparse tensor of its shape, dense with a dense one."""
         if not isinstance(other, SparseTensor) or other._size != self._size:
             return self._dense().add(other, alpha=alpha)
-        values = shape.cat([self._v, other._v if alpha == 1 else other._v * alpha])
+        values = cat([self._v, other._v if alpha == 1 else other._v * alpha])
         return SparseTensor(np.hstack([self._i, other._i]), values, self._size).coalesce()
 
     __add__ = add

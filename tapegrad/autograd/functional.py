@@ -19,6 +19,7 @@ from ..core.vjp import fixed_like
 from ..func import jvp as forward
 from ..func import vmap
 from ..functions import create, shape
+from ..functions.joining import stack
 from ..tensor.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -359,7 +360,7 @@ def looped_rows(i: int, y: Any, xs: Tensors, create_graph: bool, strict: bool) -
                 text = f"The jacobian of the user-provided function is independent of input {j}.{STRICT} when"
                 raise RuntimeError(f"{text} create_graph=True.")
             columns[j].append(create.zeros_like(xs[j]) if g is None else g)
-    return tuple([block(shape.stack(c) if c else None, y, x) for c, x in zip(columns, xs, strict=True)])
+    return tuple([block(stack(c) if c else None, y, x) for c, x in zip(columns, xs, strict=True)])
 
 
 def batched_rows(i: int, y: Any, xs: Tensors, create_graph: bool, strict: bool) -> Tensors:
@@ -409,7 +410,7 @@ def batched(f: Callable[[Any], Tensors], directions: Any, vectorize: bool = True
     """f of each direction, stacked."""
     if vectorize:
         return vmap(f)(directions)
-    return [shape.stack(list(values)) for values in zip(*[f(d) for d in directions], strict=True)]
+    return [stack(list(values)) for values in zip(*[f(d) for d in directions], strict=True)]
 
 
 def push(f: Callable[..., Tensors], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:

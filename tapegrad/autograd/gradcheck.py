@@ -18,7 +18,8 @@ from ..core.gradient import grad
 from ..core.level import level_of
 from ..core.record import wrap
 from ..core.warning import warn
-from ..functions import create, shape
+from ..functions import create
+from ..functions.joining import stack
 from ..tensor.tensor import Tensor
 from .functional import batched, is_inexact, push
 
@@ -371,7 +372,7 @@ def batched_gradients(output: Any, k: int, leaves: list[Any]) -> None:
     gs = [create.randn_like(output) for _ in range(2)]
     options: dict[str, Any] = {"retain_graph": True, "allow_unused": True, "materialize_grads": True}
     rows = [grad(output, leaves, g, **options) for g in gs]
-    compare_batched(lambda: batched(lambda g: grad(output, leaves, g, **options), shape.stack(gs)), rows, lambda j: (k, j))
+    compare_batched(lambda: batched(lambda g: grad(output, leaves, g, **options), stack(gs)), rows, lambda j: (k, j))
 
 
 def batched_tangents(func: Function, inputs: tuple[Any, ...]) -> None:
@@ -387,7 +388,7 @@ def batched_tangents(func: Function, inputs: tuple[Any, ...]) -> None:
             return push(f, (x,), (t,))[1]
 
         ts = [create.randn_like(x) for _ in range(2)]
-        compare_batched(lambda f=column, ts=ts: batched(f, shape.stack(ts)), [column(t) for t in ts], lambda k, j=j: (k, j))  # type: ignore[misc]
+        compare_batched(lambda f=column, ts=ts: batched(f, stack(ts)), [column(t) for t in ts], lambda k, j=j: (k, j))  # type: ignore[misc]
 
 
 def compare_batched(run: Callable[[], Any], rows: list[Any], name: Callable[[int], tuple[int, int]]) -> None:
@@ -397,7 +398,7 @@ def compare_batched(run: Callable[[], Any], rows: list[Any], name: Callable[[int
     except RuntimeError as e:
         raise GradcheckError(f"While computing batched gradients, got: {e}") from e
     for n, (got, *want) in enumerate(zip(results, *rows, strict=True)):
-        expected = shape.stack(want)
+        expected = stack(want)
         if got.shape != expected.shape or not np.allclose(values(got), values(expected), 1e-5, 1e-8):
             k, j = name(n)
             raise GradcheckError(

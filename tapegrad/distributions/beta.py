@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..functions.shape import stack
+from ..functions.joining import stack
 from . import constraints
 from .dirichlet import Dirichlet
 from .exp_family import ExponentialFamily

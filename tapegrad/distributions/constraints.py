@@ -12,7 +12,7 @@ from typing import Any
 from .. import dtypes, linalg
 from ..core.modes import no_grad
 from ..core.tracing import reads, suspended
-from ..functions import create, shape
+from ..functions import create, joining
 from ..functions.elementwise import isclose
 from ..kernels.devices import values_of
 
@@ -433,8 +433,8 @@ class _Cat(_Sequence):
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Any) -> Any:
-        parts = shape.split(value, self.lengths, self.dim)
-        return shape.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+        parts = joining.split(value, self.lengths, self.dim)
+        return joining.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
 class _Stack(_Sequence):
@@ -455,10 +455,10 @@ class _Stack(_Sequence):
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Any) -> Any:
-        parts = shape.unbind(value, self.dim)
+        parts = joining.unbind(value, self.dim)
         if len(parts) != len(self.cseq):
             raise ValueError(f"value has size {len(parts)} along dimension {self.dim} for {len(self.cseq)} constraints")
-        return shape.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+        return joining.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
 dependent = _Dependent()

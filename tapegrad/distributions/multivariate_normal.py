@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from .. import linalg
 from ..functions.create import eye
 from ..functions.matrix import cholesky_inverse
-from ..functions.shape import broadcast_shapes
+from ..functions.properties import broadcast_shapes
 from . import constraints
 from .distribution import Distribution
 from .utils import _standard_normal, lazy_property

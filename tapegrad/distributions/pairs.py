@@ -13,7 +13,7 @@ from typing import Any
 
 from ..functions.create import full
 from ..functions.elementwise import where
-from ..functions.shape import broadcast_shapes
+from ..functions.properties import broadcast_shapes
 from ..special import xlogy
 from .bernoulli import Bernoulli
 from .categorical import Categorical

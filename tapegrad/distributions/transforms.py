@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 from .. import linalg
 from ..dtypes import Size
-from ..functions import create, shape
+from ..functions import create, joining
 from ..functions.activation import softmax
-from ..functions.shape import broadcast_shapes
+from ..functions.properties import broadcast_shapes
 from ..table.elementwise import logsigmoid
 from ..tensor.tensor import Tensor
 from . import constraints
@@ -413,10 +413,10 @@ class CatTransform(_Parts):
 
     def _slices(self, x: Any) -> Any:
         self._fits(x, self.length, "length")
-        return shape.split(x, self.lengths, self.dim)
+        return joining.split(x, self.lengths, self.dim)
 
     def _joined(self, parts: list[Any], dim: int) -> Any:
-        return shape.cat(parts, dim)
+        return joining.cat(parts, dim)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         terms = [
@@ -424,7 +424,7 @@ class CatTransform(_Parts):
             for t, a, b in zip(self.transforms, self._slices(x), self._slices(y), strict=True)
         ]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
-        return shape.cat(terms, dim) if dim < 0 else sum(terms)
+        return joining.cat(terms, dim) if dim < 0 else sum(terms)
 
 
 class StackTransform(_Parts):
@@ -443,14 +443,14 @@ class StackTransform(_Parts):
 
     def _slices(self, x: Any) -> Any:
         self._fits(x, len(self.transforms), "len(transforms)")
-        return shape.unbind(x, self.dim)
+        return joining.unbind(x, self.dim)
 
     def _joined(self, parts: list[Any], dim: int) -> Any:
-        return shape.stack(parts, dim)
+        return joining.stack(parts, dim)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         slices = zip(self.transforms, self._slices(x), self._slices(y), strict=True)
-        return shape.stack([t.log_abs_det_jacobian(a, b) for t, a, b in slices], self.dim)
+        return joining.stack([t.log_abs_det_jacobian(a, b) for t, a, b in slices], self.dim)
 
 
 class ReshapeTransform(Transform):
@@ -746,7 +746,7 @@ class StickBreakingTransform(Transform):
         shares = _within((x - _log_rest(x)).sigmoid())
         one = shares.new_ones((*x.shape[:-1], 1))
         left = (1 - shares).cumprod(-1)
-        return shape.cat([shares, one], -1) * shape.cat([one, left], -1)
+        return joining.cat([shares, one], -1) * joining.cat([one, left], -1)
 
     def _inverse(self, y: Any) -> Any:
         parts = y[..., :-1]
@@ -790,11 +790,11 @@ class CorrCholeskyTransform(Transform):
         z = vec_to_tril_matrix(x, -1)
         left = (1 - z * z).sqrt().cumprod(-1)[..., :-1]
         one = left.new_ones((*left.shape[:-1], 1))
-        return (z + create.eye(z.shape[-1], dtype=z.dtype)) * shape.cat([one, left], -1)
+        return (z + create.eye(z.shape[-1], dtype=z.dtype)) * joining.cat([one, left], -1)
 
     def _inverse(self, y: Any) -> Any:
         left = 1 - (y * y).cumsum(-1)[..., :-1]
-        left = shape.cat([left.new_ones((*left.shape[:-1], 1)), left], -1)
+        left = joining.cat([left.new_ones((*left.shape[:-1], 1)), left], -1)
         return (tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt()).atanh()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:

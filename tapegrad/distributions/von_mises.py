@@ -10,7 +10,7 @@ import numpy as np
 from .. import special
 from ..core.modes import no_grad
 from ..functions.create import drawn_from
-from ..functions.shape import stack
+from ..functions.joining import stack
 from . import constraints
 from .distribution import Distribution
 from .utils import lazy_property

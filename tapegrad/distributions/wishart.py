@@ -12,7 +12,8 @@ from ..core.tracing import reads
 from ..functions.create import arange, tensor
 from ..functions.elementwise import where
 from ..functions.matrix import cholesky_solve
-from ..functions.shape import broadcast_shapes, diag_embed
+from ..functions.properties import broadcast_shapes
+from ..functions.shape import diag_embed
 from ..functions.special import mvlgamma
 from ..kernels.devices import values_of
 from ..tensor.tensor import Tensor

@@ -13,6 +13,7 @@ import numpy as np
 from .. import errors
 from ..core.record import Box
 from ..functions import shape
+from ..functions.joining import cat, stack
 from ..levels.draws import Loop
 from ..levels.vmap import Batch, NeedLoop
 from . import tree
@@ -78,7 +79,7 @@ def vmap(
         outs, out_spec, places = parts[0]
         if len(parts) > 1:
             columns = zip(*[p[0] for p in parts], strict=True)
-            outs = [c[0] if d is None else shape.cat(list(c)) for c, d in zip(columns, places, strict=True)]
+            outs = [c[0] if d is None else cat(list(c)) for c, d in zip(columns, places, strict=True)]
         kind = plain_kind([x for x, b in zip(leaves, batched, strict=True) if b])
         outs = [converted(y if d is None else moved(y, 0, d), kind) for y, d in zip(outs, places, strict=True)]
         return tree.unflatten(out_spec, outs)
@@ -200,7 +201,7 @@ def run_loop(
         rows.append([y if d is None else checked_output(y, name) for y, d in zip(outs, places, strict=True)])
     columns = zip(*rows, strict=True)
     return (
-        [common(c, name) if d is None else shape.stack(list(c)) for c, d in zip(columns, places, strict=True)],
+        [common(c, name) if d is None else stack(list(c)) for c, d in zip(columns, places, strict=True)],
         out_spec,
         places,
     )

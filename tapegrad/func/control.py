@@ -14,7 +14,7 @@ from ..core.leaves import alias_tensor
 from ..core.level import LEVEL, level_of
 from ..core.record import Box, running_trace
 from ..core.vjp import TENSOR_XP, zeros_like
-from ..functions import shape
+from ..functions.joining import stack
 from ..functions.operands import tensor
 from ..levels.diff_inputs import synced
 from ..levels.vmap import Batch, representative
@@ -253,7 +253,7 @@ def python_loop(
         columns = columns or [[] for _ in results[len(carry) :]]
         for column, y in zip(columns, results[len(carry) :], strict=True):
             column.append(y)
-    return carry, [shape.stack(column if order.step > 0 else column[::-1]) for column in columns]
+    return carry, [stack(column if order.step > 0 else column[::-1]) for column in columns]
 
 
 def python_while(

@@ -13,6 +13,7 @@ from ..core.level import level_of
 from ..core.record import Box
 from ..core.vjp import fixed_like, zeros_like
 from ..functions import shape
+from ..functions.joining import stack
 from ..levels.forward import Dual
 from .jacobian import batched
 from .laplacian import check_rows
@@ -107,6 +108,6 @@ def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
         if d._d.shape[-1] != n:
             raise RuntimeError(f"curl(f)(x): Expected f to return vectors of {n} components, got {d._d.shape[-1]}")
         parts = [d[i, ..., j] - d[j, ..., i] for i, j in (((0, 1),) if n == 2 else ((1, 2), (2, 0), (0, 1)))]
-        return converted(parts[0] if n == 2 else shape.stack(parts, -1), kind_of(x))
+        return converted(parts[0] if n == 2 else stack(parts, -1), kind_of(x))
 
     return rotation

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..functions import create, elementwise, linalg, matrix, shape
+from ..functions import create, elementwise, joining, linalg, matrix
 from ..table import elementwise as elementwise_records
 from .reverse import converted, grad, operand_of, plain_kind, vjp
 
@@ -65,7 +65,7 @@ def gaussian_curvature(f: Field, points: Any) -> Any:
         across = turned(g)
         return finished(along(h, across, across) / length(g) ** 3, points)
     rows = h.unbind(-2)
-    adjugate = shape.stack([linalg.cross(rows[i - 2], rows[i - 1], -1) for i in range(3)], -2)
+    adjugate = joining.stack([linalg.cross(rows[i - 2], rows[i - 1], -1) for i in range(3)], -2)
     return finished(along(adjugate, g, g) / length(g) ** 4, points)
 
 
@@ -82,7 +82,7 @@ def principal_curvatures(f: Field, points: Any) -> Any:
     u, v = tangents(n)
     a, b, c = [along(h, p, q) / size for p, q in ((u, u), (u, v), (v, v))]
     mean, deviation = (a + c) * 0.5, elementwise_records.hypot((a - c) * 0.5, b)
-    return finished(shape.stack([mean + deviation, mean - deviation], -1), points)
+    return finished(joining.stack([mean + deviation, mean - deviation], -1), points)
 
 
 def placed(points: Any) -> Any:
@@ -117,7 +117,7 @@ def derivatives(f: Field, points: Any) -> tuple[Any, Any]:
     p = placed(points)
     g, pull = vjp(grad(total(f)), p)
     unit = create.eye(p.shape[-1], dtype=p.dtype)
-    return g, shape.stack([pull(e.expand(p.shape))[0] for e in unit], -2)
+    return g, joining.stack([pull(e.expand(p.shape))[0] for e in unit], -2)
 
 
 def length(g: Any) -> Any:
@@ -131,7 +131,7 @@ def along(h: Any, u: Any, v: Any) -> Any:
 
 def turned(g: Any) -> Any:
     """Vectors of the plane turned by a right angle."""
-    return shape.stack([-g[..., 1], g[..., 0]], -1)
+    return joining.stack([-g[..., 1], g[..., 0]], -1)
 
 
 def tangents(n: Any) -> tuple[Any, Any]:
@@ -140,5 +140,5 @@ def tangents(n: Any) -> tuple[Any, Any]:
     sign = elementwise.where(z < 0, -1.0, 1.0).to(n.dtype)
     a = -1 / (sign + z)
     b = x * y * a
-    u = shape.stack([1 + sign * x * x * a, sign * b, -sign * x], -1)
-    return u, shape.stack([b, sign + y * y * a, -y], -1)
+    u = joining.stack([1 + sign * x * x * a, sign * b, -sign * x], -1)
+    return u, joining.stack([b, sign + y * y * a, -y], -1)

@@ -13,6 +13,7 @@ from ..core.record import Box, wrap
 from ..core.state import is_recording
 from ..core.vjp import arrays, fixed_like, zeros_like
 from ..functions import shape
+from ..functions.joining import cat
 from ..levels.forward import Dual
 from . import tree
 from .batch import run_batch
@@ -67,7 +68,7 @@ def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
     step = chunk_size or total or 1
     ranges = [(i, min(i + step, total)) for i in range(0, total, step)]
     chunks = [batched(pull, [unit_vectors(i, j, total, y)], j - i) for i, j in ranges]
-    columns = iter([c[0] if len(c) == 1 else shape.cat(list(c)) for c in zip(*chunks, strict=True)])
+    columns = iter([c[0] if len(c) == 1 else cat(list(c)) for c in zip(*chunks, strict=True)])
     rows = [next(columns) if r else None for r in reached] or [None] * len(inputs.tensors)
     return [None if g is None else shape.reshape(g, (*y._d.shape, *g._d.shape[1:])) for g in rows]
 

@@ -22,6 +22,7 @@ from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
 from . import casting, create, elementwise, reduce, shape
 from .arguments import printed
 from .elementwise import softplus
+from .joining import chunk
 from .operands import floating, tensor
 
 
@@ -261,7 +262,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     d = dim_of(dim, len(sizes))
     if sizes[d] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {d} is size {sizes[d]}")
-    a, b = shape.chunk(floating(x, "glu_cpu"), 2, d)
+    a, b = chunk(floating(x, "glu_cpu"), 2, d)
     return a * elementwise_records.sigmoid(b)
 
 

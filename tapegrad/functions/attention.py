@@ -22,6 +22,7 @@ from .arguments import printed
 from .dropout import dropout
 from .einsum import einsum
 from .index import repeat_interleave
+from .joining import cat, chunk
 from .linalg import linear, matmul
 from .operands import floating, tensor, to_dtype
 from .reduce import mean
@@ -204,9 +205,9 @@ def _projected(
     elif weight is None:
         raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
     elif alike[0] and alike[1]:
-        return shape.chunk(linear(xs[0], weight, bias), 3, -1)
-    parts = weights if separate else shape.chunk(weight, 3, 0)
-    biases = (None,) * 3 if bias is None else shape.chunk(bias, 3, 0)
+        return chunk(linear(xs[0], weight, bias), 3, -1)
+    parts = weights if separate else chunk(weight, 3, 0)
+    biases = (None,) * 3 if bias is None else chunk(bias, 3, 0)
     return [linear(x, w, b) for x, w, b in zip(xs, parts, biases, strict=True)]
 
 
@@ -214,7 +215,7 @@ def _more_positions(mask: Any) -> Any:
     """A mask for one position more, which is open."""
     if mask is None:
         return None
-    return shape.cat([mask, create.zeros(*shape_of(mask)[:-1], 1, dtype=mask.dtype, device=mask.device)], -1)
+    return cat([mask, create.zeros(*shape_of(mask)[:-1], 1, dtype=mask.dtype, device=mask.device)], -1)
 
 
 def _static(given: Any, name: str, heads: int, size: int) -> Any:
@@ -299,7 +300,7 @@ def multi_head_attention_forward(
         for name, fixed in (("key", static_k), ("value", static_v)):
             if fixed is not None:
                 raise AssertionError(f"bias cannot be added to static {name}.")
-        k, v = (shape.cat([t, shape.broadcast_to(tensor(b), (1, batch, width))], 0) for t, b in ((k, bias_k), (v, bias_v)))
+        k, v = (cat([t, shape.broadcast_to(tensor(b), (1, batch, width))], 0) for t, b in ((k, bias_k), (v, bias_v)))
         mask, padding = _more_positions(mask), _more_positions(padding)
 
     def by_head(x: Any) -> Any:
@@ -313,7 +314,7 @@ def multi_head_attention_forward(
     k = by_head(k) if static_k is None else fixed_by_head(static_k, "static_k")
     v = by_head(v) if static_v is None else fixed_by_head(static_v, "static_v")
     if add_zero_attn:
-        k, v = (shape.cat([t, create.zeros(batch, num_heads, 1, size, dtype=t.dtype, device=t.device)], 2) for t in (k, v))
+        k, v = (cat([t, create.zeros(batch, num_heads, 1, size, dtype=t.dtype, device=t.device)], 2) for t in (k, v))
         mask, padding = _more_positions(mask), _more_positions(padding)
     positions = shape_of(k)[2]
     if padding is not None:

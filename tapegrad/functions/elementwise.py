@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
+from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.tracing import reads
 from ..core.vjp import fixed_like
@@ -18,12 +19,10 @@ from ..dtypes import HALF, is_inexact
 from ..kernels import devices
 from ..table.elementwise import (
     _add,
-    _cast_to,
     _clamp,
     _clamp_max,
     _clamp_min,
     _clamp_tensor,
-    _conj_complex,
     _elu,
     _floor_divide,
     _gelu,
@@ -34,7 +33,6 @@ from ..table.elementwise import (
     _nan_to_num,
     _round,
     _round_decimals,
-    _sgn,
     _softplus,
     _sub,
     _trunc_divide,
@@ -73,7 +71,7 @@ def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
 
 def conj(input: Any) -> Any:
     """Elementwise complex conjugate; a real tensor is given back as it is."""
-    return _conj_complex(input if isinstance(input, Box) else tensor(input))
+    return TABLE["conj"].call(input if isinstance(input, Box) else tensor(input))
 
 
 def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
@@ -186,7 +184,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 @with_out
 def sgn(input: Any) -> Any:
     """Elementwise sign; for complex input z / |z|, and 0 at 0."""
-    return _sgn(tensor(input))
+    return TABLE["sgn"].call(tensor(input))
 
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
@@ -240,7 +238,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         reads(c, lookup.SHAPE)
         return tuple([fixed_like(i, c) for i in np.nonzero(devices.host(c._d))])
     if c._d.dtype.kind != "b":
-        c = _cast_to(c, np.dtype(bool))
+        c = TABLE["cast"].call(c, np.dtype(bool))
     x, y = operand(input, True), operand(other, True)
     if not isinstance(x, Box) and not isinstance(y, Box):
         x = tensor(x)  # in the default dtype, not NumPy's

@@ -20,8 +20,9 @@ from . import casting, reduce
 from .arguments import numbers_first, numpy_names, printed, with_out
 from .einsum import tensordot
 from .elementwise import add, conj, sub
+from .joining import cat
 from .operands import number_fits, operand, promoted, refused, tensor
-from .shape import broadcast_to, cat, diagonal, expand, flip, reshape, unsqueeze
+from .shape import broadcast_to, diagonal, expand, flip, reshape, unsqueeze
 
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:

@@ -26,6 +26,7 @@ from . import casting, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, relu
 from .arguments import printed
+from .joining import cat, stack
 from .linalg import linear
 from .normalize import pairwise_distance
 from .operands import floating, tensor, to_dtype
@@ -740,10 +741,10 @@ def _states(labels: Any, blank: int) -> tuple[Any, Any]:
     """Targets with blanks around each label, and whether a path may skip the blank before a state."""
     batch, n = shape_of(labels)
     blanks, never = create.full_like(labels, blank), create.zeros_like(labels, dtype=dtypes.bool_)
-    differs = shape.cat([never[:, :1], elementwise.ne(labels[:, 1:], labels[:, :-1])], 1)
-    pairs = [shape.stack([blanks, labels], 2), shape.stack([never, differs], 2)]
+    differs = cat([never[:, :1], elementwise.ne(labels[:, 1:], labels[:, :-1])], 1)
+    pairs = [stack([blanks, labels], 2), stack([never, differs], 2)]
     ends = fixed_like(np.full((batch, 1), blank), labels), fixed_like(np.zeros((batch, 1), bool), labels)
-    states, skips = [shape.cat([shape.reshape(p, (batch, 2 * n)), e], 1) for p, e in zip(pairs, ends, strict=True)]
+    states, skips = [cat([shape.reshape(p, (batch, 2 * n)), e], 1) for p, e in zip(pairs, ends, strict=True)]
     return states, skips
 
 
@@ -763,12 +764,12 @@ def _ctc(logs: Any, labels: Any, frames: Any, lengths: Any, blank: int) -> Any:
     unbegun = known(np.where(np.arange(width), UNREACHED, 0.0).astype(logs._d.dtype))
     alpha = elementwise.where(frames[:, None] > 0, begun, unbegun)
     for t in range(1, longest(frames, len(logs))):
-        padded = shape.cat([unreached, alpha], 1)
+        padded = cat([unreached, alpha], 1)
         before, two_before = padded[:, 1 : width + 1], elementwise.where(skip, padded[:, :width], UNREACHED)
-        moved = sums.logsumexp(shape.stack([alpha, before, two_before]), 0) + logs[t][row, states]
+        moved = sums.logsumexp(stack([alpha, before, two_before]), 0) + logs[t][row, states]
         moved = elementwise.clamp_min(moved, UNREACHED)
         alpha = elementwise.where(frames[:, None] > t, moved, alpha)
-    last = shape.stack([2 * lengths, elementwise.clamp_min(2 * lengths - 1, 0)], 1)
+    last = stack([2 * lengths, elementwise.clamp_min(2 * lengths - 1, 0)], 1)
     ends = alpha[row, last]
     single = known(np.arange(2) == 0) | (lengths[:, None] > 0)
     return -sums.logsumexp(elementwise.where(single, ends, UNREACHED), 1)

@@ -80,6 +80,30 @@ conv:
     conv_transpose2d                    tg functional
     conv_transpose3d                    tg functional
 
+copies:
+    alias_copy                          tg
+    as_strided_copy                     tg
+    as_strided_scatter                  tg Tensor
+    detach_copy                         tg
+    diagonal_copy                       tg
+    diagonal_scatter                    tg Tensor
+    expand_copy                         tg
+    narrow_copy                         tg Tensor
+    permute_copy                        tg
+    select_copy                         tg
+    select_scatter                      tg Tensor
+    slice_copy                          tg
+    slice_scatter                       tg Tensor
+    split_copy                          tg
+    split_with_sizes_copy               tg
+    squeeze_copy                        tg
+    t_copy                              tg
+    transpose_copy                      tg
+    unbind_copy                         tg
+    unfold_copy                         tg
+    unsqueeze_copy                      tg
+    view_copy                           tg
+
 create:
     arange                              tg
     as_tensor                           tg
@@ -329,6 +353,35 @@ index:
     unravel_index                       tg
     zero_                               tg
 
+joining:
+    atleast_1d                          tg
+    atleast_2d                          tg
+    atleast_3d                          tg
+    block_diag                          tg
+    cartesian_prod                      tg
+    cat                                 tg
+    chunk                               tg Tensor
+    column_stack                        tg
+    combinations                        tg
+    concat = cat                        tg
+    concatenate = cat                   tg
+    dsplit                              tg Tensor
+    dstack                              tg
+    hsplit                              tg Tensor
+    hstack                              tg
+    meshgrid                            tg
+    row_stack = vstack                  tg
+    split                               tg Tensor
+    split_with_sizes                    tg Tensor
+    stack                               tg
+    tensor_split                        tg Tensor
+    unbind                              tg Tensor
+    unsafe_chunk                        tg Tensor
+    unsafe_split                        tg Tensor
+    unsafe_split_with_sizes             tg Tensor
+    vsplit                              tg Tensor
+    vstack                              tg
+
 linalg:
     addbmm                              tg Tensor Tensor_
     addmm                               tg Tensor Tensor_
@@ -544,6 +597,17 @@ pool:
     max_unpool3d                        functional
     unfold                              functional
 
+properties:
+    broadcast_shapes                    tg
+    get_device                          tg Tensor
+    is_complex                          tg
+    is_floating_point                   tg
+    is_nonzero                          tg
+    is_same_size                        tg
+    is_signed                           tg
+    numel                               tg
+    result_type                         tg
+
 recurrent:
     gru                                 tg
     gru_cell                            tg
@@ -630,106 +694,48 @@ settings:
 
 shape:
     adjoint                             tg Tensor
-    alias_copy                          tg
     as_strided                          tg tg_ Tensor view_
-    as_strided_copy                     tg
-    as_strided_scatter                  tg Tensor
-    atleast_1d                          tg
-    atleast_2d                          tg
-    atleast_3d                          tg
-    block_diag                          tg
-    broadcast_shapes                    tg
     broadcast_tensors                   tg
     broadcast_to                        tg Tensor
-    cartesian_prod                      tg
-    cat                                 tg
-    chunk                               tg Tensor
     clone                               tg
-    column_stack                        tg
-    combinations                        tg
-    concat = cat                        tg
-    concatenate = cat                   tg
     constant_pad_nd                     tg
     detach                              tg tg_
-    detach_copy                         tg
     diag                                tg Tensor
     diag_embed                          tg Tensor
     diagflat                            tg Tensor
     diagonal                            tg Tensor
-    diagonal_copy                       tg
-    diagonal_scatter                    tg Tensor
-    dsplit                              tg Tensor
-    dstack                              tg
     expand                              Tensor
     expand_as                           Tensor
-    expand_copy                         tg
     flatten                             tg Tensor
     flip                                tg Tensor
     fliplr                              tg Tensor
     flipud                              tg Tensor
-    get_device                          tg Tensor
-    hsplit                              tg Tensor
-    hstack                              tg
-    is_complex                          tg
-    is_floating_point                   tg
-    is_nonzero                          tg
-    is_same_size                        tg
-    is_signed                           tg
-    meshgrid                            tg
     moveaxis                            tg Tensor
     movedim                             tg Tensor
     narrow                              tg Tensor
-    narrow_copy                         tg Tensor
-    numel                               tg
     permute                             tg Tensor
-    permute_copy                        tg
     ravel                               tg Tensor
     repeat                              Tensor
     reshape                             tg Tensor
     reshape_as                          Tensor
     resize_as                           tg_
-    result_type                         tg
     roll                                tg Tensor
     rot90                               tg Tensor
-    row_stack = vstack                  tg
     select                              tg Tensor
-    select_copy                         tg
-    select_scatter                      tg Tensor
-    slice_copy                          tg
-    slice_scatter                       tg Tensor
-    split                               tg Tensor
-    split_copy                          tg
-    split_with_sizes                    tg Tensor
-    split_with_sizes_copy               tg
     squeeze                             tg Tensor view_
-    squeeze_copy                        tg
-    stack                               tg
     sum_to_size                         Tensor
     swapaxes                            tg Tensor view_
     swapdims                            tg Tensor view_
     t                                   tg Tensor view_
-    t_copy                              tg
-    tensor_split                        tg Tensor
     tile                                tg Tensor
     transpose                           tg Tensor view_
-    transpose_copy                      tg
     tril                                tg Tensor Tensor_
     triu                                tg Tensor Tensor_
-    unbind                              tg Tensor
-    unbind_copy                         tg
     unflatten                           tg Tensor
     unfold                              Tensor
-    unfold_copy                         tg
-    unsafe_chunk                        tg Tensor
-    unsafe_split                        tg Tensor
-    unsafe_split_with_sizes             tg Tensor
     unsqueeze                           tg Tensor view_
-    unsqueeze_copy                      tg
     view                                Tensor
     view_as                             Tensor
-    view_copy                           tg
-    vsplit                              tg Tensor
-    vstack                              tg
 
 signal:
     bartlett_window                     tg

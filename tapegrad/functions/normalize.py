@@ -25,6 +25,7 @@ from ..table import elementwise as elementwise_records
 from ..table.normalize import standardize
 from . import casting, create, elementwise, reduce, shape
 from .arguments import printed
+from .joining import cat
 from .lookup import is_batched
 from .operands import floating, tensor, to_dtype
 from .shape import broadcast_tensors
@@ -389,7 +390,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         return x
     before, after = size // 2, (size - 1) // 2
     zeros = [create.zeros(sizes[0], n, *sizes[2:], dtype=x.dtype, device=x.device) for n in (before, after)]
-    squares = shape.cat([zeros[0], elementwise_records.square(x), zeros[1]], 1)
+    squares = cat([zeros[0], elementwise_records.square(x), zeros[1]], 1)
     total: Any = 0.0
     for i in range(size):
         total = total + shape.narrow(squares, 1, i, sizes[1])

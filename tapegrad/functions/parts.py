@@ -22,10 +22,10 @@ from ..table.define import named
 from ..table.parts import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
 from . import casting, elementwise
 from .arguments import with_out
+from .copies import copied
 from .derived import function_of
 from .operands import SCALARS, form_of, tensor
 from .results import result
-from .shape import copied
 
 signbit, isneginf, isposinf, gcd, lcm, bitwise_left_shift, bitwise_right_shift = map(
     function_of, ("signbit", "isneginf", "isposinf", "gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift")

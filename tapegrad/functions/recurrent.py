@@ -18,6 +18,7 @@ from ..table.define import named
 from ..table.recurrent import _gru_layer, _lstm_layer, _rnn_layer
 from . import casting, shape
 from .dropout import dropout
+from .joining import cat, stack
 from .linalg import linear
 from .operands import tensor
 
@@ -72,10 +73,10 @@ def _run(
             made.append(found[0])
             for final, y in zip(finals, found, strict=True):
                 final.append(_last(y, sizes, reverse))
-        x = shape.cat(made, 1) if bidirectional else made[0]
+        x = cat(made, 1) if bidirectional else made[0]
         if layer + 1 < num_layers:
             x = dropout(x, rate, train)
-    return x, *[shape.stack(final) for final in finals]
+    return x, *[stack(final) for final in finals]
 
 
 def padded(

@@ -14,8 +14,9 @@ from ..core.warning import warn
 from ..kernels.devices import values_of
 from . import casting, fft
 from .create import finish, ones
+from .joining import stack
 from .operands import tensor
-from .shape import narrow, stack, transpose
+from .shape import narrow, transpose
 
 PADDINGS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # PyTorch's names, NumPy's
 VANISHING = 1e-11  # an envelope of the windows below it cannot be divided by

@@ -20,11 +20,12 @@ from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, part_along
 from . import casting
 from .arguments import dim_within, numpy_names, printed, with_out
+from .joining import cat
 from .linalg import matmul
 from .operands import promoted, tensor
 from .reduce import cumsum, norm, sum
 from .results import result
-from .shape import cat, diagonal, squeeze, transpose, unsqueeze
+from .shape import diagonal, squeeze, transpose, unsqueeze
 
 # ---------------------------------------------------------------------------------------------------------- covariances
 

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..functions import elementwise, shape
+from ..functions import elementwise
+from ..functions.joining import cat
 from . import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
@@ -106,7 +107,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head = F.log_softmax(head_output, 1)
         clusters = [F.log_softmax(tail(input), 1) for tail in self.tail]
         n = self.shortlist_size
-        return shape.cat([head[:, :n], *[logs + head[:, n + i : n + i + 1] for i, logs in enumerate(clusters)]], 1)
+        return cat([head[:, :n], *[logs + head[:, n + i : n + i + 1] for i, logs in enumerate(clusters)]], 1)
 
     def log_prob(self, input: Any) -> Any:
         """(N, in_features) to (N, n_classes) of log probabilities."""

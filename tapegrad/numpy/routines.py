@@ -14,6 +14,7 @@ from ..core.record import running_trace, wrap
 from ..core.tracing import reads
 from ..functions import create, elementwise, index, linalg, parts, reduce, scatter, shape, sort, special, statistics
 from ..functions.arguments import sizes
+from ..functions.joining import atleast_3d, cat, stack, unbind
 from ..functions.operands import promoted
 from ..kernels import shape as shape_kernels
 from ..table import elementwise as records
@@ -160,7 +161,7 @@ def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0, dtype: Any = None,
     pieces = [
         REDUCTIONS[ufunc](x[(*before, slice(i, max_of(j, i + 1)))], d, dtype) for i, j in zip(starts, stops, strict=True)
     ]
-    return _into(f"{ufunc.__name__}.reduceat", out, shape.stack(pieces, d))
+    return _into(f"{ufunc.__name__}.reduceat", out, stack(pieces, d))
 
 
 METHODS["at"] = (np.add, np.subtract, *PLACED), at
@@ -187,18 +188,18 @@ def _dsplit(ary: Any, indices_or_sections: Any) -> Any:
 
 @row("unstack")
 def _unstack(x: Any, /, *, axis: int = 0) -> Any:
-    return shape.unbind(x, axis)
+    return unbind(x, axis)
 
 
 @row(np.atleast_3d)
 def _atleast_3d(*arys: Any) -> Any:
-    results = [shape.atleast_3d(x) for x in _tensors(arys)]
+    results = [atleast_3d(x) for x in _tensors(arys)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
 @row(np.dstack)
 def _dstack(tup: Any) -> Any:
-    return shape.cat([shape.atleast_3d(x) for x in _tensors(tup)], 2)
+    return cat([atleast_3d(x) for x in _tensors(tup)], 2)
 
 
 @row(np.block)
@@ -210,7 +211,7 @@ def _block(arrays: Any) -> Any:
         if not isinstance(value, list):
             return _at_least(_tensor(value), rank)
         xs = [joined(v, level + 1) for v in value]
-        return shape.cat(xs, level - levels)
+        return cat(xs, level - levels)
 
     def ranks(value: Any) -> int:
         return (
@@ -295,7 +296,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     order = np.insert(np.arange(n), _raw_index(obj), new)
     count = len(order) - n
     sizes = tuple([count if k == d else m for k, m in enumerate(raw(x).shape)])
-    both = shape.cat([x, shape.expand(v, sizes)], d)
+    both = cat([x, shape.expand(v, sizes)], d)
     order = np.where(order < 0, n + np.cumsum(order < 0) - 1, order)
     return index.index_select(both, d, _new_places(order, _raw_index(obj), n))
 
@@ -340,7 +341,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
                 [wrap(np.full([w if k == d else m for k, m in enumerate(raw(x).shape)], v, raw(x).dtype))] if w else []
                 for w, v in ends
             )
-            x = shape.cat([*left, x, *right], d) if left or right else x
+            x = cat([*left, x, *right], d) if left or right else x
         return x
     if mode not in PICKING or kwargs.get("reflect_type", "even") != "even":
         if x.requires_grad:
@@ -390,7 +391,7 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     if mode == "raise" and ((places < 0) | (places >= n)).any():
         raise ValueError("invalid entry in choice array")
     where = records.remainder(xs[0], n) if mode == "wrap" else elementwise.clamp(xs[0], 0, n - 1)
-    stacked = shape.stack(xs[1:])
+    stacked = stack(xs[1:])
     picked = index.take_along_dim(stacked, shape.unsqueeze(where, 0).long(), 0)
     return _into("choose", out, shape.squeeze(picked, 0))
 
@@ -593,7 +594,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 def _polyval(p: Any, x: Any) -> Any:
     coefficients, x = _tensors((p, x))
     result = x * 0
-    for c in shape.unbind(coefficients):
+    for c in unbind(coefficients):
         result = result * x + c
     return result
 
@@ -799,7 +800,7 @@ def _observations(m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
         return x if rowvar or raw(x).shape[0] == 1 else shape.transpose(x, 0, 1)
 
     x = rows(m)
-    x = x if y is None else shape.cat([x, rows(y)], 0)
+    x = x if y is None else cat([x, rows(y)], 0)
     return shape.squeeze(x, 0) if raw(x).shape[0] == 1 else x
 
 
@@ -834,7 +835,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     x = shape.reshape(_tensor(ary), -1)
     ends = [[] if e is None else [shape.reshape(_to(_tensors([e, x])[0], raw(x).dtype), -1)] for e in (to_begin, to_end)]
-    return shape.cat([*ends[0], x[1:] - x[:-1], *ends[1]])
+    return cat([*ends[0], x[1:] - x[:-1], *ends[1]])
 
 
 def _cumulative(name: str, scan: Function, first: float) -> None:
@@ -850,7 +851,7 @@ def _cumulative(name: str, scan: Function, first: float) -> None:
         if include_initial:
             d = shape_kernels.dim_of(axis, raw(t).ndim)
             sizes = _kept(t, (d,))
-            result = shape.cat([wrap(np.full(sizes, first, raw(result).dtype)), result], d)
+            result = cat([wrap(np.full(sizes, first, raw(result).dtype)), result], d)
         return _into(name, out, result)
 
     row(name)(cumulative)

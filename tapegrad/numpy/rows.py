@@ -18,6 +18,7 @@ from ..core.op import TABLE
 from ..core.record import fixed, wrap
 from ..functions import create, einsum, elementwise, index, linalg, reduce, shape, sort
 from ..functions.arguments import sizes
+from ..functions.joining import cat, stack
 from ..functions.operands import common_dtype, form_of, promoted, tensor
 from ..kernels import shape as shape_kernels
 from ..table import elementwise as records
@@ -73,7 +74,7 @@ def _holds_tensor(value: Any) -> bool:
 
 def _tensors(values: Any) -> list[Any]:
     """Operands as tensors: arrays keep their dtype, Python numbers and lists of them take the dtype of the others."""
-    values = [shape.stack(_tensors(v)) if isinstance(v, list | tuple) and _holds_tensor(v) else v for v in values]
+    values = [stack(_tensors(v)) if isinstance(v, list | tuple) and _holds_tensor(v) else v for v in values]
     known = [v.dtype if isinstance(v, np.ndarray | np.generic) else raw(v).dtype for v in values
              if isinstance(v, Tensor | np.ndarray | np.generic)]  # fmt: skip
     common = np.result_type(*known) if known else None
@@ -562,12 +563,12 @@ def _concatenate(
     xs = _cast_all(name, _tensors(arrays), dtype, casting, out)
     if axis is None:
         xs, axis = [shape.reshape(x, -1) for x in xs], 0
-    return _into(name, out, shape.cat(xs, axis))
+    return _into(name, out, cat(xs, axis))
 
 
 @row(np.stack)
 def _stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    return _into("stack", out, shape.stack(_cast_all("stack", _tensors(arrays), dtype, casting, out), axis))
+    return _into("stack", out, stack(_cast_all("stack", _tensors(arrays), dtype, casting, out), axis))
 
 
 @row(np.vstack)
@@ -583,7 +584,7 @@ def _hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
 
 @row(np.column_stack)
 def _column_stack(tup: Any) -> Any:
-    return shape.cat([x if raw(x).ndim > 1 else shape.reshape(x, (-1, 1)) for x in _tensors(tup)], 1)
+    return cat([x if raw(x).ndim > 1 else shape.reshape(x, (-1, 1)) for x in _tensors(tup)], 1)
 
 
 @row(np.append)
@@ -865,7 +866,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = NO, append: Any = N
     ends = [e if e is NO else _tensors([e, x])[0] for e in (prepend, append)]
     first, last = ([] if e is NO else [e if raw(e).ndim else shape.expand(e, _kept(x, (d,)))] for e in ends)
     parts = [*first, x, *last]
-    x = shape.cat(parts, d) if len(parts) > 1 else x
+    x = cat(parts, d) if len(parts) > 1 else x
     step = elementwise.ne if raw(x).dtype.kind == "b" else elementwise.sub
     before = (slice(None),) * d
     for _ in range(n):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, SupportsFloat, TypeVar
 
 from ..core.modes import enable_grad, no_grad
+from ..functions.joining import cat
 from ..functions.parts import view_as_real
-from ..functions.shape import cat
 from .optimizer import Optimizer, ParamsT, _to_scalar, check_lr, given
 
 R = TypeVar("R", bound=SupportsFloat)

@@ -18,7 +18,8 @@ from ..func.jacobian import jacrev
 from ..func.products import vhp
 from ..func.reverse import converted, kind_of, source_of
 from ..func.stateless import swapped, untied
-from ..functions import create, shape
+from ..functions import create
+from ..functions.joining import cat
 from ..nn import Module
 from ..tensor.tensor import Tensor
 from .functional import up_to
@@ -153,7 +154,7 @@ class Unknowns:
         if any(t.is_complex() for t in self.tensors):
             raise RuntimeError("optim.scipy.minimize: x0 must be real (tg.view_as_real shows complex numbers as pairs)")
         self.sizes = [t.numel() for t in self.tensors]
-        self.start = shape.cat([t.double().reshape(-1) for t in self.tensors]).numpy()
+        self.start = cat([t.double().reshape(-1) for t in self.tensors]).numpy()
 
     def parts(self, v: Any) -> Any:
         """The tensors that a flat one holds, in the containers of x0."""
@@ -171,7 +172,7 @@ class Unknowns:
     def flat(self, function: Callable[..., Any], v: Any, args: tuple[Any, ...] = ()) -> Any:
         """Like `call`, with all results in one flat tensor."""
         leaves, _ = tree.flatten(self.call(function, v, args))
-        return shape.cat([create.as_tensor(y).double().reshape(-1) for y in leaves])
+        return cat([create.as_tensor(y).double().reshape(-1) for y in leaves])
 
     def restored(self, x: Any) -> Any:
         """A vector of SciPy's in the form of x0; a module gets the values."""

@@ -49,8 +49,8 @@ def define(
     rules: tuple[Rule, ...] = (),
     *,
     doc: str = "",
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     aliases: Mapping[str, str] | None = None,
-    around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     **fields: Any,
 ) -> Any:
     """A record of any kind; returns its recording function op(*arrays, *params).
@@ -59,13 +59,14 @@ def define(
     The forward runs on JAX's arrays, too: a ufunc of NumPy's; a function whose first parameter, `xp`, is the array namespace
     (see `kernels.namespace`); or any other with `jax=`, which names a kernel of `kernels.jax`, or is "host".
 
+    `wrap` makes of the recording function what is called in its place, by rules too, where some calls record another op
+    or none.
     `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
-    `around`: makes of the recording function the one that rules and public functions call, where some operands need none.
     """
     op = Op(name, kind, on_numpy(forward), rules, **fields)
     for other, display in (aliases or {}).items():
         record.make(op.alias(other, display))
     call = record.make(op)
-    if around is not None:
-        call = op.call = around(call)
+    if wrap is not None:
+        call = op.call = wrap(call)
     return named(call, name, doc) if doc else call

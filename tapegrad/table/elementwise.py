@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import record
 from ..core.op import TABLE
-from ..core.record import running_trace
+from ..core.record import Box, running_trace, slow
 from ..dtypes import is_inexact
 from ..kernels import activations, devices, gaussian
 from ..kernels.elementwise import (
@@ -187,28 +186,36 @@ binary(
 )  # fmt: skip
 
 
-_to_integers = define(
-    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
-)  # fmt: skip
-# Of an inexact dtype; else cast_whole, which has no derivative.
-_cast_to = define(
+def _cast_from_own_dtype(recorded: Any) -> Any:
+    def cast(x: Any, dtype: Any, source: Any = None) -> Any:
+        return recorded(x, dtype, x._d.dtype) if is_inexact(dtype) else TABLE["cast_whole"].call(x, dtype)
+
+    return cast
+
+
+define(
     "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
-    around=lambda recorded: lambda x, dtype, source=None: (
-        recorded(x, dtype, x._d.dtype) if is_inexact(dtype) else _to_integers(x, dtype)
-    ),
-    display="ToCopy", batch=batching.last, samples=samples.casts,
+    wrap=_cast_from_own_dtype, display="ToCopy", batch=batching.last, samples=samples.casts,
 )  # fmt: skip
+
+
+def _transfer_of_any(recorded: Any) -> Any:
+    def transfer(x: Any, device: Any, source: Any) -> Any:
+        return slow(TABLE["transfer"], (x,), (device, source))
+
+    return transfer
 
 
 define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
     (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),), params=("device", "source"),
-    jax="transfer.transfer",
-    around=lambda recorded: lambda x, *params: record.slow(TABLE["transfer"], (x,), params),
-    display="ToCopy", batch=batching.last, samples=samples.moves,
+    jax="transfer.transfer", wrap=_transfer_of_any, display="ToCopy", batch=batching.last, samples=samples.moves,
 )  # fmt: skip
 
 
+define(
+    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
+)  # fmt: skip
 clone = define(
     "clone", "linear", copied, (lambda xp, g, ans, x: g,), jax="elementwise.identity", batch=batching.last, samples=ANALYTIC
 )
@@ -220,16 +227,20 @@ define(
 alias = define("alias", "linear", lambda xp, x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
 
 
-def _of_complex(recorded: Any) -> Any:
-    """Real tensors are given back as they are: rules of bilinear ops conjugate the other operand always."""
-    return lambda x: recorded(x) if x._d.dtype.kind == "c" else x
+def _unless_real(recorded: Any) -> Any:
+    """A real tensor stays as it is: rules of bilinear ops conjugate the other operand always."""
+
+    def call(x: Any) -> Any:
+        return x if isinstance(x, Box) and x._d.dtype.kind != "c" else recorded(x)
+
+    return call
 
 
-_conj_complex = define(
-    "conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), around=_of_complex, batch=batching.last, samples=ANALYTIC
+define(
+    "conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), wrap=_unless_real, batch=batching.last, samples=ANALYTIC
 )
 define(
-    "real", "linear", lambda xp, x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), around=_of_complex,
+    "real", "linear", lambda xp, x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), wrap=_unless_real,
     batch=batching.last, samples=samples.COMPLEX,
 )  # fmt: skip
 define(
@@ -711,20 +722,26 @@ abs = unary(
 )  # fmt: skip
 
 
+def _sign_by_dtype(recorded: Any) -> Any:
+    def sgn(x: Any) -> Any:
+        kind = x._d.dtype.kind
+        return recorded(x) if kind not in "cb" else TABLE["sgn_complex" if kind == "c" else "sign"].call(x)
+
+    return sgn
+
+
+define("sgn", "elementwise", np.sign, (0.0,), wrap=_sign_by_dtype, samples=STEPS)
+
+
 def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
     return xp.safe_div(t - ans * xp.real(t * xp.conj(ans)), xp.abs(x))
 
 
-_direction = define(
+define(
     "sgn_complex", "general", np.sign,
     # what of g is across z, over |z|; 0 at the origin
     (lambda xp, g, ans, x: _across(xp, g, ans, x),), saves="x ans", jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
     display="Sgn", batch=batching.pointwise, samples=samples.SGN_COMPLEX,
-)  # fmt: skip
-# Of real numbers; for complex ones sgn_complex.
-_sgn = define(
-    "sgn", "elementwise", np.sign, (0.0,), samples=STEPS,
-    around=lambda recorded: lambda x: {"c": _direction, "b": sign}.get(x._d.dtype.kind, recorded)(x),
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------- selection by value

@@ -164,12 +164,16 @@ def _stack_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) 
     return [xp.index(g, (*before, i, Ellipsis)) if want else None for i, want in enumerate(wanted)]
 
 
-_cat = define(
-    "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_cat_transpose,),
-    jax="shape.cat", arity=-1,
-    params=("dim", "lengths"), batch=batching.joined, samples=samples.CAT,
-    # the tape keeps lengths, not arrays
-    around=lambda recorded: lambda xs, dim, lengths=None: recorded(xs, dim, tuple([x._d.shape[dim] for x in xs])),
+def _with_lengths(recorded: Any) -> Any:
+    def cat(xs: Any, dim: int, lengths: Any = None) -> Any:
+        return recorded(xs, dim, tuple([x._d.shape[dim] for x in xs]))  # so that the tape keeps lengths, not arrays
+
+    return cat
+
+
+define(
+    "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_cat_transpose,), jax="shape.cat",
+    arity=-1, params=("dim", "lengths"), wrap=_with_lengths, batch=batching.joined, samples=samples.CAT,
 )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from ..functions import (
     shape,
 )  # fmt: skip
 from ..functions.arguments import given
+from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..levels import scalar
@@ -544,7 +545,7 @@ class Tensor(Filling, Protocols, TableMethods):
     def __iter__(self) -> Iterator[Any]:
         if not raw(self).ndim:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(shape.unbind(self))
+        return iter(unbind(self))
 
     def __reversed__(self) -> Tensor:
         return shape.flip(self, 0) if raw(self).ndim else self

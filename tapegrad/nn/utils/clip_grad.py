@@ -12,7 +12,8 @@ from ...core.modes import no_grad
 from ...core.op import TABLE
 from ...core.record import running_trace
 from ...core.warning import warn
-from ...functions import create, shape
+from ...functions import create
+from ...functions.joining import stack
 from ...tensor.tensor import Tensor
 
 
@@ -45,7 +46,7 @@ def get_total_norm(
         norms = [linalg.vector_norm(t, norm_type) for t in _listed(tensors)]
     if not norms:
         return create.tensor(0.0)
-    total = linalg.vector_norm(shape.stack(norms), norm_type)
+    total = linalg.vector_norm(stack(norms), norm_type)
     if error_if_nonfinite and not math.isfinite(total):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "

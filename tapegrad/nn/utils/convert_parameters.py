@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...functions import shape
+from ...functions.joining import cat
 from ...tensor.tensor import Tensor
 from ..module import typename
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Any:
     """All elements of the parameters in one 1-D tensor, recorded."""
-    return shape.cat([p.reshape(-1) for p in parameters])
+    return cat([p.reshape(-1) for p in parameters])
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:

@@ -9,6 +9,7 @@ from ... import dtypes, linalg
 from ...core.modes import no_grad
 from ...functions import create, elementwise, shape
 from ...functions.decompose import geqrf
+from ...functions.joining import cat
 from ...functions.native import norm_except_dim
 from ...tensor.tensor import Tensor
 from .. import functional as F
@@ -110,7 +111,7 @@ class _Orthogonal(Module):
             return a.mT if wide else a
         if n != k:
             noise = create.randn(*q.shape[:-2], n, n - k, dtype=q.dtype, device=q.device)
-            q = _make_orthogonal(shape.cat([q, noise], -1))
+            q = _make_orthogonal(cat([q, noise], -1))
         else:
             q = q.clone() if _is_orthogonal(q) else _make_orthogonal(q)
         self.base = q

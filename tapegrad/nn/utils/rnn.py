@@ -11,6 +11,7 @@ import numpy as np
 from ... import dtypes, errors
 from ...core.record import fixed
 from ...functions import create, index, shape, sort
+from ...functions.joining import cat, unbind
 from ...tensor.tensor import Tensor
 
 __all__ = [
@@ -225,7 +226,7 @@ def pad_sequence(
     """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
-    rows = list(shape.unbind(sequences)) if isinstance(sequences, Tensor) else list(sequences)
+    rows = list(unbind(sequences)) if isinstance(sequences, Tensor) else list(sequences)
     for i, x in enumerate(rows):
         if not isinstance(x, Tensor):
             raise errors.no_tensor_in_list(i, x)
@@ -245,7 +246,7 @@ def pad_sequence(
     step = np.concatenate([np.arange(k) for k in count])
     step = step + (steps - count)[sequence] if padding_side == "left" else step
     places = sequence * steps + step if batch_first else step * n + sequence
-    data = shape.cat([x.to(rows[0].dtype) for x in rows], 0)
+    data = cat([x.to(rows[0].dtype) for x in rows], 0)
     return _placed(data, places, (n, steps) if batch_first else (steps, n), padding_value)
 
 

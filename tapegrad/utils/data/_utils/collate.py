@@ -12,7 +12,7 @@ from ....core import alias
 from ....core.record import wrap
 from ....dtypes import float64
 from ....functions.create import as_tensor, tensor
-from ....functions.shape import stack
+from ....functions.joining import stack
 from ....tensor.access import raw
 from ....tensor.tensor import Tensor
 
