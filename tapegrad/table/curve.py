@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.entry import answer_of, inputs_of, saved_of
 from ..core.op import TABLE, Op
 from ..core.vjp import RAW_XP, add, arrays
 from ..kernels.curve import LAST, REST, Two, _across, _chained, _sigmoid, _sin, _squares, _tanh
@@ -109,8 +110,8 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
         )
 
     def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
-        (sx, st), (x, stack) = e[1], e[4]
-        d1, d2 = two(RAW_XP, e[5][0] if of_answer else x)
+        (sx, st), (x, stack) = inputs_of(e), saved_of(e)
+        d1, d2 = two(RAW_XP, answer_of(e)[0] if of_answer else x)
         gs = g.get(1)
         if sx and (need is None or sx in need):
             t = g[0] * d1 if 0 in g else np.zeros_like(d1)

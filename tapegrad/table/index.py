@@ -48,8 +48,7 @@ def _written_by(e: Recorded) -> str:
 
 def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """Backward of x[index] = v on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
-    sx, sv = e[1], e[2]
-    (index,) = e[11]
+    sx, sv, (index,) = e[1], e[2], e[11]  # by position: the whole takes 2 us an entry, of which accessors would cost a tenth
     if sv and (need is None or sv in need):
         part = np.array(g[index]) if _is_basic(index) else _written_part(g, index)
         rules.add(cot, sv, part if part.shape == e[10] else rules.arrays.unbroadcast(part, e[10]), mutable_slots)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import vjp as rules
+from ..core.entry import inputs_of, params_of
 from ..core.vjp import arrays
 from ..kernels.numpy import ordered
 from ..kernels.shape import (
@@ -191,8 +192,8 @@ def _through(xp: Any, g: Any, chain: tuple[Any, ...]) -> Any:
 
 def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """Backward on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
-    base, value = e[1], e[2]
-    (chain,) = e[11]
+    base, value = inputs_of(e)
+    (chain,) = params_of(e)
     if value and (need is None or value in need):
         rules.add(cot, value, np.array(_follow(g, chain)), mutable_slots)
     if base and (need is None or base in need):
