@@ -90,7 +90,6 @@ define(
         lambda xp, g, ans, x, mean, weight: g * (x - mean),
     ),
     saves=("weight", "weight mean.shape", "x mean"),
-    arity=3,
     batch=batching.last,
     jvp=_j_weighted_difference,
     samples=samples.WEIGHTED_DIFFERENCE,

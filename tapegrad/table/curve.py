@@ -27,8 +27,7 @@ def _across_batch(op: Op, n: int, args: list[Any], batched: list[bool], params: 
 # Sum over the rows of the products of two stacks.
 define(
     "across", "bilinear", _across, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x),
-    jax="curve.across", saves=("y", "x"), arity=2, wide=True,
-    batch=_across_batch, samples=samples.ACROSS,
+    jax="curve.across", saves=("y", "x"), wide=True, batch=_across_batch, samples=samples.ACROSS,
 )  # fmt: skip
 
 

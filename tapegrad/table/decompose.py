@@ -63,12 +63,11 @@ def _j_gaps(xp: Any, ts: Any, ans: Any, *args: Any) -> Any:
 
 define(
     "inverse_gaps", "general", lapack.inverse_gaps, (_d_gaps, None, None, None),
-    saves=("ans", "", "", ""), arity=4, params=("sign",), singular=True,
-    jvp=_j_gaps, batch=batching.last, samples=samples.spectra,
+    saves=("ans", "", "", ""), params=("sign",), singular=True, jvp=_j_gaps, batch=batching.last, samples=samples.spectra,
 )  # fmt: skip
 define(
     "inverse_sizes", "general", lapack.inverse_sizes, (lambda xp, g, ans, s, x: -g * ans * ans, None),
-    saves=("ans", ""), arity=2,
+    saves=("ans", ""),
     singular=True, batch=batching.last, jvp=lambda xp, ts, ans, s, x: -(ans * ans) * ts[0], samples=samples.sizes,
 )  # fmt: skip
 
@@ -76,8 +75,7 @@ define(
 # a cotangent of vectors, of a loss that does not depend on their phases: k holds it in the vectors' own basis
 define(
     "phase_free", "linear", _phase_free, (lambda xp, g, ans, x, k, text: g, None),
-    jax="linalg.phase_free", arity=2, params=("text",),
-    batch=batching.last, samples=samples.PHASE_FREE,
+    jax="linalg.phase_free", params=("text",), batch=batching.last, samples=samples.PHASE_FREE,
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------------------- records

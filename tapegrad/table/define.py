@@ -37,7 +37,7 @@ def binary(
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An elementwise op of two arrays, with its reflected form; without samples of its own it is tested on real pairs."""
     fields.setdefault("samples", samples.pairs())
-    op = Op(name, "elementwise", on_numpy(forward), d, arity=2, **fields)
+    op = Op(name, "elementwise", on_numpy(forward), d, **fields)
     call, reflected = record.make(op)
     return named(call, name, doc), named(reflected, "r" + name, doc)
 

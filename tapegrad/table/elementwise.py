@@ -809,7 +809,6 @@ _clamp_tensor = define(
         lambda xp, ans, x, lo, hi: xp.logical_or(xp.gt(x, hi), xp.gt(lo, hi)),
     ),
     saves="x lo hi",
-    arity=3,
     display="Clamp",
     refuses=NO_CLAMP,
     samples=samples.CLAMP_TENSOR,
@@ -823,7 +822,6 @@ _where = define(
     (None, lambda xp, g, ans, c, x, y: xp.where(c, g, 0.0), lambda xp, g, ans, c, x, y: xp.where(c, 0.0, g)),
     jax="elementwise.where",
     saves=("", "c", "c"),
-    arity=3,
     wide=True,
     batch=batching.pointwise,
     samples=samples.selections,
@@ -836,7 +834,6 @@ _lerp = define(
     lambda xp, x, y, w: x + w * (y - x),
     (lambda xp, ans, x, y, w: 1.0 - w, lambda xp, ans, x, y, w: w, lambda xp, ans, x, y, w: y - x),
     saves=("w", "w", "x y"),
-    arity=3,
     display=lambda e: "LerpBackward1" if e.number is None else "LerpBackward0",
     samples=samples.LERP,
 )

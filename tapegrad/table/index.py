@@ -100,7 +100,7 @@ def _of_written(xp: Any, g: Any, ans: Any, x: Any, v: Any, index: Index) -> Any:
 
 define(
     "index_put", "linear", _written(_put_into), (lambda xp, g, ans, x, v, index: xp.zero_at(g, index), _of_written),
-    jax="index.write", arity=2, params=("index",), in_place=_put_into, raw_backward=_put_backward, display=_written_by,
+    jax="index.write", params=("index",), in_place=_put_into, raw_backward=_put_backward, display=_written_by,
     aliases={
         "scatter": "Scatter", "index_copy": "IndexCopy", "index_fill": "IndexFill", "put": "Put",
         "masked_scatter": "MaskedScatter",
@@ -110,7 +110,7 @@ define(
 define(
     "index_add", "linear", _written(add_into),
     (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
-    jax="index.add_at", arity=2, params=("index",), in_place=add_into, wide=True, aliases={"scatter_add": "ScatterAdd"},
+    jax="index.add_at", params=("index",), in_place=add_into, wide=True, aliases={"scatter_add": "ScatterAdd"},
     batch=batching.changed,
     samples=samples.writes,
 )  # fmt: skip

@@ -21,7 +21,6 @@ _matmul = define(
     ),
     jax="linalg.matmul",
     saves=("y", "x"),
-    arity=2,
     display=lambda e: "MmBackward0" if list(map(len, e.shapes)) == [2, 2] else "UnsafeViewBackward0",
     batch=batching.product,
     samples=samples.MATMUL,
@@ -60,7 +59,6 @@ _linear = define(
     ),
     jax="linalg.linear",
     saves=("w", "x", ""),
-    arity=3,
     display=lambda e: "AddmmBackward0" if len(e.shapes[0]) == 2 else "ViewBackward0",
     batch=batching.affine,
     jvp=_j_linear,
@@ -94,5 +92,5 @@ _cdist_op = define(
     (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
      lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)), jax="linalg.cdist",
      saves="x y ans",
-    arity=2, params=("by_product",), batch=batching.last, jvp=_j_cdist, samples=samples.CDIST,
+    params=("by_product",), batch=batching.last, jvp=_j_cdist, samples=samples.CDIST,
 )  # fmt: skip

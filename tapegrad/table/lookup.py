@@ -47,13 +47,12 @@ def _stays_several(op: Op, n: int, args: list[Any], batched: list[bool], params:
 
 define(
     "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None),
-    jax="index.put_rows", saves=("index", "index x.shape", ""), arity=3,
+    jax="index.put_rows", saves=("index", "index x.shape", ""),
     wide=True, batch=several, samples=samples.written, display="IndexPut",
 )  # fmt: skip
 define(
     "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None),
-    jax="index.zero_rows", saves=("index", ""), arity=2,
-    batch=several, samples=samples.emptied, display="IndexFill",
+    jax="index.zero_rows", saves=("index", ""), batch=several, samples=samples.emptied, display="IndexFill",
 )  # fmt: skip
 define(
     "stays", "constant", _stays, jax="index.stays", params=("rows",), batch=_stays_several, samples=samples.stays,

@@ -77,7 +77,6 @@ define(
     ),
     jax="layers.cross_entropy_back",
     saves=("p label", "c", ""),
-    arity=3,
     params=("dim",),
     display="NllLossBackward",
     jvp=_j_cross_entropy_back,

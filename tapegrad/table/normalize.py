@@ -194,7 +194,6 @@ define(
     ),
     jax="layers.product_sum",
     saves=("y r", "x r", "x y"),
-    arity=3,
     display="Sum",
     batch=batching.last,
     jvp=_j_product_sum,

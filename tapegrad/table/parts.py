@@ -30,8 +30,7 @@ define(
 
 _complex = define(
     "complex", "linear", _join, (lambda xp, g, ans, x, y: xp.real(g), lambda xp, g, ans, x, y: xp.imag(g)),
-    jax="elementwise.complex_of", arity=2,
-    wide=True, batch=batching.pointwise, samples=samples.REAL_AND_IMAGINARY,
+    jax="elementwise.complex_of", wide=True, batch=batching.pointwise, samples=samples.REAL_AND_IMAGINARY,
 )  # fmt: skip
 
 

@@ -20,15 +20,13 @@ _maximum = define(
 define(
     "pool_route", "general", _pool_route,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_pick(g, x, y, sizes, *windows), None, None),
-    jax="windows.pool_route", saves=("x y", "", ""), arity=3,
-    params=WINDOWS, display="MaxPoolBackward", batch=batching.last,
+    jax="windows.pool_route", saves=("x y", "", ""), params=WINDOWS, display="MaxPoolBackward", batch=batching.last,
     jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_route(ts[0], x, y, *params), samples=samples.routed,
 )  # fmt: skip
 define(
     "pool_pick", "general", _pool_pick,
     (lambda xp, g, ans, v, x, y, sizes, *windows: xp.pool_route(g, x, y, sizes, *windows), None, None),
-    jax="windows.pool_pick", saves=("x y", "", ""), arity=3,
-    params=WINDOWS, display="Gather", wide=False, batch=batching.last,
+    jax="windows.pool_pick", saves=("x y", "", ""), params=WINDOWS, display="Gather", wide=False, batch=batching.last,
     jvp=lambda xp, ts, ans, v, x, y, *params: xp.pool_pick(ts[0], x, y, *params), samples=samples.picked,
 )  # fmt: skip
 _places = define(

@@ -142,7 +142,7 @@ _logsumexp_op = define(
 define(
     "dot_along", "bilinear", _dot_along, (lambda xp, g, ans, x, y, dim: g * y, lambda xp, g, ans, x, y, dim: g * x),
     saves=("y", "x"),
-    arity=2, params=("dim",), batch=along, zero_blocks="rows", samples=samples.DOT_ALONG,
+    params=("dim",), batch=along, zero_blocks="rows", samples=samples.DOT_ALONG,
 )  # fmt: skip
 _softmax_op = define(
     "softmax", "general", in_order(softmax.softmax),
@@ -245,20 +245,19 @@ _min_dim = define(
 define(
     "scatter_zeros", "linear", _scatter_zeros,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
-    jax="reduce.scatter_zeros", saves=("index", ""), arity=2, params=("shape", "dim"),
+    jax="reduce.scatter_zeros", saves=("index", ""), params=("shape", "dim"),
     batch=batching.shape_and_dims(1), samples=samples.placed,
 )  # fmt: skip
 define(
     "scatter_sum", "linear", _scatter_sum,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
-    jax="reduce.scatter_sum", saves=("index", ""), arity=2, params=("shape", "dim"),
-    batch=batching.shape_and_dims(1),
+    jax="reduce.scatter_sum", saves=("index", ""), params=("shape", "dim"), batch=batching.shape_and_dims(1),
     wide=True, samples=samples.placed_twice,
 )  # fmt: skip
 define(
     "take_along", "linear", lambda xp, x, index, dim: take_along(x, index, dim),
     (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None),
-    saves=("index x.shape", ""), arity=2, params=("dim",), batch=along, samples=samples.taken,
+    saves=("index x.shape", ""), params=("dim",), batch=along, samples=samples.taken,
 )  # fmt: skip
 
 
@@ -284,8 +283,7 @@ define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
      lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)), jax="reduce.linear_scan", saves=("a ans", "a"),
-    arity=2, params=("dim",),
-    batch=along, jvp=_j_linear_scan, samples=samples.LINEAR_SCAN,
+    params=("dim",), batch=along, jvp=_j_linear_scan, samples=samples.LINEAR_SCAN,
 )  # fmt: skip
 _cumprod = define(
     "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim)),

@@ -219,8 +219,7 @@ define(
 )  # fmt: skip
 define(
     "overwrite", "linear", _overwrite, (_overwrite_base, lambda xp, g, ans, base, value, chain: _through(xp, g, chain)),
-    jax="shape.overwrite", arity=2, params=("chain",), raw_backward=_overwrite_backward,
-    display="torch::autograd::CopySlices",
+    jax="shape.overwrite", params=("chain",), raw_backward=_overwrite_backward, display="torch::autograd::CopySlices",
     aliases={
         "select_scatter": "SelectScatter", "slice_scatter": "SliceScatter", "diagonal_scatter": "DiagonalScatter",
         "as_strided_scatter": "AsStridedScatter",

@@ -83,7 +83,7 @@ def _j_igamma_shape(xp: Any, ts: Any, ans: Any, a: Any, x: Any, order: int) -> A
 define(
     "igamma_shape", "general", kernels.igamma_shape,
     (lambda xp, g, ans, a, x, order: g * xp.igamma_shape(a, x, order + 1), _d_shape_by_x),
-    jax="draft", saves="a x", arity=2, params=("order",),
+    jax="draft", saves="a x", params=("order",),
     jvp=_j_igamma_shape, batch=batching.pointwise, samples=samples.shapes_and_orders,
 )  # fmt: skip
 
