@@ -16,6 +16,7 @@ HOMES = {
     "arrays.kernels": tuple([f"kernels.{name}" for name in ("activations", "gaussian", "softmax", "cumsum", "accumulate")]),
     "compiler": ("jit",),
     "ops.define": ("table.define", "functions.arguments"),
+    "ops.elementwise": ("functions.elementwise", "functions.activation", "table.elementwise", "kernels.elementwise"),
     "ops.operands": ("functions.operands", "table.refusals"),
     "ops.parts": ("functions.complex_and_bits", "table.complex_and_bits", "kernels.complex_and_bits"),
     "ops.samples": ("table.samples.common",),

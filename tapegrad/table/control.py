@@ -509,7 +509,14 @@ define(
     batch=batching.pointwise,
     samples=samples.plain,
 )
-define("stop_gradient", "constant", lambda x: x.view(), jax="control.cut", batch=batching.pointwise, samples=samples.plain)
+define(
+    "stop_gradient",
+    "constant",
+    lambda x: x.view(),
+    jax="control.stop_gradient",
+    batch=batching.pointwise,
+    samples=samples.plain,
+)
 define(
     "scan", "general", _scan, (_d_scan,),
     jax="control.scan", saves="args ans[2]", arity=-1, outputs=3, wide=False,
