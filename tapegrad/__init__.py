@@ -484,7 +484,7 @@ from .functions.statistics import (
 from .io import load as load
 from .io import save as save
 from .jit import compile as compile
-from .moved import watch as _watch_moved
+from .moved import stand_in as _stand_in
 from .nn.module import typename as typename
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
 from .table.elementwise import (
@@ -567,7 +567,6 @@ from .table.parts import (
 from .table.reduce import mean
 from .table.shape import diagonal, numel, reshape
 from .table.special import digamma, erfinv, i0, lgamma
-from .tensor.einops import watch as _watch_einops
 from .tensor.printing import set_printoptions as set_printoptions
 from .tensor.storage import TypedStorage as TypedStorage
 from .tensor.storage import UntypedStorage as UntypedStorage
@@ -637,6 +636,5 @@ def __dir__() -> list[str]:
     return sorted({*names, *_MODULES, "__version__"} - {"annotations"})
 
 
-_watch_einops()
-_watch_moved()
+_stand_in()
 _mark_package(__name__)

@@ -1300,7 +1300,7 @@ def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
 
 def boxed(cls: Any, array: Any) -> Any:
     """A new untracked tensor of a class."""
-    t = Box.__new__(cls)
+    t = record.make_box(cls)
     t._d, t._s, t._st = array, 0, None if type(array) is np.ndarray else record.Extra(None)
     return t
 
