@@ -98,11 +98,10 @@ from .functions import names as _names
 from .functions.create import Generator, default_generator
 from .io import load, save
 from .jit import compile
-from .moved import watch as _watch_moved
+from .moved import stand_in as _stand_in
 from .nn.module import typename
 from .sparse import sparse_coo_tensor
 from .tensor.access import is_tensor
-from .tensor.einops import watch as _watch_einops
 from .tensor.legacy import (
     BFloat16Tensor,
     BoolTensor,
@@ -146,6 +145,5 @@ def __dir__() -> list[str]:
     return sorted({*names, *_MODULES, "__version__"} - {"annotations"})
 
 
-_watch_einops()
-_watch_moved()
+_stand_in()
 _mark_package(__name__)

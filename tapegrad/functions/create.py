@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core import alias, record
-from ..core.record import Box, fixed, running_trace, wrap
+from ..core.record import Box, fixed, running_trace, silently, wrap
 from ..core.state import TRANSFORMING
 from ..core.tracing import reads
 from ..core.vjp import arrays, bottom
@@ -166,9 +166,10 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if isinstance(data, Box):
         warn_of_lost_gradient(data)
         shape_of(data)
-        return np.array(devices.host(data._d), None if dtype is None else dtypes.to_numpy(dtype), order="K")
+        host = devices.host(data._d)
+        return silently(host.astype, host.dtype if dtype is None else dtypes.to_numpy(dtype))
     if isinstance(data, np.ndarray | np.generic):
-        return dtypes.settled(np.array(data, None if dtype is None else dtypes.to_numpy(dtype), subok=False))
+        return dtypes.settled(silently(np.array, data, None if dtype is None else dtypes.to_numpy(dtype)))
     if isinstance(data, list | tuple):
         kinds = _kinds_of_items(data, set())
         if dtype is None:
@@ -191,9 +192,9 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         return converted(array, dtypes.to_numpy(dtype))
     if not array.size and isinstance(data, list | tuple):
         return array.astype(_dtype(None))
-    return as_constant(array)._d if array.dtype.kind not in "fc" else array.astype(
-        dtypes.get_default_dtype().to_complex().numpy if array.dtype.kind == "c" else _dtype(None)
-    )  # fmt: skip
+    if array.dtype.kind not in "fc":
+        return as_constant(array)._d  # type: ignore[no-any-return]
+    return silently(array.astype, dtypes.get_default_dtype().to_complex().numpy if array.dtype.kind == "c" else _dtype(None))
 
 
 def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -205,7 +206,7 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
         low, high = array.min(), array.max()
         if not ((info.min or -info.max) <= low and high <= info.max):  # -1 is 255 in uint8
             raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
-    return array.astype(dtype)
+    return silently(array.astype, dtype)
 
 
 def _no_number(data: Any) -> type | None:
@@ -450,11 +451,15 @@ def logspace(
     """base to the power of `steps` evenly spaced values from start to end."""
     start, end = number_of(start), number_of(end)
     dt = _dtype(dtype, _of_numbers(start, end))
+    return finish(silently(_powers, start, end, steps, base, dt), requires_grad, device)
+
+
+def _powers(start: Any, end: Any, steps: int, base: float, dt: Any) -> Any:
     first, last = np.asarray(start).astype(dt), np.asarray(end).astype(dt)
     exponents = _evenly(first, last, steps, dt if dt.kind == "c" else np.dtype(np.float64), fused=False)
     if dt.kind != "c":
         exponents = exponents.astype(np.longdouble)  # whose power, once rounded, is that of the C library
-    return finish((exponents.dtype.type(base) ** exponents).astype(dt), requires_grad, device)
+    return (exponents.dtype.type(base) ** exponents).astype(dt)
 
 
 # In what a * b + c is computed to be rounded once, as PyTorch's kernels do it.
@@ -521,8 +526,8 @@ def arange(
     if whole:
         values = np.arange(start, end, step)
     else:
-        values = _progressed(start, step, int(np.ceil((end - start) / step)), dt)
-    return finish(values.astype(dt), requires_grad, device)
+        values = silently(_progressed, start, step, int(np.ceil((end - start) / step)), dt)
+    return finish(silently(values.astype, dt), requires_grad, device)
 
 
 def _progressed(start: float, step: float, count: int, dt: Any) -> Any:
@@ -544,14 +549,14 @@ def range(
     """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
     start, end, step = _progression(start, end, step)
     values = start + step * np.arange(int((end - start) / step) + 1)
-    return finish(values.astype(_dtype(dtype)), requires_grad, device)
+    return finish(silently(values.astype, _dtype(dtype)), requires_grad, device)
 
 
 @factory
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced."""
     start, end = number_of(start), number_of(end)
-    return finish(_evenly(start, end, steps, _dtype(dtype, _of_numbers(start, end))), requires_grad, device)
+    return finish(silently(_evenly, start, end, steps, _dtype(dtype, _of_numbers(start, end))), requires_grad, device)
 
 
 def _like(make: Any, name: str) -> Any:
@@ -614,7 +619,7 @@ class Generator(random.Generator):
 
 
 default_generator = Generator()  # used where none is given
-default_generator.seed()
+default_generator._restart(random.entropy())
 
 
 def generator_of(generator: Any) -> random.Generator:
