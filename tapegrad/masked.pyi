@@ -6,47 +6,34 @@ from typing import Any, Literal, Self, overload
 from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFormat, RandomGenerator, ATau, EigenvaluesEigenvectors, HistBinEdges, InverseInfo, LInfo, LUPivots, LUPivotsInfo, MantissaExponent, MinMax, PLU, QR, ResultInfo, SignLogabsdet, SolutionClonedCoefficient, SolutionResidualsRankSingularValues, USV, USVh, ValuesIndices
 from .tensor import Tensor
 
-def amax(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Largest of the elements taken in."""
+def amax(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def amin(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Smallest of the elements taken in."""
+def amin(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def argmax(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Index of the largest of the elements taken in, in the input's dtype unless one is given."""
+def argmax(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def argmin(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Index of the smallest of the elements taken in, in the input's dtype unless one is given."""
+def argmin(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def cumprod(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Running product of the elements taken in."""
+def cumprod(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def cumsum(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Running sum of the elements taken in."""
+def cumsum(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
 def log_softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """log(softmax) over the elements taken in."""
 
-def logaddexp(input: Operand, other: Operand, *, dtype: DType | None = None, input_mask: Any = None, other_mask: Any = None) -> Tensor:
-    """log(exp(input) + exp(other)) of the elements taken in."""
+def logaddexp(input: Operand, other: Operand, *, dtype: DType | None = None, input_mask: Any = None, other_mask: Any = None) -> Tensor: ...
 
-def logsumexp(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """log(sum(exp())) of the elements taken in, in the input's dtype unless one is given."""
+def logsumexp(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def mean(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Mean of the elements taken in."""
+def mean(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def median(input: Operand, dim: builtins.int = -1, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Median of the elements taken in, the lower of two."""
+def median(input: Operand, dim: builtins.int = -1, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def norm(input: Operand, ord: builtins.float | None = 2.0, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Vector norm of the elements taken in."""
+def norm(input: Operand, ord: builtins.float | None = 2.0, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def normalize(input: Operand, ord: builtins.float, dim: builtins.int, *, eps: builtins.float = 1e-12, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """The elements taken in over their norm, or over eps if that is larger; 0 elsewhere."""
+def normalize(input: Operand, ord: builtins.float, dim: builtins.int, *, eps: builtins.float = 1e-12, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def prod(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Product of the elements taken in."""
+def prod(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
 def softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """Softmax over the elements taken in; 0 elsewhere."""
@@ -54,11 +41,8 @@ def softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, ma
 def softmin(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """softmax(-input) over the elements taken in; 0 elsewhere."""
 
-def std(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Standard deviation of the elements taken in."""
+def std(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def sum(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Sum of the elements taken in."""
+def sum(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...
 
-def var(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Variance of the elements taken in."""
+def var(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor: ...

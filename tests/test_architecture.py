@@ -8,7 +8,13 @@ import sys
 import pytest
 
 import tapegrad
-from tapegrad import _stubs
+
+try:
+    from tapegrad import _stubs
+except ImportError:  # an installed package has the stubs, but not what writes them
+    PAGES = {}
+else:
+    PAGES = _stubs.pages()
 
 ROOT = pathlib.Path(tapegrad.__file__).parent
 # A module imports only from lines above its own (DESIGN section 4).
@@ -73,9 +79,9 @@ def test_imports_point_downwards(path):
         )
 
 
-@pytest.mark.parametrize("name", sorted(_stubs.pages()))
+@pytest.mark.parametrize("name", sorted(PAGES))
 def test_stub_is_current(name):
-    assert (ROOT / name).read_text() == _stubs.pages()[name], "run: python -m tapegrad._stubs"
+    assert (ROOT / name).read_text() == PAGES[name], "run: python -m tapegrad._stubs"
 
 
 def test_public_functions_have_docstrings():
