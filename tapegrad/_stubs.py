@@ -213,7 +213,7 @@ def result_type(key: str, function: Any, method: bool) -> str:
 
 def has_source(function: Any) -> bool:
     """Whether a def statement has the function's name: editors show its docstring, which the stub need not repeat."""
-    return inspect.unwrap(function).__code__.co_name == function.__name__
+    return bool(inspect.unwrap(function).__code__.co_name == function.__name__)
 
 
 def define(name: str, function: Any, indent: str, method: bool, prefix: str = "", types: dict[str, str] = PARAMETERS) -> str:
