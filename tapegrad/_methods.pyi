@@ -382,15 +382,7 @@ class TableMethods:
         """Indices of the elements that are not zero, one row each."""
 
     def as_strided(self, size: Dims, stride: Dims, storage_offset: builtins.int | None = None) -> Tensor:
-        """A view of the memory block that input lies in, with any sizes, steps and start (in elements).
-
-        Elements that are shown several times get the sum of their cotangents. Where the view reaches past the tensor whose
-        history input shares (a leaf that is itself a part of a block), the result is a copy, and what lies outside counts as
-        constant.
-
-        Raises:
-            RuntimeError: for negative steps, for a view that leaves the block, or one that leaves a part whose base is gone, so
-                that nothing is known of the gradient of what lies outside."""
+        """A view of the memory block that input lies in, with any sizes, steps and start (in elements)."""
 
     def as_strided_(self, size: Dims, stride: Dims, storage_offset: builtins.int | None = None) -> Self:
         """Turn this tensor into its as_strided(); returns it."""
@@ -555,12 +547,7 @@ class TableMethods:
         """Number of elements that are not zero."""
 
     def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-        """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance.
-
-        Args:
-            correction: subtracted from the number of observations that the sum is divided by.
-            fweights: how often each observation was made.
-            aweights: importance of each observation."""
+        """Covariance matrix of the rows, whose columns are observations; of one row, or a vector, its variance."""
 
     def cross(self, other: Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
         """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
@@ -764,10 +751,7 @@ class TableMethods:
         """ge() written into this tensor; returns it."""
 
     def geqrf(self, *, out: Sequence[Tensor] | None = None) -> ATau:
-        """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr).
-
-        Raises:
-            NotImplementedError: for a tensor that requires grad, which linalg.qr can differentiate."""
+        """(a, tau): R in and above the diagonal of a, and below it the reflections of which Q is the product (orgqr)."""
 
     def ger(self, vec2: Operand, *, out: Tensor | None = None) -> Tensor:
         """Outer product of two vectors."""
@@ -806,11 +790,7 @@ class TableMethods:
         """Number of elements in each of `bins` equal parts of [min, max], or of the elements' range where both are equal."""
 
     def histogram(self, bins: Any, *, range: Any = None, weight: Operand | None = None, density: builtins.bool = False, out: Sequence[Tensor] | None = None) -> HistBinEdges:
-        """(hist, bin_edges): number, or total weight, of the elements in each bin.
-
-        Args:
-            bins: number of equal bins over `range` (that of the elements, unless given), or a tensor of increasing edges.
-            density: divide by the total and the widths, so that the integral is 1."""
+        """(hist, bin_edges): number, or total weight, of the elements in each bin."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
@@ -864,11 +844,7 @@ class TableMethods:
         """index_put() written into this tensor; returns it."""
 
     def index_reduce(self, dim: builtins.int, index: Operand, source: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with the slices of source reduced into it at a 1-D index along `dim`.
-
-        Args:
-            reduce: "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
-            include_self: whether what stands there counts too."""
+        """input with the slices of source reduced into it at a 1-D index along `dim`."""
 
     def index_reduce_(self, dim: builtins.int, index: Operand, source: Operand, reduce: builtins.str, *, include_self: builtins.bool = True) -> Self:
         """index_reduce() written into this tensor; returns it."""
@@ -910,10 +886,7 @@ class TableMethods:
         """Whether each element has an imaginary part of 0."""
 
     def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
-        """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows.
-
-        Raises:
-            RuntimeError: also where the windows leave a gap, so that the signal there is not determined."""
+        """Inverse of `stft` by least squares: windowed frames added up, over the sum of the squared windows."""
 
     def kron(self, other: Operand, *, out: Tensor | None = None) -> Tensor:
         """Kronecker product: blocks input[i, j, ..] * other."""
@@ -1256,10 +1229,7 @@ class TableMethods:
         """pow() written into this tensor; returns it."""
 
     def prelu(self, weight: Operand) -> Tensor:
-        """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
-
-        Raises:
-            RuntimeError: for a weight of another size."""
+        """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1)."""
 
     def prod(self, dim: Dims | None = None, keepdim: builtins.bool = False, *, dtype: DType | None = None, axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
         """Product over the given dimensions, or all; no division, so zeros are harmless at any order."""
@@ -1274,13 +1244,7 @@ class TableMethods:
         """linalg.qr under its older name: reduced, or complete for some=False."""
 
     def quantile(self, q: Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', axis: Dims | None = None, keepdims: builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones.
-
-        Args:
-            q: a number or a 1-D tensor of numbers in [0, 1]; a tensor's quantiles come in a first dimension.
-            interpolation: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
-
-        A nan among the elements is the result. The gradient follows the elements taken and, between two of them, q."""
+        """The q-th quantiles along `dim`, or of all elements: the value at place q (n - 1) of the sorted ones."""
 
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
         """Elementwise angle in degrees of one in radians."""
@@ -1319,9 +1283,7 @@ class TableMethods:
         """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
 
     def repeat_interleave(self, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, axis: Dims | None = None) -> Tensor:
-        """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts.
-
-        Of counts alone: each index as often as its count says."""
+        """Each slice along `dim` (or element of the flat tensor) repeated in place, by a number or a tensor of counts."""
 
     def reshape(self, *sizes: Dims, shape: Dims | None = None) -> Tensor:
         """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
@@ -1354,9 +1316,7 @@ class TableMethods:
         """rsqrt() written into this tensor; returns it."""
 
     def scatter(self, dim: builtins.int, index: Operand, src: Operand | None = None, *, value: Operand | None = None, reduce: builtins.str | None = None, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there.
-
-        Of several values for one place the last stays."""
+        """input with src (or a value) written at index along `dim`; `reduce` "add" or "multiply" combines it with what is there."""
 
     def scatter_(self, dim: builtins.int, index: Operand, src: Operand | None = None, *, value: Operand | None = None, reduce: builtins.str | None = None) -> Self:
         """scatter() written into this tensor; returns it."""
@@ -1368,11 +1328,7 @@ class TableMethods:
         """scatter_add() written into this tensor; returns it."""
 
     def scatter_reduce(self, dim: builtins.int, index: Operand, src: Operand, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None, axis: Dims | None = None) -> Tensor:
-        """input with the values of src reduced into it at index along `dim`.
-
-        Args:
-            reduce: "sum", "prod", "mean", "amax" or "amin"; equal extremes share the gradient evenly.
-            include_self: whether what stands there counts too."""
+        """input with the values of src reduced into it at index along `dim`."""
 
     def scatter_reduce_(self, dim: builtins.int, index: Operand, src: Operand, reduce: builtins.str, *, include_self: builtins.bool = True) -> Self:
         """scatter_reduce() written into this tensor; returns it."""
@@ -1438,9 +1394,7 @@ class TableMethods:
         """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
 
     def split(self, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]:
-        """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
-
-        `split_size` is the method's name of the sizes in PyTorch."""
+        """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes."""
 
     def split_with_sizes(self, split_sizes: Any, dim: builtins.int = 0, *, axis: Dims | None = None) -> tuple[Tensor, ...]:
         """Views of consecutive parts of the given sizes along `dim`."""
@@ -1467,17 +1421,7 @@ class TableMethods:
         """Standard deviation; its derivative is 0 where it is 0."""
 
     def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool | None = None, align_to_window: builtins.bool | None = None) -> Tensor:
-        """Fourier transforms of windowed frames of a signal: (.., frequencies, frames).
-
-        Args:
-            input: a signal, or a batch of them.
-            n_fft: size of a frame; `hop_length` (n_fft // 4) is their distance.
-            window: of win_length values (n_fft), in the middle of a frame; ones if left out.
-            center: extend the signal by half a frame on both sides (`pad_mode`), so that frame t is around t * hop_length.
-            normalized: divide by sqrt(n_fft).
-            onesided: only the frequencies that are not negative; the default for a real signal and window.
-            return_complex: False gives real and imaginary parts in a last dimension.
-            align_to_window: without center, let the first frame's window, not the frame, begin with the signal."""
+        """Fourier transforms of windowed frames of a signal: (.., frequencies, frames)."""
 
     def sub(self, other: Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
         """Elementwise `input - alpha * other` with broadcasting."""
@@ -1595,12 +1539,7 @@ class TableMethods:
 
     @overload
     def unique(self, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor:
-        """The distinct elements, or slices along `dim`, in order; each takes its gradient to its first occurrence.
-
-        Args:
-            sorted: they are, in any case.
-            return_inverse: also the place of each element among the distinct ones.
-            return_counts: also how often each occurs."""
+        """The distinct elements, or slices along `dim`, in order; each takes its gradient to its first occurrence."""
     @overload
     def unique(self, sorted: builtins.bool = True, *, return_inverse: Literal[True], return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]: ...
     @overload
@@ -1640,10 +1579,7 @@ class TableMethods:
         """Inner product of two vectors, the first one conjugated."""
 
     def view(self, *sizes: Dims | DType, size: Dims | DType | None = None, dtype: DType | None = None) -> Tensor:
-        """The same memory in another shape, or its bits in another dtype (without gradient).
-
-        Raises:
-            RuntimeError: where that is not possible without a copy."""
+        """The same memory in another shape, or its bits in another dtype (without gradient)."""
 
     def view_as(self, other: Operand) -> Tensor:
         """The same memory in other's shape."""

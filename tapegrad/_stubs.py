@@ -211,8 +211,13 @@ def result_type(key: str, function: Any, method: bool) -> str:
     return re.sub(r"\bAny\b", "Tensor", text) if text == "Any" or text.startswith(("list", "tuple")) else text
 
 
+def has_source(function: Any) -> bool:
+    """Whether a def statement has the function's name: editors show its docstring, which the stub need not repeat."""
+    return bool(inspect.unwrap(function).__code__.co_name == function.__name__)
+
+
 def define(name: str, function: Any, indent: str, method: bool, prefix: str = "", types: dict[str, str] = PARAMETERS) -> str:
-    doc = inspect.getdoc(function) or ""
+    doc = "" if not method and has_source(function) else inspect.getdoc(function)
     ignore = "  # type: ignore[override]" if name in COMPARISONS else ""
     key = prefix + name if prefix in OWN_RESULTS else name
     result = result_type(key, function, method)
@@ -227,10 +232,8 @@ def define(name: str, function: Any, indent: str, method: bool, prefix: str = ""
     heads = [f"{indent}@overload\n{head}" for head in heads] or [f"{indent}def {name}({listed(given, method)}) -> {result}:"]
     if not doc:
         return "".join([f"{head} ...{ignore}\n" for head in heads])
-    lines = doc.splitlines()
-    body = [f'{indent}{INDENT}"""{lines[0]}', *[f"{indent}{INDENT}{line}".rstrip() for line in lines[1:]]]
-    body[-1] += '"""'
-    return "\n".join([heads[0] + ignore, *body, *[f"{head} ..." for head in heads[1:]]]) + "\n"
+    summary = f'{indent}{INDENT}"""{doc.splitlines()[0]}"""'
+    return "\n".join([heads[0] + ignore, summary, *[f"{head} ..." for head in heads[1:]]]) + "\n"
 
 
 def public_page() -> str:

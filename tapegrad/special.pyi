@@ -57,17 +57,14 @@ def chebyshev_polynomial_w(input: Operand, n: Any, *, out: Tensor | None = None)
 def entr(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise -input * log(input); 0 at 0, -inf below."""
 
-def erfcx(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise exp(input**2) * erfc(input), without underflow; its derivatives are exact in the tail."""
+def erfcx(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
 
 def expit(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise logistic function, exact in both tails."""
 
-def gammainc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise regularised lower incomplete gamma function P(input, other); differentiable in both."""
+def gammainc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
 
-def gammaincc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise regularised upper incomplete gamma function Q(input, other) = 1 - P."""
+def gammaincc(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
 
 def gammaln(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(abs(Gamma(input)))."""
@@ -108,8 +105,7 @@ def modified_bessel_k0(input: Operand, *, out: Tensor | None = None) -> Tensor:
 def modified_bessel_k1(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise modified Bessel function of the second kind of order 1; needs SciPy."""
 
-def multigammaln(input: Operand, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise logarithm of the multivariate gamma function of dimension p."""
+def multigammaln(input: Operand, p: builtins.int, *, out: Tensor | None = None) -> Tensor: ...
 
 def ndtr(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise normal distribution function."""
@@ -138,14 +134,8 @@ def shifted_chebyshev_polynomial_v(input: Operand, n: Any, *, out: Tensor | None
 def shifted_chebyshev_polynomial_w(input: Operand, n: Any, *, out: Tensor | None = None) -> Tensor:
     """chebyshev_polynomial_w of 2 * input - 1."""
 
-def spherical_bessel_j0(input: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise sin(input) / input, 1 at 0; all derivatives are exact there."""
+def spherical_bessel_j0(input: Operand, *, out: Tensor | None = None) -> Tensor: ...
 
-def xlog1py(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise input * log1p(other), 0 where input is 0 (unless other is nan)."""
+def xlog1py(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...
 
-def zeta(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor:
-    """Elementwise Hurwitz zeta function: the sum of (other + k)**-input over k >= 0.
-
-    Raises:
-        NotImplementedError: in a backward pass that asks for the derivative by input."""
+def zeta(input: Operand, other: Operand, *, out: Tensor | None = None) -> Tensor: ...

@@ -9,10 +9,16 @@ import sys
 import pytest
 
 import tapegrad
-from tapegrad import _stubs
 from tapegrad.core.op import TABLE
 from tapegrad.functions import names
 from tapegrad.table.define import define
+
+try:
+    from tapegrad import _stubs
+except ImportError:  # an installed package has the stubs, but not what writes them
+    PAGES = {}
+else:
+    PAGES = _stubs.pages()
 
 ROOT = pathlib.Path(tapegrad.__file__).parent
 # A module imports only from lines above its own (DESIGN section 4).
@@ -78,6 +84,7 @@ def test_imports_point_downwards(path):
         )
 
 
+<<<<<<< HEAD
 def test_the_drawing_shows_every_room():
     drawing = (pathlib.Path(__file__).parent.parent / "docs" / "rooms.svg").read_text()
     names = set(re.findall(r"\w+", " ".join(re.findall(r'<text class="name"[^>]*>([^<]*)<', drawing))))
@@ -85,8 +92,11 @@ def test_the_drawing_shows_every_room():
 
 
 @pytest.mark.parametrize("name", sorted(_stubs.pages()))
+=======
+@pytest.mark.parametrize("name", sorted(PAGES))
+>>>>>>> part-d
 def test_stub_is_current(name):
-    assert (ROOT / name).read_text() == _stubs.pages()[name], "run: python -m tapegrad._stubs"
+    assert (ROOT / name).read_text() == PAGES[name], "run: python -m tapegrad._stubs"
 
 
 def test_public_functions_have_docstrings():

@@ -42,20 +42,14 @@ from .._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFo
 from ..tensor import Tensor
 
 def adaptive_avg_pool2d(input: Operand, output_size: Any) -> Tensor:
-    """Means over output_size windows that cover (N, C, *sizes) evenly, 2-D.
-
-    None among the sizes (of 2-D and 3-D) keeps the input's."""
+    """Means over output_size windows that cover (N, C, *sizes) evenly, 2-D."""
 
 def adaptive_avg_pool3d(input: Operand, output_size: Any) -> Tensor:
-    """Means over output_size windows that cover (N, C, *sizes) evenly, 3-D.
-
-    None among the sizes (of 2-D and 3-D) keeps the input's."""
+    """Means over output_size windows that cover (N, C, *sizes) evenly, 3-D."""
 
 @overload
 def adaptive_max_pool1d(input: Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """Maxima over output_size windows that cover (N, C, *sizes) evenly, 1-D.
-
-    None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's places in the flat image."""
+    """Maxima over output_size windows that cover (N, C, *sizes) evenly, 1-D."""
 @overload
 def adaptive_max_pool1d(input: Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -66,9 +60,7 @@ def adaptive_max_pool1d_with_indices(input: Operand, output_size: Any, return_in
 
 @overload
 def adaptive_max_pool2d(input: Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """Maxima over output_size windows that cover (N, C, *sizes) evenly, 2-D.
-
-    None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's places in the flat image."""
+    """Maxima over output_size windows that cover (N, C, *sizes) evenly, 2-D."""
 @overload
 def adaptive_max_pool2d(input: Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -79,9 +71,7 @@ def adaptive_max_pool2d_with_indices(input: Operand, output_size: Any, return_in
 
 @overload
 def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: Literal[False] = False) -> Tensor:
-    """Maxima over output_size windows that cover (N, C, *sizes) evenly, 3-D.
-
-    None among the sizes (of 2-D and 3-D) keeps the input's; return_indices: also the maxima's places in the flat image."""
+    """Maxima over output_size windows that cover (N, C, *sizes) evenly, 3-D."""
 @overload
 def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: Literal[True]) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -90,195 +80,49 @@ def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: builti
 def adaptive_max_pool3d_with_indices(input: Operand, output_size: Any, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """(maxima, their places in the flat image): the function with return_indices."""
 
-def affine_grid(theta: Operand, size: Dims, align_corners: builtins.bool | None = None) -> Tensor:
-    """Grid (N, *sizes, 2 or 3) for grid_sample from affine maps theta: (N, 2, 3) and size (N, C, H, W), or one more of each.
+def affine_grid(theta: Operand, size: Dims, align_corners: builtins.bool | None = None) -> Tensor: ...
 
-    Raises:
-        ValueError, NotImplementedError, RuntimeError: for shapes that do not fit."""
+def alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor: ...
 
-def alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
-    """Elements set to selu(-inf) with probability p, then all scaled and shifted to keep mean and variance.
+def avg_pool2d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor: ...
 
-    Raises:
-        ValueError: for a p outside [0, 1]."""
+def avg_pool3d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor: ...
 
-def avg_pool2d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
-    """Means over windows of (N, C, H, W) or (C, H, W).
+def batch_norm(input: Operand, running_mean: Operand | None, running_var: Operand | None, weight: Operand | None = None, bias: Operand | None = None, training: builtins.bool = False, momentum: builtins.float | None = 0.1, eps: builtins.float = 1e-05) -> Tensor: ...
 
-    Args:
-        stride: steps between windows; the kernel size by default.
-        padding: zeros added on both sides; at most half the kernel size.
-        ceil_mode: keep a last window that reaches over the end.
-        count_include_pad: whether added zeros count as elements.
-        divisor_override: what the sums are divided by, instead of the number of elements.
+def binary_cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-    Raises:
-        RuntimeError: for sizes and shapes that do not fit."""
+def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', pos_weight: Any = None) -> Tensor: ...
 
-def avg_pool3d(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None) -> Tensor:
-    """Means over windows of (N, C, D, H, W) or (C, D, H, W); see avg_pool2d."""
+def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-def batch_norm(input: Operand, running_mean: Operand | None, running_var: Operand | None, weight: Operand | None = None, bias: Operand | None = None, training: builtins.bool = False, momentum: builtins.float | None = 0.1, eps: builtins.float = 1e-05) -> Tensor:
-    """Each channel (dimension 1) of input shifted and scaled to mean 0 and variance 1, then by weight and bias.
+def cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor: ...
 
-    Args:
-        input: (N, C, ...).
-        running_mean, running_var: (C,); used unless training, updated in place if training; may be None then.
-        weight, bias: (C,) or None.
-        training: take mean and variance of the batch.
-        momentum: share of the batch in the updated running statistics.
-        eps: added to the variance.
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Tensor: ...
 
-    Raises:
-        ValueError: if training with a single value a channel, or for an eps that is not positive."""
+def dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor: ...
 
-def binary_cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Cross entropy of targets in [0, 1] against probabilities; each logarithm is at least -100.
+def dropout1d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor: ...
 
-    Args:
-        input, target: tensors of one shape.
-        weight: factor of each element's loss, broadcast.
-        reduction: "mean", "sum" or "none".
+def dropout2d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor: ...
 
-    Raises:
-        ValueError: if the shapes differ.
-        RuntimeError: for an input outside [0, 1]."""
+def dropout3d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor: ...
 
-def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', pos_weight: Any = None) -> Tensor:
-    """Cross entropy of targets in [0, 1] against sigmoid(input), exact in both tails.
+def elu(input: Operand, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor: ...
 
-    Args:
-        input, target: tensors of one shape.
-        weight: factor of each element's loss, broadcast.
-        pos_weight: factor of the positive part, broadcast.
-        reduction: "mean", "sum" or "none".
+def elu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor: ...
 
-    Raises:
-        ValueError: if the shapes differ."""
+def embedding(input: Operand, weight: Operand, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor: ...
 
-def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """1 - cos of the angle between two vectors where target is 1, max(0, cos - margin) where it is -1.
+def embedding_bag(input: Operand, weight: Operand, offsets: Any = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2, scale_grad_by_freq: builtins.bool = False, mode: builtins.str = 'mean', sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor: ...
 
-    Args:
-        input1, input2: (N, D) with target (N,), or (D,) with a 0-dim target.
+def feature_alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor: ...
 
-    Raises:
-        RuntimeError: for other numbers of dimensions."""
-
-def cross_entropy(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor:
-    """nll_loss of log_softmax(input): target of class indices, or of class probabilities in input's shape.
-
-    Args:
-        input: (N, C, ...) or (C,) of unnormalised log probabilities.
-        target: int64 (N, ...) or (), or floating point of input's shape.
-        weight: (C,), factor of each class.
-        ignore_index: class indices of this value do not count.
-        label_smoothing: share of the uniform distribution mixed into the target, in [0, 1].
-        reduction: "mean", "sum" or "none"."""
-
-def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: builtins.str = 'mean', zero_infinity: builtins.bool = False) -> Tensor:
-    """Connectionist temporal classification: negative log likelihood of label sequences (Graves et al. 2006).
-
-    The gradient is PyTorch's: with respect to log_probs as if they came from log_softmax (it includes exp(log_probs)).
-
-    Args:
-        log_probs: (T, N, C) or (T, C) of log probabilities.
-        targets: (N, S), or one after the other in one dimension; no blanks.
-        input_lengths, target_lengths: (N,) or tuples of N integers.
-        blank: index of the blank class.
-        reduction: "mean" (each loss over its target's length, then the mean), "sum" or "none".
-        zero_infinity: losses that are infinite (the target is too long) become 0, and so do their gradients.
-
-    Raises:
-        RuntimeError: for lengths that do not fit, or a blank that is no class."""
-
-def dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
-    """Elements set to 0 with probability p, the others divided by 1 - p; the input itself unless training.
-
-    Raises:
-        ValueError: for a p outside [0, 1]."""
-
-def dropout1d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
-    """Whole channels of (N, C, L) or (C, L) set to 0 with probability p, the others divided by 1 - p.
-
-    Raises:
-        ValueError: for a p outside [0, 1].
-        RuntimeError: for another number of dimensions."""
-
-def dropout2d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
-    """Whole channels (dimension 1) of (N, C, H, W) set to 0 with probability p, the others divided by 1 - p.
-
-    A 3-D input counts as (N, C, L), as in PyTorch.
-
-    Raises:
-        ValueError: for a p outside [0, 1]."""
-
-def dropout3d(input: Operand, p: builtins.float = 0.5, training: builtins.bool = True, inplace: builtins.bool = False) -> Tensor:
-    """Whole channels of (N, C, D, H, W) or (C, D, H, W) set to 0 with probability p, the others divided by 1 - p.
-
-    Raises:
-        ValueError: for a p outside [0, 1]."""
-
-def elu(input: Operand, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
-    """input where positive, else alpha * (exp(input) - 1)."""
-
-def elu_(input: Operand, alpha: builtins.float = 1.0) -> Tensor:
-    """elu written into input."""
-
-def embedding(input: Operand, weight: Operand, padding_idx: builtins.int | None = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2.0, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
-    """Rows of weight at the indices input: (...) and (V, D) give (..., D).
-
-    Args:
-        input: integers in [0, V).
-        weight: (V, D).
-        padding_idx: the row that gets no gradient.
-        max_norm: rows of a larger norm_type-norm are first scaled down, in place.
-        scale_grad_by_freq: divide gradients by how often an index occurs in input.
-        sparse: of no effect: gradients are dense.
-
-    Raises:
-        IndexError: for an index out of range.
-        RuntimeError: for a weight that is not 2-D, or an input not of integers."""
-
-def embedding_bag(input: Operand, weight: Operand, offsets: Any = None, max_norm: builtins.float | None = None, norm_type: builtins.float = 2, scale_grad_by_freq: builtins.bool = False, mode: builtins.str = 'mean', sparse: builtins.bool = False, per_sample_weights: Any = None, include_last_offset: builtins.bool = False, padding_idx: builtins.int | None = None) -> Tensor:
-    """Sums, means or maxima of rows of weight over bags of indices: (B, n) and (V, D) give (B, D).
-
-    Args:
-        input: (B, n) of indices, or (N,) with `offsets`.
-        weight: (V, D).
-        offsets: (B,), where each bag starts in a 1-D input.
-        max_norm: rows of a larger norm_type-norm are first scaled down, in place.
-        scale_grad_by_freq: divide gradients by how often an index occurs in input.
-        mode: "sum", "mean" or "max".
-        sparse: of no effect: gradients are dense.
-        per_sample_weights: factor of each row, of input's shape; for "sum" alone.
-        include_last_offset: offsets ends with the length of input.
-        padding_idx: the index that does not count.
-
-    Raises:
-        ValueError: for shapes or a mode that do not fit.
-        RuntimeError: for offsets out of range."""
-
-def feature_alpha_dropout(input: Operand, p: builtins.float = 0.5, training: builtins.bool = False, inplace: builtins.bool = False) -> Tensor:
-    """alpha_dropout of whole channels (dimension 1).
-
-    Raises:
-        ValueError: for a p outside [0, 1]."""
-
-def fold(input: Operand, output_size: Any, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor:
-    """Columns (N, C * elements of a window, number of windows) added up at their places: (N, C, *output_size).
-
-    Raises:
-        RuntimeError: for sizes and shapes that do not fit."""
+def fold(input: Operand, output_size: Any, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor: ...
 
 @overload
 def fractional_max_pool2d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: Any = None) -> Tensor:
-    """Maxima over windows at pseudo-random places, 2-D.
-
-    Args:
-        output_size: number of windows; or output_ratio, as a part of the input's sizes.
-        return_indices: also give the maxima's places in the flat image.
-        _random_samples: (N, C, 2) numbers in [0, 1) that choose the windows; drawn if None."""
+    """Maxima over windows at pseudo-random places, 2-D."""
 @overload
 def fractional_max_pool2d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: Any = None) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -289,12 +133,7 @@ def fractional_max_pool2d_with_indices(input: Operand, kernel_size: Dims, output
 
 @overload
 def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: Literal[False] = False, _random_samples: Any = None) -> Tensor:
-    """Maxima over windows at pseudo-random places, 3-D.
-
-    Args:
-        output_size: number of windows; or output_ratio, as a part of the input's sizes.
-        return_indices: also give the maxima's places in the flat image.
-        _random_samples: (N, C, 3) numbers in [0, 1) that choose the windows; drawn if None."""
+    """Maxima over windows at pseudo-random places, 3-D."""
 @overload
 def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, *, return_indices: Literal[True], _random_samples: Any = None) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -303,167 +142,61 @@ def fractional_max_pool3d(input: Operand, kernel_size: Dims, output_size: Any = 
 def fractional_max_pool3d_with_indices(input: Operand, kernel_size: Dims, output_size: Any = None, output_ratio: Any = None, return_indices: builtins.bool = False, _random_samples: Any = None) -> tuple[Tensor, Tensor]:
     """(maxima, their places in the flat image): the function with return_indices."""
 
-def gaussian_nll_loss(input: Operand, target: Operand, var: Any, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: builtins.str = 'mean') -> Tensor:
-    """Negative log likelihood of target under a normal distribution of mean input and variance var.
+def gaussian_nll_loss(input: Operand, target: Operand, var: Any, full: builtins.bool = False, eps: builtins.float = 1e-06, reduction: builtins.str = 'mean') -> Tensor: ...
 
-    Args:
-        var: a number, or a tensor of input's shape, of that shape without its last dimension, or with one size 1.
-        full: add the constant log(2 pi) / 2.
-        eps: smallest variance that counts; gradients pass it as they are.
-        reduction: "mean", "sum" or "none".
+def gelu(input: Operand, approximate: builtins.str = 'none') -> Tensor: ...
 
-    Raises:
-        ValueError: for a negative variance, or one of another shape."""
+def glu(input: Operand, dim: builtins.int = -1) -> Tensor: ...
 
-def gelu(input: Operand, approximate: builtins.str = 'none') -> Tensor:
-    """input times the normal distribution function; approximate="tanh" takes the tanh form."""
+def grid_sample(input: Operand, grid: Operand, mode: builtins.str = 'bilinear', padding_mode: builtins.str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor: ...
 
-def glu(input: Operand, dim: builtins.int = -1) -> Tensor:
-    """First half of input along dim times the sigmoid of the second.
+def gumbel_softmax(logits: Any, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int = -1) -> Tensor: ...
 
-    Raises:
-        RuntimeError: for a dimension of odd size, or a 0-dim input."""
+def hardsigmoid(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
 
-def grid_sample(input: Operand, grid: Operand, mode: builtins.str = 'bilinear', padding_mode: builtins.str = 'zeros', align_corners: builtins.bool | None = None) -> Tensor:
-    """The image at the places of a grid.
+def hardswish(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
 
-    Args:
-        input: (N, C, H, W) or (N, C, D, H, W).
-        grid: (N, *out, 2 or 3), places (x, y) or (x, y, z) where -1 and 1 are the image's ends.
-        mode: "bilinear", "nearest" or (2-D only) "bicubic".
-        padding_mode: what is outside: "zeros", "border" (the nearest element) or "reflection".
-        align_corners: whether -1 and 1 are the centres of the outermost elements, or (by default) their outer edges.
+def hardtanh(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor: ...
 
-    Returns:
-        (N, C, *out); the gradient by the grid is 0 for "nearest", and across the border.
+def hardtanh_(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor: ...
 
-    Raises:
-        ValueError: for unknown modes.
-        RuntimeError: for shapes and dtypes that do not fit."""
+def hinge_embedding_loss(input: Operand, target: Operand, margin: builtins.float = 1.0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-def gumbel_softmax(logits: Any, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int = -1) -> Tensor:
-    """A sample of the Gumbel softmax distribution (Jang et al. 2017) along dim.
+def huber_loss(input: Operand, target: Operand, reduction: builtins.str = 'mean', delta: builtins.float = 1.0, weight: Operand | None = None) -> Tensor: ...
 
-    Args:
-        logits: unnormalised log probabilities.
-        tau: temperature.
-        hard: one-hot value, with the gradient of the soft sample.
-        eps: of no effect."""
+def instance_norm(input: Operand, running_mean: Operand | None = None, running_var: Operand | None = None, weight: Operand | None = None, bias: Operand | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-05) -> Tensor: ...
 
-def hardsigmoid(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """relu6(input + 3) / 6."""
+def interpolate(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor: ...
 
-def hardswish(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """input * relu6(input + 3) / 6."""
+def kl_div(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Tensor: ...
 
-def hardtanh(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
-    """input limited to [min_val, max_val]; its derivative is 0 at both limits and beyond.
+def l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor: ...
 
-    Raises:
-        ValueError: if min_val is greater than max_val."""
+def leaky_relu(input: Operand, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor: ...
 
-def hardtanh_(input: Operand, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
-    """hardtanh written into input."""
+def leaky_relu_(input: Operand, negative_slope: builtins.float = 0.01) -> Tensor: ...
 
-def hinge_embedding_loss(input: Operand, target: Operand, margin: builtins.float = 1.0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """input where target is 1, max(0, margin - input) where it is -1."""
+def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor: ...
 
-def huber_loss(input: Operand, target: Operand, reduction: builtins.str = 'mean', delta: builtins.float = 1.0, weight: Operand | None = None) -> Tensor:
-    """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2).
+def linear_cross_entropy(input: Operand, linear_weight: Any, target: Operand, *, linear_bias: Any = None, weight: Operand | None = None, reduction: builtins.str = 'mean', ignore_index: builtins.int | None = None, label_smoothing: builtins.float = 0.0, options: Any = None) -> Tensor: ...
 
-    Raises:
-        RuntimeError: for a delta that is not positive."""
+def local_response_norm(input: Operand, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor: ...
 
-def instance_norm(input: Operand, running_mean: Operand | None = None, running_var: Operand | None = None, weight: Operand | None = None, bias: Operand | None = None, use_input_stats: builtins.bool = True, momentum: builtins.float = 0.1, eps: builtins.float = 1e-05) -> Tensor:
-    """Each channel of each sample scaled to mean 0 and variance 1, then by weight and bias.
-
-    Args:
-        input: (N, C, ...).
-        running_mean, running_var: (C,) or None; updated in place by the mean over the samples, or used.
-        weight, bias: (C,) or None.
-        use_input_stats: take mean and variance of the input.
-
-    Raises:
-        ValueError: if there is a single value a channel."""
-
-def interpolate(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None, recompute_scale_factor: builtins.bool | None = None, antialias: builtins.bool = False) -> Tensor:
-    """The image (N, C, *sizes) resized to other sizes, or by factors.
-
-    Args:
-        size: output sizes; or scale_factor, of which a given value also sets the step between samples (unless
-            recompute_scale_factor).
-        mode: "nearest", "nearest-exact", "linear" (1-D), "bilinear" and "bicubic" (2-D), "trilinear" (3-D) or "area".
-        align_corners: whether the corner elements' centres, not the corners of the images, coincide.
-        antialias: widen the kernel where the image shrinks ("bilinear" and "bicubic").
-
-    Raises:
-        ValueError, NotImplementedError, RuntimeError: for arguments that do not go together or sizes below 1."""
-
-def kl_div(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', log_target: builtins.bool = False) -> Tensor:
-    """target * (log(target) - input), for input of log probabilities; 0 where target is 0.
-
-    Args:
-        input, target: tensors of one shape.
-        reduction: "batchmean" (the sum over the first size: the divergence), "mean", "sum" or "none".
-        log_target: whether target holds log probabilities, too."""
-
-def l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor:
-    """|input - target|: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
-
-def leaky_relu(input: Operand, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor:
-    """input where positive, else negative_slope * input."""
-
-def leaky_relu_(input: Operand, negative_slope: builtins.float = 0.01) -> Tensor:
-    """leaky_relu written into input."""
-
-def linear(input: Operand, weight: Operand, bias: Operand | None = None) -> Tensor:
-    """input @ weight.T + bias: (..., in), (out, in), (out,) give (..., out)."""
-
-def linear_cross_entropy(input: Operand, linear_weight: Any, target: Operand, *, linear_bias: Any = None, weight: Operand | None = None, reduction: builtins.str = 'mean', ignore_index: builtins.int | None = None, label_smoothing: builtins.float = 0.0, options: Any = None) -> Tensor:
-    """cross_entropy of linear(input, linear_weight, linear_bias).
-
-    Args:
-        input: (N, F) or (F,).
-        linear_weight: (C, ..., F): C classes, the sizes between them those of the loss.
-        target: as cross_entropy's.
-        linear_bias: (C, ...) or None.
-        options: how PyTorch splits the work; of no effect.
-
-    Raises:
-        RuntimeError: for shapes that do not fit."""
-
-def local_response_norm(input: Operand, size: builtins.int, alpha: builtins.float = 0.0001, beta: builtins.float = 0.75, k: builtins.float = 1.0) -> Tensor:
-    """input over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta.
-
-    Raises:
-        ValueError: for fewer than three dimensions."""
-
-def log_softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
-    """log(softmax(input)) along dim, without cancellation."""
+def log_softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor: ...
 
 def logsigmoid(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise log(sigmoid(input))."""
 
 def lp_pool1d(input: Operand, norm_type: builtins.float, kernel_size: Dims, stride: Dims | None = None, ceil_mode: builtins.bool = False) -> Tensor:
-    """(sum of input**norm_type)**(1 / norm_type) over windows, 1-D.
-
-    A window that reaches over the end (ceil_mode) is scaled up to a whole one. The derivative at a window of zeros is 0."""
+    """(sum of input**norm_type)**(1 / norm_type) over windows, 1-D."""
 
 def lp_pool2d(input: Operand, norm_type: builtins.float, kernel_size: Dims, stride: Dims | None = None, ceil_mode: builtins.bool = False) -> Tensor:
-    """(sum of input**norm_type)**(1 / norm_type) over windows, 2-D.
-
-    A window that reaches over the end (ceil_mode) is scaled up to a whole one. The derivative at a window of zeros is 0."""
+    """(sum of input**norm_type)**(1 / norm_type) over windows, 2-D."""
 
 def lp_pool3d(input: Operand, norm_type: builtins.float, kernel_size: Dims, stride: Dims | None = None, ceil_mode: builtins.bool = False) -> Tensor:
-    """(sum of input**norm_type)**(1 / norm_type) over windows, 3-D.
+    """(sum of input**norm_type)**(1 / norm_type) over windows, 3-D."""
 
-    A window that reaches over the end (ceil_mode) is scaled up to a whole one. The derivative at a window of zeros is 0."""
-
-def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """max(0, margin - target * (input1 - input2)): target 1 where input1 should be larger, else -1.
-
-    Raises:
-        RuntimeError: if the numbers of dimensions differ."""
+def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: builtins.float = 0, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
 def max_pool2d_with_indices(input: Operand, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, dilation: Dims = 1, ceil_mode: builtins.bool = False, return_indices: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """(maxima, their places in the flat image): the function with return_indices."""
@@ -472,222 +205,73 @@ def max_pool3d_with_indices(input: Operand, kernel_size: Dims, stride: Dims | No
     """(maxima, their places in the flat image): the function with return_indices."""
 
 def max_unpool1d(input: Operand, indices: Any, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, output_size: Any = None) -> Tensor:
-    """The maxima back at their places, other elements 0, 1-D.
-
-    Args:
-        indices: places in the flat image, from max_pool1d; of several values for one place the last stays.
-        output_size: sizes of the image, where the pooling's stride leaves them open.
-
-    Raises:
-        ValueError, RuntimeError: for sizes, shapes and indices that do not fit."""
+    """The maxima back at their places, other elements 0, 1-D."""
 
 def max_unpool2d(input: Operand, indices: Any, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, output_size: Any = None) -> Tensor:
-    """The maxima back at their places, other elements 0, 2-D.
-
-    Args:
-        indices: places in the flat image, from max_pool2d; of several values for one place the last stays.
-        output_size: sizes of the image, where the pooling's stride leaves them open.
-
-    Raises:
-        ValueError, RuntimeError: for sizes, shapes and indices that do not fit."""
+    """The maxima back at their places, other elements 0, 2-D."""
 
 def max_unpool3d(input: Operand, indices: Any, kernel_size: Dims, stride: Dims | None = None, padding: Dims | builtins.str = 0, output_size: Any = None) -> Tensor:
-    """The maxima back at their places, other elements 0, 3-D.
+    """The maxima back at their places, other elements 0, 3-D."""
 
-    Args:
-        indices: places in the flat image, from max_pool3d; of several values for one place the last stays.
-        output_size: sizes of the image, where the pooling's stride leaves them open.
+def mish(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
 
-    Raises:
-        ValueError, RuntimeError: for sizes, shapes and indices that do not fit."""
+def mse_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor: ...
 
-def mish(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """input * tanh(softplus(input))."""
+def multi_head_attention_forward(query: Any, key: Any, value: Operand, embed_dim_to_check: builtins.int, num_heads: builtins.int, in_proj_weight: Any, in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: builtins.bool, dropout_p: builtins.float, out_proj_weight: Any, out_proj_bias: Any, training: builtins.bool = True, key_padding_mask: Any = None, need_weights: builtins.bool = True, attn_mask: Any = None, use_separate_proj_weight: builtins.bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: builtins.bool = True, is_causal: builtins.bool = False) -> tuple[Tensor, Tensor | None]: ...
 
-def mse_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', weight: Operand | None = None) -> Tensor:
-    """(input - target)**2: mean, sum or (reduction="none") each; weighted by a tensor of input's shape."""
+def multi_margin_loss(input: Operand, target: Operand, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-def multi_head_attention_forward(query: Any, key: Any, value: Operand, embed_dim_to_check: builtins.int, num_heads: builtins.int, in_proj_weight: Any, in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: builtins.bool, dropout_p: builtins.float, out_proj_weight: Any, out_proj_bias: Any, training: builtins.bool = True, key_padding_mask: Any = None, need_weights: builtins.bool = True, attn_mask: Any = None, use_separate_proj_weight: builtins.bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: builtins.bool = True, is_causal: builtins.bool = False) -> tuple[Tensor, Tensor | None]:
-    """Attention by num_heads heads between linear maps (Vaswani et al. 2017): (output, weights or None).
+def multilabel_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-    Args:
-        query: (L, N, E) or (L, E); the output has its shape.
-        key, value: (S, N, ..) or (S, ..).
-        embed_dim_to_check: E.
-        in_proj_weight, in_proj_bias: (3 E, E) and (3 E,): the maps of query, key and value.
-        bias_k, bias_v: (1, 1, E): a position more for key and value.
-        add_zero_attn: one more position, of zeros.
-        key_padding_mask: (N, S), positions that are closed (bool), or what is added.
-        attn_mask: (L, S) or (N * num_heads, L, S), likewise.
-        need_weights: return the weights, (N, L, S) averaged over the heads, or (N, num_heads, L, S).
-        use_separate_proj_weight: take q_proj_weight, k_proj_weight and v_proj_weight.
-        static_k, static_v: keys and values of (N * num_heads, S, E / num_heads) in place of the mapped ones.
-        is_causal: a hint that attn_mask is causal.
+def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-    Raises:
-        AssertionError, RuntimeError: for shapes that do not fit."""
+def nll_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-def multi_margin_loss(input: Operand, target: Operand, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Mean over the other classes i of max(0, margin - input[target] + input[i])**p.
+def normalize(input: Operand, p: builtins.float = 2.0, dim: Dims = 1, eps: builtins.float = 1e-12, out: Tensor | None = None) -> Tensor: ...
 
-    Args:
-        input: (N, C) or (C,).
-        target: (N,) or () of class indices.
-        p: 1 or 2.
-        weight: (C,), factor of each target class.
-        reduction: "mean", "sum" or "none".
+def one_hot(tensor: Operand, num_classes: builtins.int = -1) -> Tensor: ...
 
-    Raises:
-        ValueError: for another p, or a weight that is not 1-D.
-        RuntimeError: for a target of another size or out of range."""
+def pad(input: Operand, pad: Any, mode: builtins.str = 'constant', value: builtins.float | None = None) -> Tensor: ...
 
-def multilabel_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Sum over target classes j and other classes i of max(0, 1 - input[j] + input[i]), over the number of classes.
+def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, size_average: builtins.bool | None = None, eps: builtins.float = 1e-08, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-    Args:
-        input: (N, C) or (C,).
-        target: of input's shape: class indices up to the first -1 of a row.
-        reduction: "mean", "sum" or "none".
+def relu(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
 
-    Raises:
-        RuntimeError: for a target of another shape or out of range."""
+def relu6(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
 
-def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Binary cross entropy of targets against sigmoid(input), averaged over the classes (last dimension)."""
+def scaled_dot_product_attention(query: Any, key: Any, value: Operand, attn_mask: Any = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor: ...
 
-def nll_loss(input: Operand, target: Operand, weight: Operand | None = None, size_average: builtins.bool | None = None, ignore_index: builtins.int = -100, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """-input at the target class: input (N, C, ...) or (C,) of log probabilities, target (N, ...) or () of class indices.
+def sigmoid(input: Operand) -> Tensor: ...
 
-    Args:
-        weight: (C,), factor of each class; the mean is over the sum of the factors.
-        ignore_index: targets of this value do not count.
-        reduction: "mean", "sum" or "none".
+def silu(input: Operand, inplace: builtins.bool = False) -> Tensor: ...
 
-    Raises:
-        ValueError: if the batch sizes differ.
-        IndexError: for a target that is no class."""
+def smooth_l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', beta: builtins.float = 1.0) -> Tensor: ...
 
-def normalize(input: Operand, p: builtins.float = 2.0, dim: Dims = 1, eps: builtins.float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """input / max(norm(input, p) along dim, eps)."""
+def soft_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-def one_hot(tensor: Operand, num_classes: builtins.int = -1) -> Tensor:
-    """int64 tensor of shape (..., num_classes) with 1 at each class index; num_classes -1: largest index + 1.
+def softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor: ...
 
-    Raises:
-        RuntimeError: for an index that is negative or not below num_classes, or a tensor that is not of integers."""
+def softmin(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor: ...
 
-def pad(input: Operand, pad: Any, mode: builtins.str = 'constant', value: builtins.float | None = None) -> Tensor:
-    """input with elements added around it, or taken away.
+def softplus(input: Operand, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor: ...
 
-    Args:
-        pad: number of elements before and after, for the last dimension, then the last but one, and so on; negative
-            numbers take elements away.
-        mode: "constant" (`value`, 0 by default), "reflect" (without the edge), "replicate" (the edge) or "circular";
-            the last three pad the last 1 to 3 dimensions of an input with one or two dimensions more.
+def softshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor: ...
 
-    Raises:
-        RuntimeError: for an odd number of pads, more than there are dimensions, or pads that the mode cannot fill."""
+def softsign(input: Operand) -> Tensor: ...
 
-def poisson_nll_loss(input: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, size_average: builtins.bool | None = None, eps: builtins.float = 1e-08, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """Negative log likelihood of counts under a Poisson distribution of rate exp(input), or input.
-
-    Args:
-        log_input: whether input is the logarithm of the rate.
-        full: add Stirling's approximation of log(target!), for targets above 1.
-        eps: added to the rate before its logarithm is taken.
-        reduction: "mean", "sum" or "none"."""
-
-def relu(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """max(input, 0); its derivative at 0 is 0."""
-
-def relu6(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """input limited to [0, 6]; its derivative is 0 at both limits."""
-
-def scaled_dot_product_attention(query: Any, key: Any, value: Operand, attn_mask: Any = None, dropout_p: builtins.float = 0.0, is_causal: builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False) -> Tensor:
-    """softmax(query @ key.T * scale + mask) @ value.
-
-    Rows that the mask closes wholly give 0, and get gradient 0.
-
-    Args:
-        query: (..., H, L, E).
-        key: (..., H, S, E).
-        value: (..., H, S, V).
-        attn_mask: bool (true: attend) or of query's dtype (added), broadcast to (..., L, S).
-        dropout_p: probability with which weights are dropped (whether training or not).
-        is_causal: position i attends to the positions up to i.
-        scale: 1 / sqrt(E) by default.
-        enable_gqa: key and value may have fewer heads, of which several of the query's share one.
-
-    Raises:
-        RuntimeError: for dtypes or shapes that do not fit, or a mask together with is_causal."""
-
-def sigmoid(input: Operand) -> Tensor:
-    """The logistic function 1 / (1 + exp(-input))."""
-
-def silu(input: Operand, inplace: builtins.bool = False) -> Tensor:
-    """input * sigmoid(input)."""
-
-def smooth_l1_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean', beta: builtins.float = 1.0) -> Tensor:
-    """(input - target)**2 / (2 beta) where the difference is below beta, else |input - target| - beta / 2.
-
-    Raises:
-        RuntimeError: for a negative beta."""
-
-def soft_margin_loss(input: Operand, target: Operand, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
-
-def softmax(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
-    """exp(input) / sum(exp(input)) along dim."""
-
-def softmin(input: Operand, dim: builtins.int | None = None, _stacklevel: builtins.int = 3, dtype: DType | None = None) -> Tensor:
-    """softmax of -input along dim."""
-
-def softplus(input: Operand, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
-    """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
-
-def softshrink(input: Operand, lambd: builtins.float = 0.5) -> Tensor:
-    """input moved by lambd towards 0, and 0 in [-lambd, lambd].
-
-    Raises:
-        RuntimeError: for a negative lambd."""
-
-def softsign(input: Operand) -> Tensor:
-    """input / (1 + |input|)."""
-
-def tanh(input: Operand) -> Tensor:
-    """Hyperbolic tangent."""
+def tanh(input: Operand) -> Tensor: ...
 
 def tanhshrink(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """Elementwise input - tanh(input); its derivative is exact near 0."""
 
-def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor:
-    """max(0, distance(anchor, positive) - distance(anchor, negative) + margin) for the p-norm of the difference.
+def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, p: builtins.float = 2, eps: builtins.float = 1e-06, swap: builtins.bool = False, size_average: builtins.bool | None = None, reduce: builtins.bool | builtins.str | None = None, reduction: builtins.str = 'mean') -> Tensor: ...
 
-    Args:
-        swap: take the distance between positive and negative where it is the smaller one.
+def triplet_margin_with_distance_loss(anchor: Operand, positive: Operand, negative: Operand, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: builtins.float = 1.0, swap: builtins.bool = False, reduction: builtins.str = 'mean') -> Tensor: ...
 
-    Raises:
-        ValueError: for a margin that is not positive.
-        RuntimeError: if the numbers of dimensions differ."""
+def unfold(input: Operand, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor: ...
 
-def triplet_margin_with_distance_loss(anchor: Operand, positive: Operand, negative: Operand, *, distance_function: Callable[[Any, Any], Any] | None = None, margin: builtins.float = 1.0, swap: builtins.bool = False, reduction: builtins.str = 'mean') -> Tensor:
-    """triplet_margin_loss for any distance_function(a, b); by default pairwise_distance.
+def upsample(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None) -> Tensor: ...
 
-    Raises:
-        ValueError: for a margin that is not positive.
-        RuntimeError: if the numbers of dimensions differ."""
+def upsample_bilinear(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor: ...
 
-def unfold(input: Operand, kernel_size: Dims, dilation: Dims = 1, padding: Dims | builtins.str = 0, stride: Dims = 1) -> Tensor:
-    """Windows of (N, C, H, W) or (C, H, W) as columns: (N, C * elements of a window, number of windows).
-
-    Raises:
-        RuntimeError: for sizes and shapes that do not fit."""
-
-def upsample(input: Operand, size: Dims | None = None, scale_factor: Any = None, mode: builtins.str = 'nearest', align_corners: builtins.bool | None = None) -> Tensor:
-    """interpolate under its old name."""
-
-def upsample_bilinear(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor:
-    """interpolate with mode "bilinear" and aligned corners."""
-
-def upsample_nearest(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor:
-    """interpolate with mode "nearest"."""
+def upsample_nearest(input: Operand, size: Dims | None = None, scale_factor: Any = None) -> Tensor: ...
