@@ -1,4 +1,4 @@
-"""The house rules: imports point downwards, stubs are current, the public page is complete."""
+"""Rules of the structure: imports point downwards, stubs are current, public functions have docstrings."""
 
 import ast
 import pathlib
