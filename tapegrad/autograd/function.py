@@ -58,7 +58,7 @@ Parts = tuple[Sequence[Any], Sequence[Any]]  # of an entry: arguments and output
 
 
 class VmapInfo(NamedTuple):
-    """The batch, as a `vmap` staticmethod receives it.
+    """Information about the batch, passed to a `vmap` staticmethod.
 
     Attributes:
         batch_size: number of samples.
@@ -74,7 +74,7 @@ class Output(int):
 
 
 class FunctionCtx:
-    """What `forward` tells `backward`: saved tensors, flags, and any attributes that the user sets.
+    """The context that `forward` passes to `backward`: saved tensors, flags, and any attributes that the user sets.
 
     Attributes:
         needs_input_grad: one bool for each argument of `forward`: whether it is a tensor that requires grad.
@@ -116,14 +116,14 @@ class FunctionCtx:
         def __setattr__(self, name: str, value: Any) -> None: ...
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Tensors (or None) that `backward` finds in `saved_tensors`; inputs and outputs keep their place in the graph.
+        """Save tensors (or None) for `backward`, which reads them as `saved_tensors`; inputs and outputs keep their graph.
 
-        An intermediate result counts as a constant there: return it as an output where its derivative matters.
+        An intermediate result counts as a constant in `backward`: return it as an output if its derivative matters.
         """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Tensors (or None) that `jvp` finds in `saved_tensors`."""
+        """Save tensors (or None) for `jvp`, which reads them as `saved_tensors`."""
         for t in tensors:
             if not (t is None or isinstance(t, Box)):
                 raise AssertionError(
@@ -132,15 +132,15 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
-        """The inputs that `forward` changed in place; each of them must be returned."""
+        """Declare inputs that `forward` changed in place; each of them must be returned."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """The outputs that get no gradient; integer ones never do."""
+        """Declare outputs that are not differentiable; integer outputs never are."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` and `jvp` get zeros, as by default, or None for what got no gradient."""
+        """Set whether `backward` and `jvp` receive zeros (the default) or None for missing gradients and tangents."""
         self.materialize_grads = value
 
     def name(self) -> str:
@@ -149,7 +149,7 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Tensor, ...]:
-        """What was saved, as tensors of the graph.
+        """The saved tensors, connected to the graph.
 
         Raises:
             RuntimeError: once a backward pass has released them.
@@ -775,13 +775,13 @@ class ForwardOfFirst(Protocol[P, R]):
 
 
 class Function:
-    """Base of functions with a derivative of their own: subclass it, write static methods, call `apply`.
+    """Base of functions with a custom derivative: subclass it, define static methods, call `apply`.
 
     - `forward(ctx, *args)`, or `forward(*args)` and `setup_context(ctx, inputs, output)`: runs with recording off. Tensors
-      among the arguments are differentiable; other arguments, and tensors in containers, are passed as they are.
+      among the arguments are differentiable; other arguments, and tensors in containers, are passed unchanged.
     - `backward(ctx, *grads)` (or `vjp`): one gradient (or None) for each argument of forward, from one for each output.
-      What it does is recorded under create_graph, so it can be differentiated to any order.
-    - `jvp(ctx, *tangents)`: the tangents of the outputs; without it they come from transposing `backward`.
+      It is recorded under create_graph, so it can be differentiated to any order.
+    - `jvp(ctx, *tangents)`: the tangents of the outputs; without it `backward` is transposed.
     - `vmap(info, in_dims, *args)`: (output, out_dims) over a batch.
     """
 
@@ -814,7 +814,7 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Where `forward` takes no ctx: save here what `backward` needs."""
+        """If `forward` takes no ctx: save here what `backward` needs."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
@@ -853,7 +853,7 @@ class Function:
     def apply(cls: type[ForwardOfFirst[P, R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, and record it where a tensor among the arguments requires grad."""
+        """Call the function, and record it if a tensor among the arguments requires grad."""
         if kwargs or separate(cls):
             args = bound(cls, args, kwargs)
         call = Call(cls, args)
@@ -972,7 +972,7 @@ class Vmapped(Function):
 
 
 class InplaceFunction(Function):
-    """A Function with a flag `inplace`, for older code."""
+    """Deprecated: a Function with a flag `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -988,10 +988,10 @@ class Refusal(Function):
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of a `backward` that computes with what is not recorded: differentiating it again is an error.
+    """Decorator for a `backward` that cannot be differentiated: differentiating through it raises RuntimeError.
 
-    Nothing in it is recorded. Its results depend on every argument of forward that requires grad, so no derivative through
-    them is silently left out.
+    It runs without recording. Its results count as functions of every argument of forward that requires grad, so no
+    derivative is silently omitted.
     """
 
     @functools.wraps(fn)
