@@ -18,6 +18,7 @@ from ..functions import create
 from ..kernels import devices
 from ..tensor.tensor import Parameter, Tensor, destination, raw
 from . import hooks
+from .error_context import locate
 from .hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -29,7 +30,6 @@ from .hooks import (
     register_module_parameter_registration_hook,
 )
 from .parameter import Buffer, is_lazy, way_back
-from .place import locate
 
 __all__ = [
     "Module",
