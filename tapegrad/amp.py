@@ -203,7 +203,7 @@ class GradScaler:
         self._backoff_factor, self._growth_interval = backoff_factor, growth_interval
         self._growth_tracker = 0
         self._scaled = False
-        self._found: dict[int, bool] = {}  # by id of an optimiser: whether its gradients held inf or nan
+        self._found: dict[int, bool] = {}  # by id of an optimiser: whether its gradients contained inf or nan
         self._stepped: set[int] = set()
 
     def is_enabled(self) -> bool:
@@ -277,7 +277,7 @@ class GradScaler:
         return result
 
     def update(self, new_scale: Any = None) -> None:
-        """Choose the scale of the next step, after all optimisers have stepped: a given one, or by what was found."""
+        """Set the scale for the next step, after all optimisers have stepped: new_scale, or by growth and backoff."""
         if not self._enabled:
             return
         self._check_scaled("update")
@@ -295,35 +295,35 @@ class GradScaler:
         self._found, self._stepped = {}, set()
 
     def get_scale(self) -> float:
-        """The scale; 1.0 if it does not scale."""
+        """The scale; 1.0 if disabled."""
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
-        """What the scale is multiplied by after growth_interval good steps."""
+        """Factor of the scale after growth_interval steps without inf or nan."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Change that factor."""
+        """Set growth_factor."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by after an overflow."""
+        """Factor of the scale after an overflow."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Change that factor."""
+        """Set backoff_factor."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Number of good steps after which the scale grows."""
+        """Number of consecutive steps without inf or nan after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Change that number."""
+        """Set growth_interval."""
         self._growth_interval = new_interval
 
     def state_dict(self) -> dict[str, Any]:
-        """Scale, factors and counts; empty if it does not scale."""
+        """Scale, factors and counts as a dict; empty if disabled."""
         if not self._enabled:
             return {}
         return {
@@ -332,10 +332,10 @@ class GradScaler:
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take what state_dict() gave.
+        """Load the result of state_dict().
 
         Raises:
-            RuntimeError: for an empty one.
+            RuntimeError: for an empty dict.
         """
         if not self._enabled:
             return

@@ -1,4 +1,4 @@
-"""Every test leaves the library as it found it: modes, default dtype, operations, and a tape that can be emptied.
+"""Checks that every test restores the library's state: modes, default dtype, operations, and a tape that can be emptied.
 
 `--all` runs every test, as .ci/run does. Without it, what repeats a law over every record is thinned out: tests marked
 `exhaustive` (a law's second dtype, an order that another test has) are deselected, and tests that take the fixture

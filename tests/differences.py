@@ -281,7 +281,7 @@ ROWS = [
      "m = L.nn.utils.parametrizations.weight_norm(L.nn.Linear(2, 1))\n"
      "with L.nn.utils.parametrize.cached():\n    with L.no_grad(): m.weight\n    print(m.weight.requires_grad)",
      "True", "False"),
-    ("a householder weight stays orthogonal when its original parameter becomes small",
+    ("a householder weight stays orthogonal when its original is scaled down",
      "m = L.nn.utils.parametrizations.orthogonal(L.nn.Linear(2, 3)); p = m.parametrizations.weight.original\n"
      "with L.no_grad(): p.mul_(0.9)\nprint(round(m.weight.norm().item() ** 2, 4))",
      "2.0", "0.0"),

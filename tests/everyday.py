@@ -1,7 +1,7 @@
-"""What programs do with tensors beside calling operations: the rows of everyday.tsv, and how one is run.
+"""The rows of everyday.tsv (what programs do with tensors besides calling operations), and how they are run.
 
 A row: a program (statements, of which the last is an expression or raises), what tapegrad's torch drop-in gives, and what
-PyTorch 2.13 gives where that differs. Of an error the type counts, and the first sentence where the rows agree.
+PyTorch 2.13 gives where that differs. Of an error the type is compared, and the first sentence if both libraries agree.
 """
 
 import collections

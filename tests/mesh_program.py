@@ -1,6 +1,6 @@
 """Programs on several devices of the host; `test_compile_mesh.py` runs this in processes that have them.
 
-Prints, as JSON, what each program that is named raised. A first argument like 127.0.0.1:4567/1 makes it the second of two
+Prints, as JSON, the exception of each named program. A first argument like 127.0.0.1:4567/1 makes it the second of two
 processes.
 """
 

@@ -1,4 +1,4 @@
-"""Automatic casts, the scaler of gradients, and the decorators of custom functions for them."""
+"""torch.amp: autocast, GradScaler, and the decorators for custom functions."""
 
 import threading
 
@@ -24,7 +24,7 @@ def test_products_run_in_16_bits_and_losses_in_float32():
     assert (x @ w.t()).dtype is tg.float32
 
 
-def test_float64_stays():
+def test_float64_is_not_cast():
     x = tg.ones(2, 2, dtype=tg.float64)
     with tg.autocast(**HALF):
         assert (x @ x).dtype is tg.float64 and F.mse_loss(x, x).dtype is tg.float64
@@ -58,7 +58,7 @@ def test_contexts_nest_and_end():
     assert (x @ x).dtype is tg.float32 and not tg.is_autocast_cpu_enabled()
 
 
-def test_another_thread_is_outside():
+def test_autocast_does_not_reach_other_threads():
     found = []
     with tg.autocast(**HALF):
         t = threading.Thread(target=lambda: found.append((tg.ones(1, 1) @ tg.ones(1, 1)).dtype))
@@ -67,7 +67,7 @@ def test_another_thread_is_outside():
     assert found == [tg.float32]
 
 
-def test_a_checkpoint_computes_again_what_it_computed():
+def test_a_checkpoint_recomputes_in_the_same_dtypes():
     w = tg.ones(2, 2, requires_grad=True)
     with tg.autocast(**HALF):
         y = checkpoint(lambda x: (x @ w) * x, tg.ones(2, 2), use_reentrant=False)
@@ -96,7 +96,7 @@ def test_without_a_gpu_it_warns_and_does_nothing():
     assert stepped == [1]
 
 
-def test_arguments():
+def test_wrong_arguments_are_refused():
     with pytest.warns(UserWarning, match="CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently"):
         tg.autocast("cpu", tg.float32)
     with pytest.raises(RuntimeError, match="unsupported autocast device_type 'tpu'"):

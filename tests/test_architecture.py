@@ -1,4 +1,4 @@
-"""The house rules: imports point downwards, stubs are current, the public page is complete."""
+"""Rules of the structure: imports point downwards, stubs are current, public functions have docstrings."""
 
 import ast
 import pathlib
@@ -84,17 +84,13 @@ def test_imports_point_downwards(path):
         )
 
 
-<<<<<<< HEAD
 def test_the_drawing_shows_every_room():
     drawing = (pathlib.Path(__file__).parent.parent / "docs" / "rooms.svg").read_text()
     names = set(re.findall(r"\w+", " ".join(re.findall(r'<text class="name"[^>]*>([^<]*)<', drawing))))
     assert {p.parent.name for p in ROOT.glob("*/__init__.py") if not p.parent.name.startswith("_")} <= names
 
 
-@pytest.mark.parametrize("name", sorted(_stubs.pages()))
-=======
 @pytest.mark.parametrize("name", sorted(PAGES))
->>>>>>> part-d
 def test_stub_is_current(name):
     assert (ROOT / name).read_text() == PAGES[name], "run: python -m tapegrad._stubs"
 

@@ -67,7 +67,7 @@ def test_numbers_of_several_elements():
 
 
 @pytest.mark.parametrize("f", [tg.fft.fft, tg.fft.ifft, tg.fft.rfft, tg.fft.irfft, tg.fft.hfft, tg.fft.ihfft])
-def test_a_transform_of_minus_one_values(f):
+def test_fourier_transforms_refuse_length_minus_one(f):
     with pytest.raises(RuntimeError, match=r"Invalid number of data points \(-1\)"):
         f(tg.ones(3), -1)
     assert tg.fft.fftn(tg.ones(3, 2), s=(-1, 2)).shape == (3, 2)
@@ -98,7 +98,7 @@ def test_a_single_label_may_have_a_dimension():
     "shape, source",
     [((3, 4), (7,)), ((3, 4), (4, 3)), ((3, 4), (2, 3)), ((2,), (0,)), ((4,), (1, 4)), ((1,), (3,)), ((), (2,))],
 )
-def test_copy_of_a_shape_that_does_not_fit(shape, source):
+def test_copy_refuses_a_shape_that_does_not_broadcast(shape, source):
     for values in (tg.arange(float(np.prod(source))).reshape(source), tg.ones(source)):
         t = tg.full(shape, 5.0)
         with pytest.raises(RuntimeError, match=r"must match the size|doesn't match the broadcast shape"):

@@ -1,4 +1,4 @@
-"""Wrong arguments of backward, grad and the tensor's flags: PyTorch's error type and first sentence, nothing half-done."""
+"""Wrong arguments of backward, grad and the tensor's flags: PyTorch's error type and first sentence, no partial effect."""
 
 import copy
 import warnings
@@ -129,7 +129,7 @@ TYPE = "gradients can be either Tensors or None, but got "
         (TypeError, "expected np.ndarray (got list)", lambda: tg.from_numpy([1.0])),
     ],
 )  # fmt: skip
-def test_refused(kind, text, call):
+def test_wrong_calls_raise_pytorchs_errors(kind, text, call):
     X.grad = None
     refused(kind, text, call)
     assert X.grad is None and X.requires_grad and X.tolist() == [1.0, 2.0]

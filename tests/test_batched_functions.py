@@ -1,4 +1,4 @@
-"""Functions under vmap: the same as one sample after the other, in one go; and so are their gradients."""
+"""Functions and their gradients under vmap equal a loop over the samples, without looping."""
 
 import warnings
 

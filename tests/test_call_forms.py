@@ -1,4 +1,4 @@
-"""Calls as PyTorch's users write them: keywords, printed results, first sentences of errors, places of warnings."""
+"""Calls as in PyTorch programs: keywords, printed results, first sentences of errors, source lines of warnings."""
 
 import copy
 import inspect

@@ -192,7 +192,7 @@ def test_views_and_writes_inside():
     assert x.grad.tolist() == x0.grad.tolist()
 
 
-def test_arguments_are_kept_as_they_were():
+def test_arguments_keep_the_values_of_the_call():
     x, w = leaf(), leaf()
     base = w * 1.0
     y = checkpoint(lambda x, b: (x * b).sin(), x, base)

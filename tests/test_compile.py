@@ -861,7 +861,7 @@ def test_what_is_no_control_flow_on_values():
         follows(function)
 
 
-def test_effects_happen_once_a_call(capsys):
+def test_functions_that_change_python_state_run_eagerly_at_every_call(capsys):
     log, counter = [], Config(n=0)
 
     def function(a):
@@ -1583,7 +1583,7 @@ def test_transforms_of_compiled_functions():
 
 
 @pytest.mark.parametrize("donate", [True, False])
-def test_memory_that_somebody_holds_is_not_given_away(donate):
+def test_buffers_referenced_elsewhere_are_not_donated(donate):
     w = tg.ones(3)
     compiled = tg.compile(lambda: w.add_(1.0) * 1, donate=donate, fullgraph=True)
     compiled()

@@ -210,7 +210,7 @@ def test_nested(mode):
         close(got, transform(lambda w: f(loop, plain_cond, plain_while, w))(w))
 
 
-def test_memory_is_what_is_carried(entries):
+def test_a_scan_saves_only_its_carry(entries):
     w = values(3, 3, seed=1).requires_grad_()
     before = entries()
     loss = rnn_loss(tg.scan, w, values(200, 3))
@@ -319,7 +319,7 @@ def test_bodies(name):
 
 @pytest.mark.skipif(not HAS_JAX, reason="needs JAX")
 @pytest.mark.parametrize("name", ["draws", "value read", "write outside"])
-def test_a_compiled_body_that_cannot_be_noted(name):
+def test_a_compiled_body_that_cannot_be_traced(name):
     s = Setting()
 
     def f(xs):
@@ -475,7 +475,7 @@ def test_gradient_of_a_batch_of_loops():
     close(got, tg.stack([func.grad(lambda x: grown(x, RATE)[0].sum())(x) for x in xs]))
 
 
-def test_what_is_carried_alone():
+def test_a_carry_that_is_a_single_tensor():
     assert tg.while_loop(lambda x: x < 5, lambda x: x * 2, tg.tensor(1.0)).item() == 8
 
 
@@ -532,7 +532,7 @@ def test_checkpoints_are_compiled():
 
 
 @pytest.mark.skipif(not HAS_JAX, reason="needs JAX")
-def test_memory_of_a_compiled_scan_is_what_is_carried():
+def test_a_compiled_scan_saves_only_its_carry():
     """The body's other values are computed again: three a step would be kept else."""
     rows, width = 256, 64
     w = tg.randn(width, width) / 8

@@ -1,4 +1,4 @@
-"""Copies of tensors and values that leave for NumPy: what they share, and whether they carry a gradient."""
+"""Copies of tensors and conversions to NumPy: which memory they share, and whether they carry a gradient."""
 
 import copy
 import pickle

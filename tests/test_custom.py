@@ -1,4 +1,4 @@
-"""tg.custom: operations that users define, and the laws that meet them."""
+"""tg.custom: operations that users define, and the laws that check them."""
 
 import math
 

@@ -328,7 +328,7 @@ def test_loader():
         pytest.param({"shuffle": True, "num_workers": 2}, [[0, 4, 1], [5, 2, 6], [3]], 291447657211, marks=posix),
     ],
 )
-def test_order_and_what_it_draws(options, order, after):
+def test_order_and_draws_of_a_pass(options, order, after):
     tg.manual_seed(0)
     assert lists(DataLoader(list(range(7)), 3, **options)) == order
     assert tg.randint(2**40, (1,)).item() == after
@@ -363,7 +363,7 @@ def test_fetching_at_once_is_fetching_one_by_one(wrap):
     assert y.tolist() == list(range(10))
 
 
-def test_fetching_at_once_leaves_what_it_must():
+def test_fetching_at_once_keeps_gradients_and_errors():
     w = tg.ones(4, 2, requires_grad=True)
     (batch,) = next(iter(DataLoader(TensorDataset(w), 2)))
     batch.sum().backward()
@@ -604,7 +604,7 @@ class Tracked(Squares):
 
 
 @posix
-def test_a_history_does_not_cross():
+def test_a_sample_with_a_history_is_refused_by_workers():
     with pytest.raises(RuntimeError, match=r"Caught RuntimeError in DataLoader worker process 0.[\s\S]*Cowardly refusing"):
         list(DataLoader(Tracked(), 2, num_workers=1))
     with pytest.raises(Exception, match="Caught .* in DataLoader worker process 0.[^$]*lambda"):

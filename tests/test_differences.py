@@ -1,4 +1,4 @@
-"""Our side of each difference from PyTorch, and that the page lists it."""
+"""tapegrad's side of each difference from PyTorch, and that docs/differences.md lists it."""
 
 import pathlib
 

@@ -749,7 +749,7 @@ def test_loaded_on_first_use():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_own_family():
+def test_a_custom_family():
     """A family needs its parameters, sample and log_prob; the rest follows."""
 
     class Triangular(D.Distribution):

@@ -306,7 +306,7 @@ def test_a_sparse_gradient(autograd, anp, extend):
     np.testing.assert_array_equal(autograd.grad(lambda x: first(x) * 2 + x[1])(X), [2.0, 1.0, 0.0])
 
 
-def test_derivatives_that_nobody_stated(autograd, anp, extend):
+def test_primitives_without_derivatives_raise(autograd, anp, extend):
     f = extend.primitive(lambda x, y=1.0: x * y)
     with pytest.raises(NotImplementedError, match="VJP of <lambda> wrt argnums"):
         autograd.grad(f)(1.0)
@@ -388,7 +388,7 @@ def test_check_grads_finds_a_wrong_rule(autograd, check, extend):
         check(wrong, modes=["rev"])(1.0)
 
 
-def test_what_is_not_there_says_so(autograd, anp):
+def test_unsupported_names_raise_clear_errors(autograd, anp):
     with pytest.raises(AttributeError, match=r"'autograd' has no attribute 'gradd' \(it is tapegrad's; nearest: grad"):
         autograd.gradd
     tracer = importlib.import_module("autograd.tracer")

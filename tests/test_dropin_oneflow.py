@@ -1,4 +1,4 @@
-"""The oneflow drop-in: printed form, names of nodes, error texts, what OneFlow alone has, and what remains after removal."""
+"""The oneflow drop-in: printed form, names of nodes, error texts, names that only OneFlow has, and its removal."""
 
 import copy
 import importlib
@@ -188,7 +188,7 @@ def test_optimizers_take_oneflows_keywords(flow):
         (lambda flow: flow.optim.lr_scheduler.WarmUpLR(None), "LinearLR"),
     ],
 )
-def test_what_is_not_there_says_so(flow, use, text):
+def test_unsupported_names_raise_clear_errors(flow, use, text):
     with pytest.raises(NotImplementedError, match=text):
         use(flow)
 

@@ -1,4 +1,4 @@
-"""The drop-ins' machinery, and the breadth of the one for torch: modules, names that are there or say why not, settings."""
+"""The drop-ins' import machinery, and the torch drop-in: modules, names, errors of unsupported names, settings."""
 
 import contextlib
 import copy

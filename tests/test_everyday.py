@@ -1,4 +1,4 @@
-"""What programs do with tensors beside calling operations, by the torch drop-in; compat/ has the same rows with PyTorch."""
+"""The rows of everyday.tsv with the torch drop-in; compat/ runs the same rows with PyTorch."""
 
 import importlib
 

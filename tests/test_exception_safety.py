@@ -1,4 +1,4 @@
-"""After an exception in a rule or a hook: modes as before, no gradient half-updated, the tape intact or plainly released."""
+"""After an exception in a rule or hook: modes are restored, no gradient is half-updated, the tape is intact or released."""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""Files: what is written is read back, sharing memory; nothing in a file is run; no damage crashes anything."""
+"""Files: what is written is read back, sharing memory; no code in a file is run; damaged files raise errors."""
 
 import collections
 import io

@@ -1,4 +1,4 @@
-"""What tapegrad 0.1.0 wrote is read: files, pickles of every public class, and operations defined with tapegrad.custom.
+"""Files written by tapegrad 0.1.0 are read: checkpoints, pickles of every public class, operations of tapegrad.custom.
 
 The files lie in data/v0_1_0, with the script that wrote them on 0.1.0.
 """

@@ -1,4 +1,4 @@
-"""autograd.forward_ad: dual tensors against closed forms; with reverse mode; nesting; what stays afterwards."""
+"""autograd.forward_ad: dual tensors against closed forms; with reverse mode; nesting; tensors after the level has ended."""
 
 import asyncio
 import gc

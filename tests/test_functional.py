@@ -328,14 +328,14 @@ def test_cross_entropy_far_out():
     close(g, [[0, 0], [0, 0], [-1, 1]])
 
 
-def test_a_row_that_does_not_count_gets_no_gradient():
+def test_an_ignored_row_gets_no_gradient():
     x = leaf(np.array([[1.0, 2.0], [-INF, -INF], [NAN, 1.0]]))
     loss = F.cross_entropy(x, tg.tensor([0, -100, -100]))
     (g,) = tg.autograd.grad(loss, x)
     assert np.isfinite(loss.item()) and not g.numpy()[1:].any()
 
 
-def test_cross_entropy_of_nothing():
+def test_cross_entropy_of_an_empty_batch():
     assert math.isnan(F.cross_entropy(tg.zeros(0, 3), tg.zeros(0).long()).item())
     assert math.isnan(F.cross_entropy(tg.zeros(2, 3), tg.tensor([-100, -100])).item())
     assert F.cross_entropy(tg.zeros(0, 3), tg.zeros(0).long(), reduction="sum").item() == 0
@@ -514,7 +514,7 @@ def test_attention(kind):
     close(got, attended(q, k, v, mask))
 
 
-def test_closed_rows_give_zero_and_get_no_gradient():
+def test_fully_masked_rows_are_zero_and_get_no_gradient():
     q, k, v = normal(3, 4), normal(5, 4, seed=1), normal(5, 2, seed=2)
     opened = np.ones((3, 5), bool)
     opened[1] = False

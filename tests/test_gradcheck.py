@@ -1,4 +1,4 @@
-"""gradcheck, gradgradcheck and check_grads: right functions pass, each kind of wrong one is found and told apart."""
+"""gradcheck, gradgradcheck and check_grads: right functions pass, each kind of wrong one is detected and named."""
 
 import copy
 import warnings
@@ -201,7 +201,7 @@ def test_captured_inputs_are_moved_too():
         gradcheck(lambda *_: layer(x) * layer.weight.detach().sum(), (x, *layer.parameters()))
 
 
-def test_inputs_are_as_before():
+def test_inputs_are_restored():
     x, y = leaf(*X), tg.ones(3, dtype=tg.float64)
     before, state = x.detach().clone(), tg.get_rng_state()
     gradcheck(lambda x, y: x.sin() * y, (x, y), check_forward_ad=True)
@@ -343,7 +343,7 @@ def test_check_grads_tolerances():
         testing.check_grads(of("wrong_sin"), x, 1, rtol=1e-4)
 
 
-def test_check_grads_of_nothing():
+def test_check_grads_without_a_tensor_argument():
     with pytest.raises(TypeError, match=r"check_grads\(\): f was given no floating-point tensor"):
         testing.check_grads(lambda n: n, (3,))
     with pytest.raises(TypeError, match=r"check_grads\(\): f returned no floating-point tensor"):

@@ -1,4 +1,4 @@
-"""Libraries that ask for torch, or for arrays, on tensors as they are. Under the drop-in the same libraries find torch."""
+"""Libraries for arrays, and those that support torch, used with tensors; the latter also under the drop-in."""
 
 import importlib.util
 import io

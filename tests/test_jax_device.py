@@ -167,7 +167,7 @@ def test_two_devices_do_not_mix(mix):
         mix(tg.ones(2, device="jax"), tg.ones(2))
 
 
-def test_what_goes_with_any_device():
+def test_numbers_and_0_dim_tensors_mix_with_any_device():
     x = tg.ones(2, device="jax")
     for y in (2 * x, x + tg.tensor(1.0), tg.tensor(3.0) - x, x + np.ones(2, np.float32), x * np.float64(2), x / x._d * 2):
         assert y.device.type == "jax" and y.dtype is tg.float32 and y.tolist() == [2.0, 2.0]

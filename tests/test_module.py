@@ -1,6 +1,6 @@
 """Module beyond test_nn.py: hooks on gradients, errors that name the layer, loading that is all or nothing, lazy layers.
 
-What PyTorch does in the same place is compared in compat/test_module_torch.py.
+compat/test_module_torch.py compares with PyTorch.
 """
 
 import copy
@@ -361,7 +361,7 @@ def test_loading_is_all_or_nothing(change, assign):
         assert (v == before[k]).all(), k
 
 
-def test_all_mistakes_are_told_together():
+def test_all_mismatches_are_reported_together():
     net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     with pytest.raises(RuntimeError) as caught:
         net.load_state_dict({"0.weight": tg.ones(2, 3), "1.weight": tg.ones(3), "2.x": tg.ones(1)})

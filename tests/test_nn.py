@@ -580,7 +580,7 @@ def test_plain_losses():
 
 
 @pytest.mark.parametrize("name", ["L1Loss", "MSELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "NLLLoss"])
-def test_a_loss_constructor_given_tensors_says_what_is_meant(name):
+def test_a_loss_class_called_with_tensors_explains_the_mistake(name):
     with pytest.raises(TypeError, match=rf"nn\.{name}\(\)\(input, target\)"):
         getattr(nn, name)(tg.ones(2), tg.ones(2))
 

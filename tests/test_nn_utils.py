@@ -1,4 +1,4 @@
-"""nn.utils without PyTorch: parametrised layers as formulas, copies, transforms, failures that leave nothing behind."""
+"""nn.utils without PyTorch: parametrised layers against formulas, copies, transforms, failures without side effects."""
 
 import copy
 import importlib

@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors against NumPy: each keyword is honoured with NumPy's meaning or refused."""
+"""NumPy's functions on tensors against NumPy: each keyword has NumPy's meaning or raises an error."""
 
 import inspect
 import math

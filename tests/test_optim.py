@@ -134,7 +134,7 @@ def test_momentum_does_not_share_the_gradients_memory():
     assert opt.state[p]["momentum_buffer"].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_parameters_without_gradient_are_passed_over():
+def test_parameters_without_gradient_are_skipped():
     p, q = parameters()
     opt = optim.Adam([p, q])
     p.grad = tg.ones(3)
@@ -213,7 +213,7 @@ def each_alone(name, settings, monkeypatch, **how):
 
 
 @pytest.mark.parametrize("name, settings, expected", CASES)
-def test_together_as_alone(name, settings, expected, monkeypatch):
+def test_buckets_give_the_results_of_single_parameters(name, settings, expected, monkeypatch):
     *found, opt = trained(name, settings, several())
     assert [len(b.members) for b in opt._plans[0].buckets] == [5]
     assert found == each_alone(name, settings, monkeypatch)
@@ -287,7 +287,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
-def test_what_happens_between_steps(change, monkeypatch):
+def test_changes_between_steps_are_seen(change, monkeypatch):
     *found, _ = trained("Adam", {"lr": 0.1}, several(), between=change)
     assert found == each_alone("Adam", {"lr": 0.1}, monkeypatch, between=change)
 
@@ -583,7 +583,7 @@ def test_lbfgs_finds_the_minimum(settings):
     opt.step(closure)
 
 
-def test_lbfgs_asks_for_a_closure_and_knows_one_search():
+def test_lbfgs_requires_a_closure_and_refuses_other_line_searches():
     p, _ = parameters()
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'closure'"):
         optim.LBFGS([p]).step()
@@ -622,7 +622,7 @@ def test_muon_steps_along_the_orthogonal_part():
         optim.Muon([tg.ones(2)])
 
 
-def test_sparse_adam_says_why_it_is_not_there():
+def test_sparse_adam_raises_with_the_reason():
     with pytest.raises(NotImplementedError, match="sparse tensors are out of"):
         optim.SparseAdam([tg.ones(2)])
 

@@ -27,7 +27,7 @@ def start_of(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_goes_the_way_that_the_exact_derivatives_give(method, optimize):
+def test_every_method_follows_the_path_of_exact_derivatives(method, optimize):
     evaluated = []
 
     def fun(x):

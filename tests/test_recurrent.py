@@ -346,7 +346,7 @@ def test_causal_encoder(causal):
         assert (g[0, i + 1 :] == 0).all() and (g[0, : i + 1].abs().sum(1) > 0).all()
 
 
-def test_padding_is_not_felt():
+def test_padding_does_not_affect_results():
     net = nn.Transformer(8, 2, 1, 1, 16, dropout=0.0)
     src, tgt = tg.randn(4, 2, 8), tg.randn(3, 2, 8)
     closed = tg.tensor([[False, False, False, True], [False] * 4])
@@ -355,7 +355,7 @@ def test_padding_is_not_felt():
     near(out[:, :1], short)
 
 
-def test_wholly_closed_row_gives_no_nan_gradient():
+def test_fully_masked_row_gives_no_nan_gradient():
     net = nn.MultiheadAttention(4, 2)
     x = tg.randn(3, 4).requires_grad_()
     mask = tg.tensor([[True, True, True], [False, True, True], [False, False, True]])

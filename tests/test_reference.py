@@ -1,4 +1,4 @@
-"""The reference page is what the table says."""
+"""docs/reference.md is current."""
 
 import importlib.util
 import pathlib

@@ -1,4 +1,4 @@
-"""Functions of Python numbers: the payload is a float until somebody looks at the array."""
+"""Functions of Python numbers are differentiated on floats, without arrays, until an array is read."""
 
 import copy
 import math
@@ -87,7 +87,7 @@ def test_where_math_raises(f, x, value, slope):
         np.testing.assert_array_equal(func.grad(f)(x), slope)
 
 
-def test_it_is_an_ordinary_tensor_when_looked_at():
+def test_reading_the_argument_shows_an_ordinary_tensor():
     def f(x):
         assert x.shape == () and x.dtype is tg.float64 and x.requires_grad
         assert "0.7" in repr(x) and float(x.detach()) == 0.7 and len(x.reshape(1)) == 1
@@ -103,7 +103,7 @@ def test_it_is_an_ordinary_tensor_when_looked_at():
         assert func.grad(lambda x: f(x) + float(x))(0.7) == 6.0
 
 
-def test_what_surrounds_it():
+def test_captured_tensors_and_enclosing_transforms_are_reached():
     w = tg.tensor(3.0, dtype=tg.float64, requires_grad=True)
     g = func.grad(lambda x: tg.sin(x) * w * x)(0.5)
     assert isinstance(g, tg.Tensor) and g.requires_grad

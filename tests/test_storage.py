@@ -1,4 +1,4 @@
-"""Memory blocks as programs look at them, settings of PyTorch's machinery, and memory shared between processes."""
+"""Storages, settings of PyTorch that are accepted, and memory shared between processes."""
 
 import os
 

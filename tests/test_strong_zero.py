@@ -1,4 +1,4 @@
-"""Strong zero: a branch that was not taken sends no nan back, to third order, whatever stands in it."""
+"""Strong zero: a branch that was not taken contributes no nan to gradients, to third order."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""What the tape keeps, for how long, and what it says of itself."""
+"""What the tape keeps and for how long, and its printed form."""
 
 import contextlib
 import gc

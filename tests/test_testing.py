@@ -1,4 +1,4 @@
-"""The laws themselves: each catches a record that is wrong on purpose."""
+"""The laws of tapegrad.testing: each detects a deliberately wrong record."""
 
 import numpy as np
 import pytest

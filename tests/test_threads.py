@@ -1,4 +1,4 @@
-"""Threads, tasks, copied contexts and forked processes: right gradients, separate modes, tapes that do not pile up."""
+"""Threads, tasks, copied contexts and forked processes: right gradients, separate modes, no leak of tapes."""
 
 import asyncio
 import contextlib

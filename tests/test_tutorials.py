@@ -1,10 +1,10 @@
-"""The three seed documents, row by row: `import tapegrad as torch`, `import tapegrad as flow`."""
+"""The programs of the three tutorials, row by row: `import tapegrad as torch`, `import tapegrad as flow`."""
 
 import importlib
 import sys
 
 import pytest
-import seeds
+import tutorial_rows as rows
 
 import tapegrad
 from tapegrad import compat
@@ -20,10 +20,10 @@ def torch_names(monkeypatch):
         monkeypatch.setitem(sys.modules, f"torch.{sub}", importlib.import_module(f"tapegrad.{sub}"))
 
 
-@pytest.mark.parametrize("item", seeds.ITEMS, ids=lambda item: item["id"])
+@pytest.mark.parametrize("item", rows.ITEMS, ids=lambda item: item["id"])
 def test_row(item, torch_names):
-    got = seeds.execute(seeds.snippet(item), tapegrad)
-    assert seeds.matches(seeds.expected(item), got), f"{item['claim']}\nexpected: {seeds.expected(item)}\ngot: {got}"
+    got = rows.execute(rows.snippet(item), tapegrad)
+    assert rows.matches(rows.expected(item), got), f"{item['claim']}\nexpected: {rows.expected(item)}\ngot: {got}"
 
 
 @pytest.fixture(scope="module", params=["torch", "oneflow"])
@@ -42,13 +42,13 @@ def dropin(request):
         sys.modules.update(before)
 
 
-@pytest.mark.parametrize("item", seeds.ITEMS, ids=lambda item: item["id"])
+@pytest.mark.parametrize("item", rows.ITEMS, ids=lambda item: item["id"])
 def test_row_on_a_drop_in(item, dropin):
-    got, wanted = seeds.execute(seeds.snippet(item), dropin), seeds.expected(item)
+    got, wanted = rows.execute(rows.snippet(item), dropin), rows.expected(item)
     if dropin.__name__ == "oneflow":
-        got, wanted = seeds.oneflow_form(got), seeds.ONEFLOW.get(item["id"], wanted)
-    assert got is not None and seeds.matches(wanted, got), f"{item['claim']}\nexpected: {wanted}\ngot: {got}"
+        got, wanted = rows.oneflow_form(got), rows.ONEFLOW.get(item["id"], wanted)
+    assert got is not None and rows.matches(wanted, got), f"{item['claim']}\nexpected: {wanted}\ngot: {got}"
 
 
 def test_there_are_135_rows():
-    assert len({item["id"] for item in seeds.ITEMS}) == 135
+    assert len({item["id"] for item in rows.ITEMS}) == 135

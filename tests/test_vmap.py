@@ -1,4 +1,4 @@
-"""vmap: indices that differ between samples, random draws, writes, and attempts that are taken back."""
+"""vmap: indices that differ between samples, random draws, writes, and the rollback of a batched run that has to loop."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""torch.autograd's names."""
+"""Backward passes, custom functions, hooks and forward mode; the names of torch.autograd."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Parts = tuple[Sequence[Any], Sequence[Any]]  # of an entry: arguments and output
 
 
 class VmapInfo(NamedTuple):
-    """The batch, as a `vmap` staticmethod receives it.
+    """Information about the batch, passed to a `vmap` staticmethod.
 
     Attributes:
         batch_size: number of samples.
@@ -40,7 +40,7 @@ class Output(int):
 
 
 class FunctionCtx:
-    """What `forward` tells `backward`: saved tensors, flags, and any attributes that the user sets.
+    """The context that `forward` passes to `backward`: saved tensors, flags, and any attributes that the user sets.
 
     Attributes:
         needs_input_grad: one bool for each argument of `forward`: whether it is a tensor that requires grad.
@@ -82,14 +82,14 @@ class FunctionCtx:
         def __setattr__(self, name: str, value: Any) -> None: ...
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Tensors (or None) that `backward` finds in `saved_tensors`; inputs and outputs keep their place in the graph.
+        """Save tensors (or None) for `backward`, which reads them as `saved_tensors`; inputs and outputs keep their graph.
 
-        An intermediate result counts as a constant there: return it as an output where its derivative matters.
+        An intermediate result counts as a constant in `backward`: return it as an output if its derivative matters.
         """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Tensors (or None) that `jvp` finds in `saved_tensors`."""
+        """Save tensors (or None) for `jvp`, which reads them as `saved_tensors`."""
         for t in tensors:
             if not (t is None or isinstance(t, Box)):
                 raise AssertionError(
@@ -98,15 +98,15 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
-        """The inputs that `forward` changed in place; each of them must be returned."""
+        """Declare inputs that `forward` changed in place; each of them must be returned."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """The outputs that get no gradient; integer ones never do."""
+        """Declare outputs that are not differentiable; integer outputs never are."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` and `jvp` get zeros, as by default, or None for what got no gradient."""
+        """Set whether `backward` and `jvp` receive zeros (the default) or None for missing gradients and tangents."""
         self.materialize_grads = value
 
     def name(self) -> str:
@@ -115,7 +115,7 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Tensor, ...]:
-        """What was saved, as tensors of the graph.
+        """The saved tensors, connected to the graph.
 
         Raises:
             RuntimeError: once a backward pass has released them.

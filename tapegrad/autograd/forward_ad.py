@@ -4,7 +4,7 @@ Inside `dual_level()` a tensor made by `make_dual` has a value and a derivative 
 of a result. Backward passes differentiate both: `unpack_dual(y).tangent.backward()` differentiates the
 derivative, and the gradient of a dual is a dual, whose tangent is a Hessian-vector product. Levels nest.
 
-When a level ends its tensors are plain ones.
+When a level ends, its tensors become plain tensors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 
 class UnpackedDualTensor(NamedTuple):
-    """Value and tangent of a dual tensor; the tangent of another tensor is None."""
+    """(primal, tangent) of a dual tensor; the tangent of a tensor that is not dual is None."""
 
     primal: Tensor
     tangent: Tensor | None
@@ -145,7 +145,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """Close the dual level that was entered last.
 
     Raises:
-        RuntimeError: if `level` is another one, if none is open, or if a transform that was begun inside it still runs.
+        RuntimeError: if `level` is another one, if none is open, or if a transform started inside it is still running.
     """
     last = innermost()
     if last is None:
@@ -159,10 +159,10 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level(GradMode):
-    """Context manager inside which dual tensors can be made; gives the level's number.
+    """Context manager inside which dual tensors can be made; yields the level's number.
 
-    When it ends, its tensors are plain ones: they keep their values and lose their tangents. Levels nest: a dual of an outer
-    level may be made a dual of an inner one, for derivatives of derivatives.
+    When it ends, its tensors become plain: they keep their values and lose their tangents. Levels nest: a dual of an outer
+    level can be made a dual of an inner one, for derivatives of derivatives.
     """
 
     def enter(self) -> DualLevel:
@@ -179,19 +179,19 @@ class dual_level(GradMode):
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A tensor with tensor's value and the given tangent.
+    """A dual tensor with the value of `tensor` and the given tangent.
 
     Both stay differentiable in reverse mode. Later writes into `tensor` do not change the dual.
 
     Args:
-        tensor: of a floating or complex dtype.
-        tangent: of tensor's shape.
-        level: number of the dual level; the one entered last by default.
+        tensor: the primal, of floating-point or complex dtype.
+        tangent: the tangent, of tensor's shape.
+        level: number of the dual level; default: the one entered last.
 
     Raises:
-        RuntimeError: outside a dual level, for a tangent of another shape, or where one of them carries a tangent of the
-            level already.
-        ValueError: for another dtype.
+        RuntimeError: outside a dual level, for a tangent of another shape, or if one of them already has a tangent of the
+            level.
+        ValueError: for integer dtypes.
     """
     if innermost() is None:
         raise RuntimeError(
@@ -239,11 +239,11 @@ def joined(home: DualLevel, x: Any, v: Any) -> Any:
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Value and tangent of a dual tensor at a level, by default the one entered last.
 
-    The tangent is None for a tensor that carries none there, and outside every level.
+    The tangent is None for a tensor without a tangent at that level, and outside all levels.
 
     Raises:
-        RuntimeError: for a number that is no open level's.
-        TypeError: for another object than a tensor.
+        RuntimeError: if there is no open level of that number.
+        TypeError: if the argument is not a tensor.
     """
     if not isinstance(tensor, Box):
         raise TypeError(f"unpack_dual(): argument 'dual' must be Tensor, not {type(tensor).__name__}")

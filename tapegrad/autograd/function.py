@@ -547,13 +547,13 @@ class ForwardOfFirst(Protocol[P, R]):
 
 
 class Function:
-    """Base of functions with a derivative of their own: subclass it, write static methods, call `apply`.
+    """Base of functions with a custom derivative: subclass it, define static methods, call `apply`.
 
     - `forward(ctx, *args)`, or `forward(*args)` and `setup_context(ctx, inputs, output)`: runs with recording off. Tensors
-      among the arguments are differentiable; other arguments, and tensors in containers, are passed as they are.
+      among the arguments are differentiable; other arguments, and tensors in containers, are passed unchanged.
     - `backward(ctx, *grads)` (or `vjp`): one gradient (or None) for each argument of forward, from one for each output.
-      What it does is recorded under create_graph, so it can be differentiated to any order.
-    - `jvp(ctx, *tangents)`: the tangents of the outputs; without it they come from transposing `backward`.
+      It is recorded under create_graph, so it can be differentiated to any order.
+    - `jvp(ctx, *tangents)`: the tangents of the outputs; without it `backward` is transposed.
     - `vmap(info, in_dims, *args)`: (output, out_dims) over a batch.
     """
 
@@ -586,7 +586,7 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Where `forward` takes no ctx: save here what `backward` needs."""
+        """If `forward` takes no ctx: save here what `backward` needs."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
@@ -625,7 +625,7 @@ class Function:
     def apply(cls: type[ForwardOfFirst[P, R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Call the function, and record it where a tensor among the arguments requires grad."""
+        """Call the function, and record it if a tensor among the arguments requires grad."""
         if kwargs or separate(cls):
             args = bound(cls, args, kwargs)
         call = Call(cls, args)
@@ -744,7 +744,7 @@ class Vmapped(Function):
 
 
 class InplaceFunction(Function):
-    """A Function with a flag `inplace`, for older code."""
+    """Deprecated: a Function with a flag `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -760,10 +760,10 @@ class Refusal(Function):
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of a `backward` that computes with what is not recorded: differentiating it again is an error.
+    """Decorator for a `backward` that cannot be differentiated: differentiating through it raises RuntimeError.
 
-    Nothing in it is recorded. Its results depend on every argument of forward that requires grad, so no derivative through
-    them is silently left out.
+    It runs without recording. Its results count as functions of every argument of forward that requires grad, so no
+    derivative is silently omitted.
     """
 
     @functools.wraps(fn)

@@ -1,8 +1,8 @@
-"""Derivatives of functions in PyTorch's older functional form.
+"""torch.autograd.functional: derivatives of functions at given inputs.
 
-Every function takes a function of tensors, and a tensor or a tuple of tensors to call it with. Results have that structure:
-a tensor for a tensor, a tuple for a tuple. With `create_graph` they can be differentiated again, also by what the given
-tensors were computed from; otherwise they are detached.
+Every function takes a function of tensors, and a tensor or tuple of tensors as its inputs. Results have the same structure:
+a tensor for a tensor, a tuple for a tuple. With `create_graph` they can be differentiated again, also with respect to the
+tensors from which the inputs were computed; otherwise they are detached.
 """
 
 from __future__ import annotations
@@ -139,21 +139,21 @@ def finished(value: Any, create_graph: bool, *several: bool) -> Any:
 
 
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """Product of a vector with the Jacobian of func at inputs.
+    """Vector-Jacobian product of func at inputs.
 
     Args:
         func: takes the inputs as tensors, returns a tensor or a tuple of tensors.
         inputs: a tensor or a tuple of tensors.
-        v: of the outputs' structure and shapes; may be left out for one output of one element.
+        v: the vector, of the outputs' structure and shapes; optional for a single output of one element.
         create_graph: record the computation, so that outputs and product can be differentiated.
-        strict: raise if an output does not depend on an input, instead of giving zeros.
+        strict: raise if an output does not depend on an input, instead of returning zeros.
 
     Returns:
         (outputs, product), the latter of the inputs' structure and shapes.
 
     Raises:
-        RuntimeError: for a v that does not fit, or with strict for independent inputs.
-        TypeError: for inputs, outputs or v that are no tensors.
+        RuntimeError: for a v of wrong structure or shape, or with strict for independent inputs.
+        TypeError: for inputs, outputs or v that are not tensors.
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "vjp")
@@ -166,23 +166,23 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """Product of the Jacobian of func at inputs with a vector: the derivative in the direction v.
+    """Jacobian-vector product of func at inputs: the derivative in the direction v.
 
-    Computed by differentiating the vector-Jacobian product by its vector.
+    Computed by differentiating the vector-Jacobian product with respect to its vector.
 
     Args:
         func: takes the inputs as tensors, returns a tensor or a tuple of tensors.
         inputs: a tensor or a tuple of tensors.
-        v: of the inputs' structure and shapes; may be left out for one input of one element.
+        v: the vector, of the inputs' structure and shapes; optional for a single input of one element.
         create_graph: record the computation, so that outputs and product can be differentiated.
-        strict: raise if an output does not depend on an input, instead of giving zeros.
+        strict: raise if an output does not depend on an input, instead of returning zeros.
 
     Returns:
         (outputs, product), both of the outputs' structure and shapes.
 
     Raises:
-        RuntimeError: for a v that does not fit, or with strict for independent inputs.
-        TypeError: for inputs, outputs or v that are no tensors.
+        RuntimeError: for a v of wrong structure or shape, or with strict for independent inputs.
+        TypeError: for inputs, outputs or v that are not tensors.
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "jvp")
@@ -229,21 +229,21 @@ NOT_TWICE = (
 
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """Product of a vector with the Hessian of a scalar function at inputs.
+    """Vector-Hessian product of a scalar function at inputs.
 
     Args:
         func: takes the inputs as tensors, returns a tensor of one element.
         inputs: a tensor or a tuple of tensors.
-        v: of the inputs' structure and shapes; may be left out for one input of one element.
+        v: the vector, of the inputs' structure and shapes; optional for a single input of one element.
         create_graph: record the computation, so that output and product can be differentiated.
-        strict: raise if the gradient does not depend on an input, instead of giving zeros.
+        strict: raise if the gradient does not depend on an input, instead of returning zeros.
 
     Returns:
         (output, product), the latter of the inputs' structure and shapes.
 
     Raises:
-        RuntimeError: for a v that does not fit, an output of several elements, or with strict for independent inputs.
-        TypeError: for inputs, output or v that are no tensors.
+        RuntimeError: for a v of wrong structure or shape, an output of several elements, or independent inputs if strict.
+        TypeError: for inputs, output or v that are not tensors.
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "vhp")
@@ -256,23 +256,23 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
-    """Product of the Hessian of a scalar function at inputs with a vector.
+    """Hessian-vector product of a scalar function at inputs.
 
-    Equal to `vhp`, which is faster, wherever the second derivatives are continuous.
+    Equal to `vhp`, which is faster, where the second derivatives are continuous.
 
     Args:
         func: takes the inputs as tensors, returns a tensor of one element.
         inputs: a tensor or a tuple of tensors.
-        v: of the inputs' structure and shapes; may be left out for one input of one element.
+        v: the vector, of the inputs' structure and shapes; optional for a single input of one element.
         create_graph: record the computation, so that output and product can be differentiated.
-        strict: raise if the gradient does not depend on an input, instead of giving zeros.
+        strict: raise if the gradient does not depend on an input, instead of returning zeros.
 
     Returns:
         (output, product), the latter of the inputs' structure and shapes.
 
     Raises:
-        RuntimeError: for a v that does not fit, an output of several elements, or with strict for independent inputs.
-        TypeError: for inputs, output or v that are no tensors.
+        RuntimeError: for a v of wrong structure or shape, an output of several elements, or independent inputs if strict.
+        TypeError: for inputs, output or v that are not tensors.
     """
     with enable_grad():
         several, given = as_tensors(inputs, "inputs", "hvp")
@@ -300,8 +300,8 @@ def jacobian(
         inputs: a tensor or a tuple of tensors.
         create_graph: record the computation, so that the Jacobian can be differentiated; in forward mode that of inputs that
             require grad always is.
-        strict: raise if an output does not depend on an input, instead of giving zeros.
-        vectorize: one batched pass instead of one a row (a column in forward mode).
+        strict: raise if an output does not depend on an input, instead of returning zeros.
+        vectorize: one batched pass instead of one per row (per column in forward mode).
         strategy: "reverse-mode", or "forward-mode", which is faster for more outputs than inputs.
 
     Returns:
@@ -310,7 +310,7 @@ def jacobian(
     Raises:
         AssertionError: for another strategy.
         RuntimeError: with strict, for an output independent of an input; for strict with vectorize or forward mode.
-        TypeError: for inputs or outputs that are no tensors.
+        TypeError: for inputs or outputs that are not tensors.
     """
     if strategy not in STRATEGIES:
         raise AssertionError(
@@ -428,8 +428,8 @@ def hessian(
         func: takes the inputs as tensors, returns a tensor of one element.
         inputs: a tensor or a tuple of tensors.
         create_graph: record the computation, so that the Hessian can be differentiated.
-        strict: raise if the gradient does not depend on an input, instead of giving zeros.
-        vectorize: one batched pass instead of one a row.
+        strict: raise if the gradient does not depend on an input, instead of returning zeros.
+        vectorize: one batched pass instead of one per row.
         outer_jacobian_strategy: how the gradient is differentiated: "reverse-mode" or "forward-mode".
 
     Returns:
@@ -438,7 +438,7 @@ def hessian(
     Raises:
         AssertionError: for another strategy.
         RuntimeError: for an output of several elements; with strict, for a gradient independent of an input.
-        TypeError: for inputs or an output that are no tensors.
+        TypeError: for inputs or an output that are not tensors.
     """
     several, given = as_tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in STRATEGIES:

@@ -1,4 +1,4 @@
-"""Gradients compared with finite differences, as `torch.autograd.gradcheck` does it.
+"""gradcheck and gradgradcheck: compare derivatives with finite differences.
 
 Jacobians are arrays of shape (input elements, output elements). A complex output is checked as two real functions, its
 imaginary and its real part; of a complex input z = x + iy the derivative of a real function s is ds/dx + i ds/dy. In forward
@@ -31,7 +31,7 @@ Function = Callable[..., Any]
 
 
 class GradcheckError(RuntimeError):
-    """Raised by `gradcheck` and `gradgradcheck` where a derivative is not what it should be."""
+    """Raised by `gradcheck` and `gradgradcheck` for a wrong derivative."""
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:
@@ -474,10 +474,9 @@ def gradcheck(
 ) -> bool:  # fmt: skip
     """Compare the gradients of a function of tensors with finite differences, element by element.
 
-    Of a function with complex outputs the real and the imaginary part are checked, each as a real function. The inputs are
-    moved in place and put back, so tensors that the function has captured may be given as inputs too. Random numbers that
-    are drawn for the checks are the same every time and leave the library's generator alone. Give inputs in double
-    precision, away from points where the function has a kink.
+    Complex outputs are checked as two real functions, the real and the imaginary part. The inputs are perturbed in place and
+    restored, so captured tensors can be given as inputs too. Random numbers of the checks are the same every time and do not
+    advance the library's generator. Use double-precision inputs, away from kinks of the function.
 
     Args:
         func: takes the inputs, returns a tensor or a tuple of tensors.
@@ -485,25 +484,25 @@ def gradcheck(
         eps: step of the differences.
         atol: absolute tolerance.
         rtol: tolerance relative to the numerical value.
-        raise_exception: raise where the check fails, instead of returning False.
-        nondet_tol: how much two passes backward with the same cotangent may differ.
-        check_undefined_grad: check that an output without a cotangent counts as one with cotangent 0.
+        raise_exception: raise if the check fails, instead of returning False.
+        nondet_tol: allowed difference between two backward passes with the same cotangent.
+        check_undefined_grad: check that an undefined cotangent is treated as zero.
         check_grad_dtypes: check that gradients have their inputs' dtypes.
-        check_batched_grad: compare several passes at once (`is_grads_batched`) with passes one by one.
+        check_batched_grad: compare batched backward passes (`is_grads_batched`) with single ones.
         check_batched_forward_grad: the same in forward mode.
         check_forward_ad: check the derivatives of forward mode.
         check_backward_ad: check the gradients of reverse mode.
         fast_mode: compare random projections of the Jacobians instead of all their elements.
-        masked: accepted; there are no sparse tensors here.
+        masked: no effect; gradients are dense.
 
     Returns:
-        True if all is well.
+        True if all checks pass.
 
     Raises:
-        GradcheckError: for the first derivative that is wrong, with both values; if `raise_exception`.
+        GradcheckError: for the first wrong derivative, with both values, if `raise_exception`.
         ValueError: if no input requires grad.
         RuntimeError: for an input whose elements share memory.
-        AssertionError: for checks that exclude each other.
+        AssertionError: for mutually exclusive checks.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -540,25 +539,25 @@ def gradgradcheck(
     check_undefined_grad: bool = True, check_grad_dtypes: bool = False, check_batched_grad: bool = False,
     check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
-    """Compare second derivatives with finite differences of the gradients: `gradcheck` of func's vector-Jacobian product.
+    """Compare second derivatives with finite differences of gradients: `gradcheck` of func's vector-Jacobian product.
 
     Args:
         func: takes the inputs, returns a tensor or a tuple of tensors.
         inputs: a tensor or a tuple; tensors in it that require grad are checked.
-        grad_outputs: the cotangents, a tensor or a tuple, checked too where they require grad; random ones by default.
+        grad_outputs: the cotangents, a tensor or a tuple, also checked if they require grad; random by default.
         gen_non_contig_grad_outputs: make the random cotangents non-contiguous.
         check_fwd_over_rev: check forward mode over reverse mode.
         check_rev_over_rev: check reverse mode over reverse mode.
         eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode,
-            masked: as `gradcheck`'s.
+            masked: as for `gradcheck`.
 
     Returns:
-        True if all is well.
+        True if all checks pass.
 
     Raises:
-        GradcheckError: for the first derivative that is wrong, with both values; if `raise_exception`.
+        GradcheckError: for the first wrong derivative, with both values, if `raise_exception`.
         ValueError: if no input requires grad.
-        AssertionError: for checks that exclude each other.
+        AssertionError: for mutually exclusive checks.
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")

@@ -1,4 +1,4 @@
-"""torch.autograd.graph: nodes and edges of the graph, hooks on what it saves, hooks on several gradients."""
+"""torch.autograd.graph: nodes and edges of the graph, hooks on saved tensors, hooks on several gradients."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ DISABLED: ContextVar[str | None] = ContextVar("tapegrad_hooks_disabled", default
 
 
 class saved_tensors_hooks(saved.Packing):
-    """Inside, the tensors that an operation saves for the backward pass are packed and unpacked by hooks.
+    """Context manager: tensors that operations save for the backward pass are packed and unpacked by hooks.
 
     Args:
-        pack_hook: pack_hook(tensor) is called for every saved tensor; the object that it returns is kept instead.
-        unpack_hook: takes that and returns a tensor of the same shape and values; called once when the backward of the
-            operation runs, in every pass.
+        pack_hook: pack_hook(tensor) is called for every saved tensor; the returned object is stored instead.
+        unpack_hook: takes that object and returns a tensor of the same shape and values; called once per operation in every
+            backward pass.
 
     Hooks run without recording. Of nested pairs the innermost applies. Gradients of any order treat saved tensors at their
     original position in the graph, whatever history the unpacked ones have.
 
     Raises:
-        RuntimeError: where hooks are disabled, for a pack_hook that writes into its tensor, for another shape.
-        TypeError: if unpack_hook returns no tensor.
+        RuntimeError: if hooks are disabled, pack_hook writes into its tensor, or unpack_hook returns another shape.
+        TypeError: if unpack_hook does not return a tensor.
     """
 
     def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
@@ -62,7 +62,7 @@ class saved_tensors_hooks(saved.Packing):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside, saved tensors are kept in the CPU's memory, where all tensors are: nothing is copied."""
+    """No effect: CPU tensors need no copy. In PyTorch, saved tensors are moved to the CPU inside."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda t: t.detach(), lambda t: t)
@@ -70,7 +70,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside, to set hooks on saved tensors raises RuntimeError with this message; so does this where they are set."""
+    """Context manager in which saved_tensors_hooks raises RuntimeError with this message; raises if hooks are active."""
     if PACKING.get() is not None:
         raise RuntimeError(error_message)
     previous = DISABLED.get()
@@ -83,19 +83,19 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[None]:
-    """Inside, tensors saved for the backward pass may be written in place. They always may: a write copies what is saved."""
+    """No effect: tensors saved for the backward pass can always be written in place, since a write copies them first."""
     yield
 
 
 def increment_version(tensor: Any) -> None:
-    """Does nothing, for a tensor or several of them: writes are kept from saved tensors without version numbers."""
+    """No effect: there are no version counters, since in-place writes never change saved tensors."""
     for t in [tensor] if isinstance(tensor, Box) else tensor:
         if not isinstance(t, Box):
             raise TypeError(f"increment_version expects each element of the iterable to be a tensor, got {type(t).__name__}")
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """The edge at which the gradient of a tensor arrives: `autograd.grad` and `backward` take it in the tensor's place.
+    """The edge at which a tensor's gradient arrives; `autograd.grad` and `backward` accept it in place of the tensor.
 
     It keeps the graph alive, but not the tensor.
 
@@ -110,7 +110,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 class MultiHandle(Handle):
-    """The handle of hooks that belong together."""
+    """The handle of a group of hooks."""
 
     __slots__ = ("_handles",)
 
@@ -123,7 +123,7 @@ class MultiHandle(Handle):
 
 
 class MultiHook:
-    """Gradients that one pass has brought to several tensors, until all have come."""
+    """Collects the gradients of several tensors in one backward pass."""
 
     def __init__(self, slots: list[int], fn: Callable[[Any], Any]) -> None:
         self.slots = [s + 0 for s in slots]  # equal ints, not the same, which would keep their entries
@@ -152,16 +152,16 @@ class MultiHook:
 def register_multi_grad_hook(
     tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: Literal["all", "any"] = "all"
 ) -> Handle:
-    """A hook on the gradients of several tensors.
+    """Register a hook on the gradients of several tensors.
 
     Args:
         tensors: tensors that require grad.
-        fn: with mode "all", called in every pass with the list of gradients when the last of those that the pass computes is
-            there, None for the others; with "any", called with the first gradient.
+        fn: with mode "all", called in every pass with the list of gradients once the last one is computed (None for those
+            that the pass does not compute); with "any", called with the first gradient.
         mode: "all" or "any".
 
     Returns:
-        A handle whose `remove()` takes the hook away.
+        A handle whose `remove()` unregisters the hook.
     """
     if mode not in ("all", "any"):
         raise errors.multi_mode(("all", "any"), mode)

@@ -1,4 +1,4 @@
-"""torch.autograd.Variable: what tensors were wrapped in before PyTorch 0.4."""
+"""torch.autograd.Variable, the wrapper of tensors before PyTorch 0.4."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Variable(metaclass=_Meta):
     Args:
         data: the tensor; None for an empty one.
         requires_grad: whether it requires grad.
-        volatile: without effect, with a warning.
+        volatile: no effect except a warning.
 
     Raises:
-        TypeError: data is no tensor.
+        TypeError: if data is not a tensor.
     """
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:

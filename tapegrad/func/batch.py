@@ -1,4 +1,4 @@
-"""vmap: a function of single samples, run on a whole batch at once."""
+"""vmap: runs a function of single samples on a whole batch at once."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[P, R]:
-    """The function that maps func over a dimension of its arguments.
+    """Vectorise func over a dimension of its arguments (the batch dimension).
 
-    Where func asks for the value of a single sample (`if x > 0`, `x.item()`, `float(x)`), the samples run one after the
-    other, with a warning that names the line.
+    If func reads the value of a single sample (`if x > 0`, `x.item()`, `float(x)`), it runs sample by sample instead, with a
+    warning that names the line.
 
     Args:
         func: takes tensors without the mapped dimension; returns a tensor or nested tensors. Keyword arguments are passed
             unmapped.
-        in_dims: dimension of each argument to map over, or None for one that all samples share: an int for all, or nested
-            like the arguments.
-        out_dims: where the mapped dimension is put in the outputs, or None for one that all samples share: an int for all,
-            or nested like the outputs.
+        in_dims: batch dimension of each argument, or None if it is shared by all samples: one int for all arguments, or
+            nested like the arguments.
+        out_dims: batch dimension of each output, or None if it is shared by all samples: one int for all outputs, or nested
+            like the outputs.
         randomness: whether random numbers drawn inside are "different" or the "same" for the samples, or an "error".
-        chunk_size: run at most so many samples at once.
+        chunk_size: maximum number of samples to run at once.
 
     Returns:
-        A function of func's arguments with the mapped dimension. Arrays give arrays.
+        A function of func's arguments with a batch dimension. For array arguments it returns arrays.
 
     Raises:
         ValueError: if no argument is mapped, for dimensions out of range or not nested like the arguments or outputs, for
-            mapped sizes that differ or are 0, or for an output that is no tensor.
+            batch sizes that differ or are 0, or for an output that is not a tensor.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
@@ -88,7 +88,7 @@ def vmap(
 
 
 def mapped_dims(name: str, in_dims: Any, args: Any, leaves: list[Any], spec: tree.Spec) -> list[int | None]:
-    """The mapped dimension of each leaf of the arguments, checked and counted from the front."""
+    """The batch dimension of each leaf of the arguments, checked and nonnegative."""
     api = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, int | tuple):
         raise ValueError(
@@ -110,7 +110,7 @@ def mapped_dims(name: str, in_dims: Any, args: Any, leaves: list[Any], spec: tre
 
 
 def batch_size(sizes: list[int], in_dims: Any) -> int:
-    """The size of the mapped dimensions."""
+    """The batch size."""
     if not sizes:
         raise ValueError(f"vmap: Expected at least one Tensor to vmap over; got in_dims={in_dims}, None everywhere")
     if any(n != sizes[0] for n in sizes):
@@ -133,7 +133,7 @@ def run_batch(
     out_dims: Any = 0,
     name: str = "f",
 ) -> tuple[list[Any], tree.Spec, list[Any]]:
-    """Outputs of all samples, stacked in front where they have a place in out_dims; their structure; their places."""
+    """Outputs of all samples, batch dimension first unless their out_dim is None; their structure; their out_dims."""
     level = Batch(n, randomness)
     try:
         with level:
@@ -142,7 +142,7 @@ def run_batch(
             del lifted
             result = func(*args)
             del args
-            if level.asked_at is not None:  # the signal was swallowed on its way
+            if level.asked_at is not None:  # func caught the signal
                 raise NeedLoop(level)
             outs, out_spec = tree.flatten(result)
             places = spread_out(out_dims, result, out_spec, name)
@@ -155,7 +155,7 @@ def run_batch(
             raise
     except Exception:
         if level.asked_at is None:
-            raise  # of func itself, not of what it made of the signal
+            raise  # an error of func itself, not a consequence of the signal
     level.roll_back()
     assert level.asked_at is not None
     warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.asked_at)
@@ -164,7 +164,7 @@ def run_batch(
 
 
 def stacked(level: Batch, y: Any, place: int | None, name: str) -> Any:
-    """An output with the samples in front; as it is where its place is None."""
+    """An output with the batch dimension first; unchanged if its out_dim is None."""
     if place is not None:
         return level.physical(checked_output(y, name))
     primal, batched = level.unwrap(y)
@@ -191,7 +191,7 @@ def run_loop(
     name: str,
     loop: SampleLoop,
 ) -> tuple[list[Any], tree.Spec, list[Any]]:
-    """The samples one after the other."""
+    """Run the samples one by one."""
     rows = []
     for i in range(n):
         loop.restart()
@@ -208,7 +208,7 @@ def run_loop(
 
 
 def common(column: Sequence[Any], name: str) -> Any:
-    """The value that all samples gave."""
+    """The value shared by all samples."""
     first = column[0]
     for y in column[1:]:
         if y is not first and not (np.array_equal(y._d, first._d) if isinstance(y, Box) else y == first):
@@ -226,7 +226,7 @@ def checked_output(y: Any, name: str) -> Any:
 
 
 def checked_dim(x: Any, d: Any, api: str) -> int | None:
-    """A mapped dimension counted from the front, checked against its argument."""
+    """A batch dimension, made nonnegative and checked against its argument."""
     if d is None:
         return None
     if not isinstance(d, int):
@@ -246,7 +246,7 @@ def checked_dim(x: Any, d: Any, api: str) -> int | None:
 
 
 def spread(dims: Any, structure: Any) -> list[Any] | None:
-    """One entry a leaf from dims for all, or nested like (the upper part of) a structure; None if they do not fit."""
+    """One entry per leaf, from dims given as one int or nested like a prefix of the structure; None if they do not match."""
     children = None if isinstance(structure, tree.LEAF_TYPES) else tree.children_of(structure)
     if not isinstance(dims, tuple | list | dict) or children is None:
         return [dims] * len(tree.flatten(structure)[0])
@@ -265,7 +265,7 @@ def spread(dims: Any, structure: Any) -> list[Any] | None:
 
 
 def spread_out(out_dims: Any, result: Any, spec: tree.Spec, name: str) -> list[Any]:
-    """The place of the mapped dimension in each leaf of the outputs."""
+    """The batch dimension of each leaf of the outputs."""
     places = spread(out_dims, result)
     if places is not None and all([d is None or isinstance(d, int) for d in places]):
         return places

@@ -1,4 +1,4 @@
-"""Loops and branches of tensors: `cond`, `while_loop` and `scan`.
+"""Control flow on tensors: `cond`, `while_loop` and `scan`.
 
 The body is traced while it runs once; the loop is then one operation, whose derivative is a loop again. A body that cannot
 be traced, since it reads tensor values, draws random numbers or writes into tensors from outside, runs as a Python loop.
@@ -23,16 +23,16 @@ from ..table import control
 from . import tree
 
 Flat = Callable[[Sequence[Any]], list[Any]]
-SHORT = 32  # so many steps cost less one by one than tracing the body does
+SHORT = 32  # up to that many steps, a Python loop costs less than tracing the body
 
 
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
-    """A loop over the rows of xs with a carry; the body's other results are stacked.
+    """Scan f over the first dimension of xs with a carry, and stack the results.
 
-    As `for x in xs: carry, y = f(carry, x); ys.append(y)`, in one operation of the tape and one loop of a compiled program,
-    with derivatives of any order in both modes. Only the carry is saved at each step; the rest is recomputed in the
+    Equivalent to `for x in xs: carry, y = f(carry, x); ys.append(y)`, as one entry of the tape and one loop of a compiled
+    program, with derivatives of any order in both modes. Only the carry is saved at each step; the rest is recomputed in the
     backward pass.
 
     Args:
@@ -40,12 +40,12 @@ def scan(
             captured tensors, such as parameters of a module, receive gradients too; if it cannot be traced (it reads tensor
             values, draws random numbers, writes into tensors from outside or stores one there) it runs once per step.
         init: the first carry: a tensor, a number or nested containers of them.
-        xs: what is scanned over the first dimension: tensors in nested containers; None gives f None for x.
-        length: number of steps; needed without xs.
-        reverse: begin with the last row; each y is put where its x came from.
+        xs: nested containers of tensors to scan along the first dimension; with None, f receives None for x.
+        length: number of steps; required without xs.
+        reverse: start with the last row; each y has the position of its x.
 
     Returns:
-        (carry, ys): the last carry and the stacked ys, with the steps in the first dimension.
+        (carry, ys): the final carry, and the ys stacked along a new first dimension.
 
     Raises:
         ValueError: for rows of different lengths, or a carry that changes.
@@ -88,16 +88,16 @@ def while_loop(
     which has forward-mode derivatives of any order, and with `max_steps` reverse-mode ones too.
 
     Args:
-        cond_fn: takes what is carried (a tuple's items as arguments) and returns a bool, or a tensor of one.
-        body_fn: takes the same and returns what is carried next, of the same structure, shapes and dtypes.
-        carried_inputs: what is carried at first: a tuple of tensors, numbers or nested containers; or another one alone.
-        max_steps: the loop ends after so many steps even if the condition still holds.
+        cond_fn: takes the carry (the items of a tuple as arguments) and returns a bool, or a tensor of one bool.
+        body_fn: takes the carry and returns the next one, of the same structure, shapes and dtypes.
+        carried_inputs: the initial carry: a tuple of tensors, numbers or nested containers; or a single one of these.
+        max_steps: maximum number of steps; the loop then ends even if the condition still holds.
 
     Returns:
-        What is carried at last.
+        The final carry.
 
     Raises:
-        ValueError: if what is carried changes in structure, shape or dtype.
+        ValueError: if the carry changes in structure, shape or dtype.
         RuntimeError: in a backward pass through a traced loop without max_steps.
     """
     carry, spec = leaves_of(carried_inputs)
@@ -137,7 +137,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
         operands: a tuple of arguments: tensors, numbers or nested containers of them.
 
     Raises:
-        ValueError: for a predicate of several elements, or where both are traced and their results differ in structure,
+        ValueError: for a predicate of several elements, or if both are traced and their results differ in structure,
             shape or dtype.
     """
     if not isinstance(pred, Box):
@@ -182,9 +182,9 @@ class TracedBody:
     """A function of tensors, traced while it runs once.
 
     Attributes:
-        subprogram: what it does; None if that cannot be traced.
-        captures: tensors that it uses besides its operands, further operands of the sub-program.
-        results: of this run, if they can be used; None where it ran on example values.
+        subprogram: its trace; None if it cannot be traced.
+        captures: tensors that it uses besides its operands: further operands of the sub-program.
+        results: results of this run; None if it ran on example values.
         wrote: whether it wrote into tensors from outside.
         reason: why it cannot be traced.
     """
@@ -210,7 +210,7 @@ class TracedBody:
 
 
 def must_trace(leaves: Sequence[Any]) -> bool:
-    """Whether a loop that looks at a condition has to be traced: its values may not be at hand."""
+    """Whether a loop with a condition has to be traced, since values may not be available."""
     return running_trace() is not None or any([is_batched(t) for t in leaves]) or is_inside(LEVEL.get())
 
 
@@ -219,7 +219,7 @@ def is_batched(t: Any) -> bool:
 
 
 def is_inside(level: Any) -> bool:
-    """Whether a level is a vmap, or inside of one."""
+    """Whether a level is a vmap, or inside one."""
     while level is not None:
         if isinstance(level, Batch):
             return True
@@ -246,7 +246,7 @@ def scanned(
 def python_loop(
     step: Flat, carry: list[Any], rows: list[Any], order: range, first: list[Any] | None = None
 ) -> tuple[list[Any], list[Any]]:
-    """The same by a loop in Python; `first`: results of the first step if that has run."""
+    """The same by a Python loop; `first`: results of the first step if that has run."""
     columns: list[list[Any]] = []
     for i in order:
         results = step([alias_tensor(t) for t in (*carry, *rows_at(rows, i))]) if first is None else first
@@ -291,7 +291,7 @@ def leaves_of(value: Any) -> tuple[list[Any], tree.Spec]:
 
 
 def returned(value: Any) -> tuple[list[Any], tree.Spec]:
-    """Leaves of what a function returned, as tensors of their own: those that it made die if it has not stored them."""
+    """Leaves of a function's result, as new tensors, so that the originals are freed unless the function stored them."""
     leaves, spec = leaves_of(value)
     leaves = [alias_tensor(t) for t in leaves]
     return leaves, tree.flatten(tree.unflatten(spec, leaves))[1]
@@ -324,7 +324,7 @@ def rows_at(rows: list[Any], i: int) -> list[Any]:
 
 
 def checked(function: str, before: list[Any], spec: tree.Spec, result: Any) -> list[Any]:
-    """Leaves of what is carried on, checked to be as they were."""
+    """Leaves of the next carry, checked to match the previous one."""
     after, got = returned(result)
     if got != spec:
         raise errors.carry_changed(function, "the structure", "s", spec, got)
@@ -337,7 +337,7 @@ def checked(function: str, before: list[Any], spec: tree.Spec, result: Any) -> l
 
 
 def check_alike(true: SubProgram, false: SubProgram) -> None:
-    """Whether two branches give the same shapes and dtypes."""
+    """Raise unless two branches return the same shapes and dtypes."""
     for i, (a, b) in enumerate(zip(true.metas, false.metas, strict=True)):
         if a[0] != b[0]:
             raise errors.branches_differ("shape", f" number {i}", a[0], b[0])
@@ -346,7 +346,7 @@ def check_alike(true: SubProgram, false: SubProgram) -> None:
 
 
 def paths(spec: tree.Spec, at: str = "") -> Iterator[str]:
-    """Where each leaf of a tree is, as one writes it."""
+    """The path of each leaf of a tree, as a Python expression."""
     if spec.cls is None:
         yield at
         return

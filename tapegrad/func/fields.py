@@ -50,19 +50,19 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform
 
 
 def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
-    """The function that computes the divergence of a vector field f: the sum of d f_i / d x_i.
+    """Return a function that computes the divergence of a vector field f, the sum of d f_i / d x_i.
 
     Args:
-        f: takes a tensor of points (..., n), and other arguments, to vectors (..., n): each point by itself, whatever the
-            others are. For other functions use vmap(divergence(f)).
-        check: test, at the first call for a function and a shape, that a change of one point leaves the values of the
-            others as they are.
+        f: maps a tensor of points (..., n), and other arguments, to vectors (..., n); each vector must depend on its own
+            point alone. For other functions use vmap(divergence(f)).
+        check: test, at the first call for a function and a shape, that changing one point does not change the values of
+            the others.
 
     Returns:
-        A function of f's arguments, with one number for each point: a tensor of shape (...).
+        A function of f's arguments that returns one number per point: a tensor of shape (...).
 
     Raises:
-        RuntimeError: if f does not give vectors of as many components as its points have, or mixes its points.
+        RuntimeError: if f does not return vectors of shape (..., n), or its values depend on other points.
     """
 
     @functools.wraps(f, updated=())
@@ -80,21 +80,22 @@ def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
 
 
 def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
-    """The function that computes the curl of a vector field f in three or two dimensions.
+    """Return a function that computes the curl of a vector field f in three or two dimensions.
 
     In three: (d f_3 / d x_2 - d f_2 / d x_3, d f_1 / d x_3 - d f_3 / d x_1, d f_2 / d x_1 - d f_1 / d x_2). In two: the
     number d f_2 / d x_1 - d f_1 / d x_2.
 
     Args:
-        f: takes a tensor of points (..., 3) or (..., 2), and other arguments, to vectors of that shape: each point by
-            itself; see `divergence`.
+        f: maps a tensor of points (..., 3) or (..., 2), and other arguments, to vectors of that shape; see
+            `divergence`.
         check: see `divergence`.
 
     Returns:
         A function of f's arguments: vectors of shape (..., 3), or numbers of shape (...).
 
     Raises:
-        RuntimeError: for points of another dimension, vectors of another than the points', or if f mixes its points.
+        RuntimeError: for points of another dimension, vectors of another shape than the points, or if values of f depend on
+            other points.
     """
 
     @functools.wraps(f, updated=())

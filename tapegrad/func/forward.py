@@ -43,12 +43,12 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> tuple[Any, ...]:
-    """f at the primals and its derivative along the tangents, in one forward pass.
+    """Evaluate func at the primals and its derivative along the tangents, in one forward pass.
 
     Args:
         func: takes the primals as tensors and returns a tensor or nested tensors.
         primals: tensors, ndarrays, numbers, or nested containers of them.
-        tangents: of the primals' structure and shapes.
+        tangents: the tangents, of the primals' structure and shapes.
         strict: raise if an output does not depend on the primals, instead of a zero tangent.
         has_aux: func returns (output, aux).
 
@@ -56,8 +56,8 @@ def jvp(
         (output, tangent of the output) or (output, tangent, aux), of the output's structure.
 
     Raises:
-        RuntimeError: for tangents that do not fit the primals, or with `strict` for an independent output.
-        ValueError: for a primal that is no number, array or tensor.
+        RuntimeError: for tangents that do not match the primals, or with `strict` for an independent output.
+        ValueError: for a primal that is not a number, array or tensor.
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(

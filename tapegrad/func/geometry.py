@@ -1,8 +1,8 @@
 """Geometry of implicit curves and surfaces f(x) = 0: normals and curvatures at points, from derivatives of f.
 
-f takes points of shape (..., d), d = 2 or 3, and gives one number a point: (...) or (..., 1). It is run on all points at
-once, and each value must depend on its own point alone. What is returned belongs to the level set of f that runs through
-each point, so the points need not lie on f = 0. Results are differentiable, by the weights of f too.
+f maps points of shape (..., d), d = 2 or 3, to one number per point: (...) or (..., 1). It runs on all points at once, and
+each value must depend on its own point alone. Results refer to the level set of f through each point, so the points need not
+lie on f = 0. They are differentiable, also with respect to the weights of f.
 
 Signs: f grows outwards, as a signed distance does. Normals point outwards, and curvatures of a sphere are positive: 1 / r.
 With g the gradient and H the Hessian of f,
@@ -32,11 +32,11 @@ def gradient(f: Field, points: Any) -> Any:
     """Gradient of f at each point.
 
     Args:
-        f: takes points of shape (..., d), gives one number for each: (...) or (..., 1).
-        points: a tensor or an array of shape (..., d), d = 2 or 3; an array gives an array, here and below.
+        f: maps points of shape (..., d) to one number per point: (...) or (..., 1).
+        points: a tensor or an array of shape (..., d), d = 2 or 3; here and below, the result is an array for an array.
 
     Returns:
-        Of the points' shape.
+        The gradient, of the points' shape.
 
     Raises:
         ValueError: for points or values of f of another shape, here and below.
@@ -70,9 +70,9 @@ def gaussian_curvature(f: Field, points: Any) -> Any:
 
 
 def principal_curvatures(f: Field, points: Any) -> Any:
-    """Largest and least curvature of the surface at each point, of shape (..., 2); of a curve its curvature, (..., 1).
+    """Largest and smallest curvature of the surface at each point, of shape (..., 2); of a curve its curvature, (..., 1).
 
-    They have no derivative where they agree; it is taken to be that of the mean curvature there.
+    Where both are equal they are not differentiable; the derivative of the mean curvature is used there.
     """
     g, h = derivatives(f, points)
     size = length(g)

@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: one reverse or forward pass for a whole batch of directions."""
+"""Jacobians and Hessians, by one batched reverse or forward pass over all directions."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The function that computes the Jacobian of func in reverse mode: all its rows by one batched replay.
+    """Return a function that computes the Jacobian of func in reverse mode, all rows in one batched backward pass.
 
     Args:
         func: takes tensors; returns a tensor or nested tensors.
         argnums: position of the argument to differentiate by, or a tuple of them.
         has_aux: func returns (output, aux); the result is then (Jacobian, aux).
-        chunk_size: compute at most so many rows at once, to save memory.
+        chunk_size: maximum number of rows computed at once, to save memory.
 
     Returns:
         A function of func's arguments. Its result has the structure of the output, and in the place of each tensor the
@@ -141,7 +141,7 @@ def jacrev(
 
     Raises:
         RuntimeError: for complex or integer arguments and outputs, or argnums out of range.
-        ValueError: for an argument that is no number, array or tensor.
+        ValueError: for an argument that is not a number, array or tensor.
     """
     if chunk_size is not None and chunk_size < 1:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
@@ -233,18 +233,18 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """The function that computes the Jacobian of func in forward mode: one pass that carries all its columns.
+    """Return a function that computes the Jacobian of func in forward mode, all columns in one batched pass.
 
     Args:
-        func, argnums, has_aux: see `jacrev`. Values that func makes under `no_grad` are differentiated too.
-        randomness: what random numbers drawn inside are; see `vmap`.
+        func, argnums, has_aux: see `jacrev`. Values that func computes under `no_grad` are differentiated too.
+        randomness: treatment of random numbers drawn inside; see `vmap`.
 
     Returns:
         A function of func's arguments; see `jacrev`.
 
     Raises:
         RuntimeError: for complex or integer arguments and outputs, or argnums out of range.
-        ValueError: for an argument that is no number, array or tensor.
+        ValueError: for an argument that is not a number, array or tensor.
     """
 
     @functools.wraps(func, updated=())
@@ -256,15 +256,15 @@ def jacfwd(
 
 
 def jacobian(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int | None = None) -> Callable[P, Any]:
-    """The function that computes the Jacobian of f in the mode that takes fewer passes.
+    """Return a function that computes the Jacobian of f in the mode that needs fewer passes.
 
-    f is called twice where that is forward mode: there are then more outputs than inputs. Values made under `no_grad` are
+    Forward mode is used if there are more outputs than inputs; f is then called twice. Values computed under `no_grad` are
     constants in either mode. See `jacrev` for the result.
 
     Args:
         f: takes tensors; returns a tensor or nested tensors.
         argnums: position of the argument to differentiate by, or a tuple of them.
-        argnum: another name of argnums.
+        argnum: alias of argnums.
     """
     chosen = argnums if argnum is None else argnum
 
@@ -283,10 +283,10 @@ def hessian(
 @overload
 def hessian(func: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[P, Any]: ...
 def hessian(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that computes the Hessian of func: one batched replay of its recorded gradient.
+    """Return a function that computes the Hessian of func by one batched backward pass through its recorded gradient.
 
     Args:
-        func: takes tensors; returns a tensor, usually of one number, or nested tensors.
+        func: takes tensors; returns a tensor, usually of one element, or nested tensors.
         argnums: position of the argument to differentiate by, or a tuple of them.
         has_aux: func returns (output, aux); the result is then (Hessian, aux).
 
@@ -298,12 +298,12 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = F
 
 
 def elementwise_grad(f: Callable[P, Any], argnums: Argnums = 0, *, argnum: int | None = None) -> Callable[P, Any]:
-    """The function that computes the gradient of the sum of f's outputs: for an elementwise f, its derivative everywhere.
+    """Return a function that computes the gradient of f's summed output: the derivative of an elementwise f.
 
     Args:
         f: takes tensors; returns a tensor of any shape.
         argnums: position of the argument to differentiate by, or a tuple of them.
-        argnum: another name of argnums.
+        argnum: alias of argnums.
     """
     chosen = argnums if argnum is None else argnum
 

@@ -1,4 +1,4 @@
-"""The Laplacian of a function of points, in one forward pass."""
+"""The Laplacian of a function of points, by one forward pass."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ LAPLACIAN = "laplacian(f)(x)"
 
 
 def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any]:
-    """The function that computes the Laplacian of f, the sum of its second derivatives by the coordinates of a point.
+    """Return a function that computes the Laplacian of f, the sum of its second derivatives by a point's coordinates.
 
-    By the forward Laplacian (Li et al., Nature Machine Intelligence 6 (2024) 209-219): one pass in which every value carries
-    its gradient and Laplacian. The result can be differentiated by whatever f depends on.
+    Uses the forward Laplacian (Li et al., Nature Machine Intelligence 6 (2024) 209-219): one pass in which every value
+    carries its gradient and Laplacian. The result can be differentiated with respect to everything that f depends on.
 
     Args:
-        f: takes points of shape (.., d) and treats them independently of one another (no batch normalisation, no attention
-            between points; for such functions use vmap(laplacian(f))); gives values of shape (..) or (.., m).
-        check: test, at the first call for a function and a shape, that a change of one point leaves the values of the
-            others as they are.
+        f: maps points of shape (..., d) to values of shape (...) or (..., m), each of its own point alone (no batch
+            normalisation, no attention between points; for such functions use vmap(laplacian(f))).
+        check: test, at the first call for a function and a shape, that changing one point does not change the values of
+            the others.
 
     Returns:
-        A function of the points x, and of further arguments of f, that gives the Laplacian, of the shape of f(x).
+        A function of the points x, and of further arguments of f, that returns the Laplacian, of the shape of f(x).
 
     Raises:
-        RuntimeError: if f mixes its points, or x is no floating-point tensor or array of at least one dimension.
+        RuntimeError: if values of f depend on other points, or x is not a floating-point tensor or array of at least 1-D.
     """
 
     @functools.wraps(f, updated=())
@@ -73,7 +73,7 @@ REMEMBERED = 256  # functions and shapes
 
 
 def key_of(f: Any, shape: tuple[int, ...]) -> Any:
-    """What tells a function by its code and what it captures, so that a lambda made anew is known; a module by its mode."""
+    """Key of a function: its code and captured values, so that a recreated lambda has the same key; of a module its mode."""
     inner = getattr(f, "__func__", f)
     held = [getattr(f, "__self__", None)]
     for cell in getattr(inner, "__closure__", None) or ():
@@ -84,7 +84,7 @@ def key_of(f: Any, shape: tuple[int, ...]) -> Any:
 
 
 def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform: str = "laplacian") -> None:
-    """RuntimeError if the values of the other points change when the first point does."""
+    """Raise RuntimeError if changing the first point changes values at other points."""
     key = key_of(f, t._d.shape)
     if key in CHECKED:
         return
@@ -111,7 +111,7 @@ def check_rows(f: Callable[..., Any], t: Any, args: Any, kwargs: Any, transform:
 
 
 def rows_of(f: Callable[..., Any], points: Any, args: Any, kwargs: Any) -> Any:
-    """Values of f, without a trace: what it writes, accumulates and draws is taken back."""
+    """Values of f, with side effects undone: writes, accumulated gradients and random draws."""
     with Dual() as level:  # every tensor a constant: operations run as they are
         try:
             return np.asarray(checked(f(wrap(points.copy()), *args, **kwargs)).detach()._d)

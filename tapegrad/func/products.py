@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def hvp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
-    """A scalar function's value and the product of its Hessian with a vector: forward mode over the gradient.
+    """The value of a scalar function and a Hessian-vector product, by forward mode over the gradient.
 
     Args:
         f: takes the primals as tensors and returns a 0-dim tensor.
@@ -35,7 +35,7 @@ def hvp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
         (value, product), the product in the structure of the primals.
 
     Raises:
-        RuntimeError: if f does not return a real tensor of one number, or for tangents that do not fit the primals.
+        RuntimeError: if f does not return a real tensor of one element, or for tangents that do not match the primals.
     """
     xs, vs, single = as_tuples(primals, tangents)
     (_, value), (product, _) = jvp(lambda *args: gradients(f, args), xs, vs)
@@ -43,10 +43,10 @@ def hvp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
 
 
 def vhp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
-    """Like `hvp`, for the product of a vector with the Hessian: reverse mode over the gradient.
+    """Like `hvp`, for the vector-Hessian product, by reverse mode over the gradient.
 
-    The Hessian being symmetric, the products are equal; this one takes less time and more memory, and counts what f computes
-    under `no_grad` as constant.
+    Since the Hessian is symmetric, the products are equal; this one needs less time and more memory, and treats values
+    computed under `no_grad` as constants.
     """
     xs, vs, single = as_tuples(primals, tangents)
     _, vjp_fn, value = vjp(lambda *args: gradients(f, args), *xs, has_aux=True)
@@ -66,19 +66,19 @@ def gradients(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:
 
 
 def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
-    """func at the primals, and its derivative there as a linear function that does not call func again.
+    """Evaluate func at the primals, and return its derivative there as a linear function that does not run func again.
 
-    A forward pass records what it does to a tangent; that linear map is transposed twice.
+    A forward pass records the linear map of tangents, which is then transposed twice.
 
     Args:
         func: takes the primals as tensors and returns a tensor or nested tensors.
         primals: tensors, arrays, numbers, or nested containers of them.
 
     Returns:
-        (output, jvp_fn). jvp_fn(*tangents), of the primals' structure and shapes, gives the tangent of the output.
+        (output, jvp_fn). jvp_fn(*tangents), with tangents of the primals' structure and shapes, gives the output's tangent.
 
     Raises:
-        RuntimeError: if an output is no floating-point tensor; from jvp_fn, for tangents that do not fit the primals.
+        RuntimeError: if an output is not a floating-point tensor; from jvp_fn, for tangents that do not match the primals.
     """
     leaves, spec = tree.flatten(primals)
     inputs = [as_primal(x) for x in leaves]

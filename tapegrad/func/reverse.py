@@ -1,6 +1,6 @@
 """Gradients and vector-Jacobian products of functions, to any order.
 
-The differentiated arguments get new slots, the function runs with recording on, and the reverse pass goes to these slots:
+The differentiated arguments get new slots, the function runs with recording on, and the backward pass stops at these slots:
 see `levels.diff_inputs`.
 """
 
@@ -167,7 +167,7 @@ def chosen(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 def scalar_output(y: Any) -> Any:
-    """The output, checked to be a real tensor of one number."""
+    """The output, checked to be a real tensor of one element."""
     if not isinstance(y, Box):
         raise RuntimeError(f"{GRAD}: Expected f(*args) to return a Tensor, got {type(y)}")
     if type(y._st) is ScalarState:
@@ -246,10 +246,10 @@ def grad(
 @overload
 def grad(func: Callable[P, Any], argnums: int | tuple[int, ...], has_aux: bool = False) -> Callable[P, Any]: ...
 def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that computes the gradient of a scalar function func at its arguments.
+    """Return a function that computes the gradient of a scalar function func.
 
-    Tensors give tensors, ndarrays ndarrays, Python numbers Python numbers (differentiated in float64); where the result
-    depends on a tracked tensor it is a tensor. Arguments may be nested tuples, lists, dicts and dataclasses of these.
+    Results have the type of the arguments: tensors, ndarrays, or Python numbers (differentiated in float64); a result that
+    depends on a tracked tensor is a tensor. Arguments may be nested tuples, lists, dicts and dataclasses of these.
 
     Args:
         func: takes the arguments as tensors and returns a 0-dim tensor.
@@ -260,8 +260,8 @@ def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: 
         A function of func's arguments: the gradient in the structure of the argument, or a tuple for a tuple of argnums.
 
     Raises:
-        RuntimeError: if func does not return a real tensor of one number, or for argnums out of range.
-        ValueError: for an argument that is no number, array or tensor.
+        RuntimeError: if func does not return a real tensor of one element, or for argnums out of range.
+        ValueError: for an argument that is not a number, array or tensor.
     """
 
     @functools.wraps(func, updated=())
@@ -285,7 +285,7 @@ def grad_and_value(func: Callable[P, Any], argnums: int | tuple[int, ...], has_a
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Like `grad`, for (gradient, value); with has_aux (gradient, (value, aux))."""
+    """Like `grad`, but the result is (gradient, value), or with has_aux (gradient, (value, aux))."""
 
     @functools.wraps(func, updated=())
     def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
@@ -308,7 +308,7 @@ def value_and_grad(func: Callable[P, Any], argnums: int | tuple[int, ...], has_a
 def value_and_grad(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Like `grad`, for (value, gradient); with has_aux ((value, aux), gradient)."""
+    """Like `grad`, but the result is (value, gradient), or with has_aux ((value, aux), gradient)."""
 
     @functools.wraps(func, updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -327,7 +327,7 @@ def vjp(
     func: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
 ) -> tuple[R, Callable[[R], tuple[Any, ...]], A]: ...
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """func at the primals, and the function that maps cotangents of its outputs to those of the primals.
+    """Evaluate func at the primals, and return a function that maps cotangents of its outputs to those of the primals.
 
     Args:
         func: takes the primals as tensors and returns a tensor or nested tensors.
@@ -335,12 +335,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         has_aux: func returns (output, aux).
 
     Returns:
-        (output, vjp_fn) or (output, vjp_fn, aux). vjp_fn(cotangents), of the output's structure and shapes, gives a tuple
-        with one entry a primal, of its structure and class; it may be called any number of times.
+        (output, vjp_fn) or (output, vjp_fn, aux). vjp_fn(cotangents), with cotangents of the output's structure and shapes,
+        returns a tuple with one entry per primal, of its structure and class; it may be called any number of times.
 
     Raises:
-        RuntimeError: if an output is no floating-point tensor, or cotangents do not fit the outputs.
-        ValueError: for a primal that is no number, array or tensor.
+        RuntimeError: if an output is not a floating-point tensor, or cotangents do not match the outputs.
+        ValueError: for a primal that is not a number, array or tensor.
     """
     parts = [tree.flatten(p) for p in primals]
     inputs = Inputs([leaf for leaves, _ in parts for leaf in leaves])

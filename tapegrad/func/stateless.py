@@ -19,22 +19,22 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other parameters and buffers than its own.
+    """Call a module with the given parameters and buffers in place of its own.
 
     Args:
         module: an `nn.Module`.
-        parameter_and_buffer_dicts: tensors by name, as in `named_parameters()`; or a sequence of such dicts. What is not
-            named is the module's own.
+        parameter_and_buffer_dicts: tensors by name, as in `named_parameters()`; or a sequence of such dicts. For
+            other names the module's own tensors are used.
         args: arguments of the module: a tuple, or a single one.
         kwargs: its keyword arguments.
-        tie_weights: a tensor given for a parameter that the module has under several names is used for all of them.
-        strict: every parameter and buffer must be given, and nothing else.
+        tie_weights: a tensor given for one name of a shared parameter is used for all its names.
+        strict: exactly the names of all parameters and buffers must be given.
 
     Returns:
-        What the module returns. Buffers that it reassigns are found in the given dict.
+        The module's output. Buffers that it reassigns are stored in the given dict.
 
     Raises:
-        TypeError: for a value that is no tensor, or the name of something else than a tensor.
+        TypeError: for a value that is not a tensor, or a name that does not refer to a tensor.
         ValueError: for a name in several dicts, or different tensors for the names of a tied parameter.
         RuntimeError: with `strict`, for missing or unexpected names.
     """
@@ -49,9 +49,9 @@ def functional_call(
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Have the batch normalisations of a module, which is returned, use each batch's statistics and keep none.
+    """Make all batch norms of a module use batch statistics only, without running statistics; returns the module.
 
-    So the module can be used in `vmap`, where a buffer cannot be written.
+    The module can then be used in `vmap`, where buffers cannot be written.
     """
     for module in root.modules():
         if "_BatchNorm" in [c.__name__ for c in type(module).__mro__]:  # nn lies above this module
@@ -142,17 +142,17 @@ def place(module: Any, name: str, value: Any) -> tuple[dict[str, Any], str, Any]
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters and buffers of models of one class, stacked, for an ensemble under `vmap`.
+    """Stack the parameters and buffers of models of one class, for an ensemble under `vmap`.
 
     Args:
         models: modules of the same class and mode, at least one.
 
     Returns:
-        (parameters, buffers): by name, tensors with the models along a new first dimension. Parameters that require grad
-        are new leaves.
+        (parameters, buffers): dicts of tensors stacked along a new first dimension. Parameters that require grad are new
+        leaves.
 
     Raises:
-        RuntimeError: without a model, for models of different classes or modes, or whose parameters differ in requires_grad.
+        RuntimeError: for an empty list, or models that differ in class, mode or requires_grad of parameters.
     """
     models = list(models)
     if not models:

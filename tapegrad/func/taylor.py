@@ -1,4 +1,4 @@
-"""Taylor mode: derivatives of high order along a curve, by one run of a function."""
+"""Taylor mode: high-order derivatives along a curve, by one run of a function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JET = "jet(fun, primals, series)"
 def jet(
     fun: Callable[..., R], primals: Sequence[Any], series: Sequence[Sequence[Any]], factorial_scaled: bool = True
 ) -> tuple[R, Any]:
-    """Derivatives of fun along a curve, to any order, from those of the curve.
+    """Propagate the derivatives of a curve through fun, to any order.
 
     With x(t) = x0 + x1 t + x2 t**2 / 2! + .. for each argument, and y(t) = fun(x(t)), this maps x1, x2, .. to y1, y2, ..:
     derivatives with respect to t, as in JAX. They are not divided by factorials unless `factorial_scaled` is False.
@@ -34,14 +34,14 @@ def jet(
         fun: takes the primals as tensors and returns a tensor or nested tensors.
         primals: x0 of each argument: tensors, arrays, numbers, or nested containers of them.
         series: (x1, x2, ..) of each argument, all to the same order, each of its primal's structure and shapes.
-        factorial_scaled: False: the series hold the coefficients of t, t**2, .., in and out.
+        factorial_scaled: if False, input and output series are Taylor coefficients (of t, t**2, ...).
 
     Returns:
-        (y0, series of y). The series has the structure of y0, with a list (y1, y2, ..) in the place of each tensor.
+        (y0, series of y). The series has the structure of y0, with a list (y1, y2, ...) in place of each tensor.
 
     Raises:
-        ValueError: for series of different lengths, or that do not fit the primals.
-        RuntimeError: for an integer primal, or if fun returns something else than tensors.
+        ValueError: for series of different lengths, or that do not match the primals.
+        RuntimeError: for an integer primal, or if fun does not return tensors.
     """
     orders = {len(terms) for terms in series}
     if len(primals) != len(series) or len(orders) > 1:
@@ -102,10 +102,10 @@ def push_series(
 
 
 def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R]:
-    """The function that computes the n-th derivative of f, by one run in Taylor mode.
+    """Return a function that computes the n-th derivative of f, by one run in Taylor mode.
 
-    f is a function of a number, or elementwise. Of a function that mixes the elements of its argument it is the n-th
-    derivative along the direction of ones.
+    f is a function of a number, or elementwise. For other functions the result is the n-th derivative along the direction of
+    ones.
 
     Args:
         f: takes tensors; returns a tensor or nested tensors.
@@ -113,7 +113,7 @@ def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R
         argnums: position of the argument to differentiate by.
 
     Raises:
-        ValueError: for an n that is no integer or negative.
+        ValueError: if n is not a nonnegative integer.
         RuntimeError: for an integer argument, or argnums out of range.
     """
     if not isinstance(n, int) or isinstance(n, bool) or n < 0:

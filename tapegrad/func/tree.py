@@ -1,7 +1,7 @@
-"""Nested arguments: tuples, named tuples, lists, dicts and dataclasses, to a flat list of leaves and back.
+"""Nested arguments: flatten tuples, named tuples, lists, dicts and dataclasses to a list of leaves, and rebuild them.
 
-None is a node without leaves. Of a dataclass, only fields that hold a leaf or one of these containers take part; the others
-are kept as they are.
+None is a node without leaves. Of a dataclass only fields that hold a leaf or one of these containers take part; other fields
+are copied unchanged.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from ..kernels import devices
 from ..tensor.access import destination, raw
 from ..tensor.tensor import Parameter, Tensor
 from . import hooks
+from .error_context import locate
 from .hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -30,7 +31,6 @@ from .hooks import (
     register_module_parameter_registration_hook,
 )
 from .parameter import Buffer, is_lazy, way_back
-from .place import locate
 
 __all__ = [
     "Module",

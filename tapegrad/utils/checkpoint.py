@@ -138,7 +138,7 @@ def saves(run: list[Saved]) -> list[str]:
 
 
 def plain(a: Any) -> bool:
-    """Whether the array of an argument can be kept as it is, without packing."""
+    """Whether an argument is a tensor outside transforms, whose array can be kept."""
     return isinstance(a, Box) and type(a._st) in (type(None), Extra, alias.Alias)
 
 

@@ -1,9 +1,9 @@
-"""Every behaviour that the three seed documents show or imply: 135 rows (S0 OneFlow page, S1 PyTorch tutorial, S2 autodiff notes).
+"""What three tutorials show or imply, in 135 rows (S0: OneFlow page, S1: PyTorch tutorial, S2: notes on autodiff).
 
-A row: id, what the seed shows, a snippet, and what it must print. The printout is stdout, then "RAISES Type: text", then one
+A row: id, what the tutorial shows, a snippet, and what it must print. The printout is stdout, then "RAISES Type: text", then one
 "WARNS Category: text" a warning; addresses read 0x..; "re:" marks a regular expression. `today` is what PyTorch 2.13.0 prints
-where it differs from the seed, `sense` what is sensible, `OURS` what tapegrad must print where it shall do better than either.
-Of an error text the first sentence counts, of a warning the first two.
+where it differs from the tutorial, `sense` a comment, `OURS` what tapegrad must print where it differs from both on purpose.
+Of an error's text the first sentence is compared, of a warning's the first two.
 """
 import contextlib
 import io
@@ -14,8 +14,8 @@ ITEMS = []
 SUF = ", dtype=oneflow.float32"
 
 
-def I(id, claim, code, seed, today=None, of=None, sense=""):
-    ITEMS.append(dict(id=id, claim=claim, code=code.strip("\n"), seed=seed.strip("\n"), today=today and today.strip("\n"), of=of and of.strip("\n"), sense=sense))
+def I(id, claim, code, shown, today=None, of=None, sense=""):
+    ITEMS.append(dict(id=id, claim=claim, code=code.strip("\n"), shown=shown.strip("\n"), today=today and today.strip("\n"), of=of and of.strip("\n"), sense=sense))
 
 
 PRE0 = """
@@ -26,7 +26,7 @@ l = flow.sum(1/2*(z - y)**2)
 POW = "a = flow.tensor(10., requires_grad=True); c = flow.pow(a, 2)\n"
 XY = "x = flow.ones(1, 2, requires_grad=True); y = 3*x + 1\n"
 
-# ---------------------------------------------------------------------------------------------------------------- seed 0: OneFlow page
+# ---------------------------------------------------------------------------------------------------------------- OneFlow page
 I("S0-01", "factories take sizes as separate arguments and a requires_grad keyword; the flag defaults to False",
   "for t in (flow.ones(1, 5), flow.zeros(1, 3), flow.randn(5, 3, requires_grad=True)): print(tuple(t.shape), t.requires_grad)",
   "(1, 5) False\n(1, 3) False\n(5, 3) True")
@@ -68,7 +68,7 @@ I("S0-17", "a pass without retain_graph frees the graph even after a retained on
 I("S0-18", "`.grad` accumulates over different graphs too (implied by 'accumulates')", "a = flow.tensor(3., requires_grad=True); (a*2).backward(); (a*5).backward(); print(a.grad)", "tensor(7., dtype=oneflow.float32)")
 I("S0-19", "clear with an in-place zero between passes: 20, 20. The page writes zeros_(), which neither oneflow nor torch has",
   POW + "c.backward(retain_graph=True); print(a.grad); a.grad.zero_(); c.backward(); print(a.grad)", "tensor(20., dtype=oneflow.float32)\ntensor(20., dtype=oneflow.float32)",
-  sense="zero_() is the method; tapegrad should also answer zeros_() (alias), as the seed is its specification")
+  sense="zero_() is the method; tapegrad should also answer zeros_() (alias), which the tutorial calls")
 I("S0-20", "the typo itself: n1.grad.zeros_()", POW + "c.backward(); a.grad.zeros_()", "RAISES AttributeError: 'Tensor' object has no attribute 'zeros_'",
   sense="the page expects it to work: alias of zero_() in tapegrad; upstream page now says zero_()")
 I("S0-21", "zero_() works on the stored gradient object itself", POW + "c.backward(); g = a.grad; a.grad.zero_(); print(a.grad, g is a.grad)", "tensor(0., dtype=oneflow.float32) True")
@@ -93,7 +93,7 @@ I("S0-34", "the drawn graph: reading grad_fn back from the loss meets one node p
   sense="sum, mul, pow, sub, add, matmul + 2 accumulators; None edges for x, y in torch, absent in oneflow")
 I("S0-35", "a leaf that requires grad shows no grad_fn, before and after use", PRE0 + "print(w.grad_fn)", "None", of="re:<accumulate_grad at 0x..>", sense="None (oneflow leaks its accumulator there, and prints grad_fn=<accumulate_grad> in the leaf's repr)")
 
-# ----------------------------------------------------------------------------------------------------------- seed 1: PyTorch tutorial
+# ----------------------------------------------------------------------------------------------------------- PyTorch tutorial
 F1 = "x = torch.ones(3, requires_grad=True)\ndef f(x):\n    y = x*2\n    return y*y*2\n"
 I("S1-01", "only tensors with is_leaf and requires_grad receive .grad", "a = torch.ones(2, requires_grad=True); b = torch.ones(2); c = a*b; c.sum().backward(); print(a.grad, b.grad)", "tensor([1., 1.]) None")
 I("S1-02", "TL;DR says a gradient argument must always be given: only true for more than one element", "a = torch.tensor(2., requires_grad=True); (a*a).backward(); print(a.grad)", "tensor(4.)", sense="implicit 1 for one-element outputs, as the page's own later section says")
@@ -143,7 +143,7 @@ I("S1-43", "non-leaf ('branch') tensors: requires_grad without is_leaf", "z = to
 I("S1-44", "a second call of f builds a second graph, so no retain_graph is needed across calls", F1 + "f(x).sum().backward(); f(x).sum().backward(); print(x.grad)", "tensor([32., 32., 32.])")
 I("S1-45", "f-string and print of a 0-dim leaf", "x = torch.tensor(1., requires_grad=True); print(x); print(f'{x} {x:.2f}')", "tensor(1., requires_grad=True)\n1.0 1.00", sense="format() of a 0-dim tensor formats the number (torch); of others only the empty spec")
 
-# ------------------------------------------------------------------------------------------------------- seed 2: PyTorch autodiff notes
+# ------------------------------------------------------------------------------------------------------- notes on autodiff
 CHK = "def check(x):\n    print(f'is_leaf: {x.is_leaf}, requires_grad: {x.requires_grad}, grad_fn: {x.grad_fn}, grad: {x.grad}')\n"
 WARN = ("WARNS UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during autograd.backward(). "
         "If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. "
@@ -275,7 +275,7 @@ def matches(exp, got):
 
 def expected(item):
     """The printout that tapegrad must give for a row."""
-    return OURS.get(item["id"]) or (item["today"] or item["seed"]).replace(SUF, "")
+    return OURS.get(item["id"]) or (item["today"] or item["shown"]).replace(SUF, "")
 
 
 def snippet(item):

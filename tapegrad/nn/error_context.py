@@ -19,19 +19,19 @@ def locate(error: Exception, module: Any, args: Any, kwargs: Any) -> None:
     The message of tapegrad's own errors gets another line; other exceptions get a note. Of nested modules each prepends the
     name of the submodule that failed.
     """
-    place = error.__dict__.get("_layer")
-    if place is None:
-        place = error.__dict__["_layer"] = Place(error)
-    if place.last is None or (module is not place.last and any([m is module for m in place.last.modules()])):
-        place.path, place.text = "", describe(module, args, kwargs)  # raised here, perhaps not for the first time
+    context = error.__dict__.get("_layer")
+    if context is None:
+        context = error.__dict__["_layer"] = ErrorContext(error)
+    if context.last is None or (module is not context.last and any([m is module for m in context.last.modules()])):
+        context.path, context.text = "", describe(module, args, kwargs)  # raised here, perhaps not for the first time
     else:
-        name = next((name for name, m in module.named_modules() if m is place.last and name), "")
-        place.path = ".".join(filter(None, (name, place.path)))
-    place.last = module
-    place.write(error)
+        name = next((name for name, m in module.named_modules() if m is context.last and name), "")
+        context.path = ".".join(filter(None, (name, context.path)))
+    context.last = module
+    context.write(error)
 
 
-class Place:
+class ErrorContext:
     """The layer that raised an error.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Functions of the page beside those of nn.functional, the older tensor types, and methods that only look at a tensor."""
+"""Public functions outside nn.functional, the older tensor types, and methods that query a tensor."""
 
 import inspect
 import math
