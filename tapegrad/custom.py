@@ -28,8 +28,9 @@ import numpy as np
 from . import dtypes as kinds
 from . import errors
 from .core import record
-from .core.op import EVERYTHING, Op, Rule
+from .core.op import EVERYTHING, HOST, Op, Rule
 from .core.record import Box
+from .kernels.namespace import on_numpy, takes_namespace
 from .table.samples import common as inputs
 from .table.samples.common import Sample
 from .tensor.tensor import Tensor
@@ -68,13 +69,15 @@ def elementwise(
     samples: Sequence[Any] | Callable[[], Any] | None = None,
     check: bool = True,
     saves: str | Sequence[str] = EVERYTHING,
+    jax: Callable[..., Any] | str | None = None,
 ) -> Function:
     """A function of each element; several arguments broadcast.
 
     Args:
         name: of the function and, capitalised, of its node.
-        forward: forward(*arrays, *params) on ndarrays, a number as one of no dimensions. Integers arrive in the default
-            dtype, 16-bit floats as float32.
+        forward: forward(*arrays, *params) on ndarrays, a number as one of no dimensions; or forward(xp, *arrays, *params)
+            with the array namespace as xp, numpy's functions or jax.numpy's. Integers arrive in the default dtype, 16-bit
+            floats as float32.
         derivatives: d(xp, ans, *arrays, *params) for each array argument: the derivative with respect to it, at each
             element; a number where it is constant; None where there is none.
         doc: docstring of the function.
@@ -83,6 +86,8 @@ def elementwise(
         check: run the laws.
         saves: what the derivatives read, which the tape keeps: argument names as they take them, "ans" for the result,
             "x.shape" for a shape alone; one text for all, as "x ans", or one a derivative. By default everything is kept.
+        jax: what runs on JAX's arrays, in `tg.compile` and on devices: a function with the forward's arguments. Without it
+            a forward that takes xp, or is a ufunc of NumPy's, runs there itself; any other is called on the host ("host").
 
     Returns:
         The function; parameters after the arrays may be given by keyword.
@@ -93,7 +98,7 @@ def elementwise(
     """
     if not derivatives:
         raise ValueError(f"elementwise({name!r}) needs a derivative for each array argument; None where there is none")
-    fields: dict[str, Any] = {"integers": "float", "saves": saves}
+    fields: dict[str, Any] = {"integers": "float", "saves": saves, "jax": jax}
     return _define(name, "elementwise", forward, derivatives, len(derivatives), doc, samples, check, fields)
 
 
@@ -107,16 +112,18 @@ def linear(
     check: bool = True,
     saves: str | Sequence[str] = EVERYTHING,
     batch: Callable[..., Any] | None = None,
+    jax: Callable[..., Any] | str | None = None,
 ) -> Function:
     """A linear function of one array.
 
     Args:
-        forward: forward(x, *params) on ndarrays.
+        forward: forward(x, *params) on ndarrays, or forward(xp, x, *params).
         transpose: transpose(g, *params) on ndarrays, for example `lambda g: A.T @ g` (for complex numbers the adjoint); or
-            transpose(xp, g, ans, x, *params) in terms of xp, which may read x.shape.
+            transpose(xp, g, ans, x, *params) in terms of tapegrad's functions, which may read x.shape. One on ndarrays is
+            called on the host where the operation is compiled.
         batch: batch(op, n, args, batched, params) of the forward, see `tapegrad.core.op`; without it vmap runs sample by
             sample.
-        name, doc, samples, check, saves: as for `elementwise`; the laws need samples.
+        name, doc, samples, check, saves, jax: as for `elementwise`; the laws need samples.
 
     Returns:
         The function.
@@ -134,8 +141,9 @@ def linear(
         def again(xp: Any, g: Any, ans: Any, x: Any, *params: Any) -> Any:
             return getattr(xp, key)(g, *params)
 
-        record.make(Op(back, "linear", _fitted(transpose, 1), (again,), saves=EVERYTHING, wide=True))
-    return _define(name, "linear", forward, (rule,), 1, doc, samples, check, {"batch": batch, "saves": saves}, key)
+        record.make(Op(back, "linear", _fitted(transpose, 1), (again,), jax=HOST, saves=EVERYTHING, wide=True))
+    fields: dict[str, Any] = {"batch": batch, "saves": saves, "jax": jax}
+    return _define(name, "linear", forward, (rule,), 1, doc, samples, check, fields, key)
 
 
 def general(
@@ -149,17 +157,19 @@ def general(
     samples: Sequence[Any] | Callable[[], Any] | None = None,
     check: bool = True,
     saves: str | Sequence[str] = EVERYTHING,
+    jax: Callable[..., Any] | str | None = None,
 ) -> Function:
     """A function of any kind.
 
     Args:
-        forward: forward(*arrays, *params) on ndarrays; gives an array, or a tuple of `outputs` arrays.
+        forward: forward(*arrays, *params) on ndarrays, or forward(xp, *arrays, *params); gives an array, or a tuple of
+            `outputs` arrays.
         vjps: v(xp, g, ans, *arrays, *params) for each array argument: the cotangent of the argument from that of the
             result, g (a list of them for several outputs). None where there is none.
         jvp: jvp(xp, tangents, ans, *arrays, *params): the tangent of the result from those of the arguments (None for 0);
             without it forward mode transposes the vjps.
         batch: batch(op, n, args, batched, params), see `tapegrad.core.op`; without it vmap runs sample by sample.
-        name, doc, samples, check, saves: as for `elementwise`; the laws need samples.
+        name, doc, samples, check, saves, jax: as for `elementwise`; the laws need samples.
 
     Returns:
         The function.
@@ -167,7 +177,9 @@ def general(
     Raises:
         LawError: if a law is broken.
     """
-    fields: dict[str, Any] = {"jvp": jvp, "batch": batch, "outputs": outputs, "zero_filled": True, "saves": saves}
+    fields: dict[str, Any] = {
+        "jvp": jvp, "batch": batch, "outputs": outputs, "zero_filled": True, "saves": saves, "jax": jax
+    }  # fmt: skip
     return _define(name, "general", forward, vjps, len(vjps), doc, samples, check, fields)
 
 
@@ -193,6 +205,9 @@ def _define(
     for i, rule in enumerate(rules):
         _check_rule(name, i, rule, (2 if kind == "elementwise" else 3) + arity + len(params))
     runs = forward if isinstance(forward, np.ufunc) and kind == "elementwise" else _fitted(forward, arity)
+    of_numpy = runs is forward and forward is getattr(np, forward.__name__, None)
+    if fields["jax"] is None and not (of_numpy or takes_namespace(forward)):
+        fields["jax"] = HOST
     op = Op(
         key or _key(name), kind, runs, rules, arity=arity, params=[p.name for p in params], singular=True, wide=True,
         display="".join(part.capitalize() for part in name.split("_")), samples=_samples(name, arity, params, samples, kind),
@@ -245,6 +260,8 @@ def _signature(name: str, forward: Callable[..., Any], arity: int) -> inspect.Si
         signature = inspect.Signature([inspect.Parameter(f"x{i}", kind) for i in range(count)])
     else:
         signature = inspect.signature(forward)
+        if takes_namespace(forward):
+            signature = signature.replace(parameters=list(signature.parameters.values())[1:])
         count = len(signature.parameters)
     if count < arity or any([p.kind is not kind for p in signature.parameters.values()]):
         raise TypeError(
@@ -271,22 +288,23 @@ def _check_rule(name: str, i: int, rule: Any, count: int) -> None:
 
 def _fitted(forward: Callable[..., Any], arity: int) -> Callable[..., Any]:
     """The forward with its results in the arguments' precision."""
+    takes_xp = takes_namespace(forward)
 
-    def fit(r: Any, dtype: Any) -> Any:
-        r = np.asarray(r)
+    def fit(xp: Any, r: Any, dtype: Any) -> Any:
+        r = xp.asarray(r)
         if dtype is None or not kinds.is_inexact(r.dtype):
             return r
         if r.dtype.kind == "c" and dtype.kind != "c":
             dtype = np.result_type(dtype, np.complex64)
         return r.astype(dtype, copy=False) if r.dtype.kind == dtype.kind else r
 
-    def run(*args: Any) -> Any:
-        r = forward(*args)
-        given = [a.dtype for a in args[:arity] if isinstance(a, np.ndarray) and kinds.is_inexact(a.dtype)]
+    def run(xp: Any, *args: Any) -> Any:
+        r = forward(xp, *args) if takes_xp else forward(*args)
+        given = [a.dtype for a in args[:arity] if isinstance(a, xp.ndarray) and kinds.is_inexact(a.dtype)]
         dtype = np.result_type(*given) if given else None
-        return tuple([fit(v, dtype) for v in r]) if isinstance(r, tuple) else fit(r, dtype)
+        return tuple([fit(xp, v, dtype) for v in r]) if isinstance(r, tuple) else fit(xp, r, dtype)
 
-    return run
+    return on_numpy(run)
 
 
 def _samples(

@@ -12,8 +12,10 @@ from typing import Any
 
 HOMES = {
     "arrays.dtypes": ("dtypes",),
+    "arrays.kernels": tuple([f"kernels.{name}" for name in ("activations", "gaussian", "softmax", "cumsum", "accumulate")]),
     "compiler": ("jit",),
     "ops.define": ("table.define", "functions.arguments"),
+    "ops.elementwise": ("functions.elementwise", "table.elementwise", "kernels.elementwise", "functions.activation"),
     "ops.operands": ("functions.operands", "table.refusals"),
     "ops.samples": ("table.samples.common",),
     "ops.shape": (

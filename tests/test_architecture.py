@@ -5,7 +5,6 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 import tapegrad
@@ -90,7 +89,7 @@ def test_public_functions_have_docstrings():
 def test_a_record_alone_makes_a_reduction_public():
     """One line in the table of names gives a record with the parameters (dims, keepdim) its function and method."""
     sumsq = define(
-        "sumsq", "general", lambda x, dims, keepdim: np.sum(x * x, axis=dims, keepdims=keepdim),
+        "sumsq", "general", lambda xp, x, dims, keepdim: xp.sum(x * x, axis=dims, keepdims=keepdim),
         (lambda xp, g, ans, x, dims, keepdim: 2.0 * xp.conj(x) * xp.spread(g, x.shape, dims, keepdim),),
         params=("dims", "keepdim"), saves="x", doc="Sum of the squares.",
     )  # fmt: skip
@@ -116,6 +115,23 @@ def test_a_name_without_function_and_record_says_so():
     (line,) = names.read("reduce:\n    nothing  tg\n")
     with pytest.raises(LookupError, match="no function of this name"):
         line.resolve()
+
+
+def test_records_are_made_in_the_table_alone():
+    """And changed nowhere; what users define makes records of its own."""
+    makers, changers = set(), set()
+    for path in ROOT.rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Op":
+                makers.add(name)
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("table.define"):
+                makers |= {name for alias in node.names if alias.name in ("define", "unary", "binary")}
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                if isinstance(target, ast.Attribute) and ast.unparse(target.value).startswith("TABLE["):
+                    changers.add(name)
+    assert {m for m in makers if not m.startswith("table/")} == {"custom.py", "autograd/function.py"}
+    assert not changers
 
 
 def test_importing_needs_numpy_alone():

@@ -46,7 +46,7 @@ RECORDS = {
 def records():
     """The records under their names, as long as a test runs."""
     for name, (kind, forward, rules, *fields) in RECORDS.items():
-        record.make(Op(name, kind, forward, rules, saves="*", **(fields[0] if fields else {})))
+        record.make(Op(name, kind, forward, rules, saves="*", jax="host", **(fields[0] if fields else {})))
     yield
     for name in RECORDS:
         TABLE.pop(name)

@@ -176,7 +176,7 @@ def mutant():
     made = []
 
     def make(name, kind, forward, rule):
-        define(name, kind, forward, (rule,), saves="x.shape")
+        define(name, kind, forward, (rule,), saves="x.shape", jax="host")
         made.append(name)
         return TABLE[name]
 

@@ -3,22 +3,27 @@
 And with the user's 64-bit flag on; eagerly the records run in test_jax_device.
 """
 
+import functools
 import importlib
+import inspect
 
 import numpy as np
 import pytest
 import test_compile_laws as laws
 
+import tapegrad as tg
 from tapegrad import testing
 from tapegrad.core.op import TABLE, Op
 from tapegrad.core.record import half_of, narrowed, widened
 from tapegrad.dtypes import is_inexact
+from tapegrad.kernels.namespace import NUMPY
 from tapegrad.kernels.numpy import quiet
+from tapegrad.table.define import define
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
-backend, derive, draft, registry = (
-    importlib.import_module(f"tapegrad.kernels.jax{part}") for part in ("", ".derive", ".draft", ".registry")
+backend, draft, forwards, host, namespace = (
+    importlib.import_module(f"tapegrad.kernels.jax{part}") for part in ("", ".draft", ".forwards", ".host", ".namespace")
 )
 
 RECORDS = sorted(name for name in TABLE if not name.startswith("custom."))
@@ -130,7 +135,7 @@ def test_a_users_function(compiled):
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 40.0, -40.0, -100.0, 9000.0, 1e30]
-PLAIN = [n for n in ELEMENTWISE if not testing.samples_of(n)[0].params and not (backend.HOST | backend.WRITING) & {n}]
+PLAIN = [n for n in ELEMENTWISE if not testing.samples_of(n)[0].params and TABLE[n].jax not in ("host", "draft")]
 
 
 UNSIGNED = {"strong_mul"}  # a product with 0 is 0.0
@@ -182,6 +187,33 @@ def test_with_the_users_flag_on(name):
         jax.config.update("jax_enable_x64", before)
 
 
+def accepted(function):
+    """How many arguments a function takes, at least and at most; None where its signature does not say."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return None
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return None
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return sum(p.default is p.empty for p in positional), len(positional)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_what_runs_on_jax_is_found_and_takes_the_same_arguments(name):
+    op = TABLE[name]
+    numpys, jaxs = accepted(op.forward), accepted(forwards.forward(op))
+    if None not in (numpys, jaxs) and op.jax not in (None, "host", "draft"):
+        assert jaxs[0] <= numpys[1] and numpys[0] <= jaxs[1]
+        assert jaxs[1] >= abs(op.arity if op.arity > 0 else 1) + len(op.params)
+
+
+def test_a_record_that_says_nothing_of_jax_fails_at_definition_and_names_the_remedy():
+    with pytest.raises(TypeError, match=r"op custom.mute: nothing says what runs on JAX: .*first parameter, xp,.*jax="):
+        Op("custom.mute", "elementwise", lambda x: x, (1.0,))
+    assert "custom.mute" not in TABLE
+
+
 def would_do(name, forward):
     """Whether a forward can be traced on every sample and gives what NumPy's does."""
     op = TABLE[name]
@@ -189,10 +221,10 @@ def would_do(name, forward):
         want = numpy_forward(op, arrays, params)
         operands = (list(arrays), *params) if op.arity < 0 else (*arrays, *params)
         with jax.enable_x64(True):
-            run, traced = backend.in_arrays(forward, jax.tree.map(as_jax, operands))
+            run, traced = host.in_arrays(forward, jax.tree.map(as_jax, operands))
             try:
                 got = jax.tree.leaves(jax.jit(run)(*traced))
-            except Exception:  # whatever the text asks of a tracer
+            except Exception:  # whatever the kernel asks of a tracer
                 return False
         if not all(
             g.dtype == w.dtype and np.allclose(g, w, rtol=1e-4, equal_nan=True) for g, w in zip(got, want, strict=True)
@@ -205,18 +237,31 @@ def as_jax(a):
     return jnp.array(a) if isinstance(a, np.ndarray) else a
 
 
-@pytest.mark.parametrize("name", sorted(backend.HOST))
+def kernel_of(op):
+    """A record's forward as a function of a namespace."""
+    return getattr(op.forward, "__func__", lambda xp, *args: op.forward(*args))
+
+
+@pytest.mark.parametrize("name", sorted(n for n in RECORDS if TABLE[n].jax == "host"))
 def test_records_run_on_the_host_only_where_they_must(name):
     op = TABLE[name]
-    assert name not in registry.KERNELS
-    assert not would_do(name, derive.derive(op.forward))
-    assert op.arity < 0 or not would_do(name, draft.derive_writing(op.forward, op.arity))
+    assert not would_do(name, functools.partial(kernel_of(op), namespace.JAX))
+    assert op.arity < 0 or not would_do(name, draft.on_drafts(kernel_of(op), op.arity))
 
 
-@pytest.mark.parametrize("name", sorted(backend.WRITING))
-def test_texts_are_read_on_drafts_only_where_they_must(name):
-    assert name not in registry.KERNELS
-    assert not would_do(name, derive.derive(TABLE[name].forward))
+@pytest.mark.parametrize("name", sorted(n for n in RECORDS if TABLE[n].jax == "draft"))
+def test_kernels_run_on_drafts_only_where_they_must(name):
+    assert not would_do(name, functools.partial(kernel_of(TABLE[name]), namespace.JAX))
+
+
+def test_the_namespaces_have_the_same_names():
+    both = [{n for n in vars(x) if not n.startswith("_")} for x in (NUMPY, namespace.JAX, draft.DRAFTS)]
+    ours = {n for names in both for n in names if not hasattr(np, n)}
+    assert ours == {
+        "by_part", "copied", "erfinv", "in_chunks", "in_columns", "in_order", "inverse", "most", "ndtr",
+        "products_without", "svd", "with_nan",
+    }  # fmt: skip
+    assert ours <= both[0] and ours <= both[1] | both[2]
 
 
 def test_a_host_record_needs_to_be_told_its_result():
@@ -227,33 +272,54 @@ def test_a_host_record_needs_to_be_told_its_result():
 SCALE = 3.0
 
 
-def test_a_users_text_is_read_where_jax_can_run_it():
-    def readable(x):
-        return np.tanh(x) * SCALE
+def on_the_host(x):
+    return np.tanh(x) * SCALE
 
-    def writing(x):
-        out = np.zeros_like(x)
-        out[...] = x * SCALE
-        return out
 
-    def writing_into_a_part(x):
-        out = np.zeros_like(x)
-        part = out[:1]
-        part += x[:1]
-        return out
+def on_the_namespace(xp, x):
+    return xp.tanh(x) * SCALE
 
+
+def on_jax(x):
+    return jnp.tanh(x) * SCALE
+
+
+def writing(x):
+    out = np.zeros_like(x)
+    part = out[...]
+    part += np.tanh(x) * SCALE
+    return out
+
+
+@pytest.mark.parametrize("forward, given, called_back", [
+    (on_the_host, None, True), (writing, None, True), (on_the_namespace, None, False), (on_the_host, on_jax, False),
+    (on_the_namespace, "host", True),
+])  # fmt: skip
+def test_what_runs_of_a_users_operation(forward, given, called_back):
+    slope = lambda xp, ans, x: SCALE * (1.0 - xp.tanh(x) ** 2)  # noqa: E731
+    op = tg.custom.elementwise("scaled_tanh", forward, slope, jax=given)
     x = np.array([0.5, -2.0])
-    for number, forward in enumerate((readable, writing, writing_into_a_part)):
-        op = Op(f"custom.text{number}", "elementwise", forward, (1.0,))
-        like = jax.ShapeDtypeStruct(x.shape, x.dtype)
-        with jax.enable_x64(True):
-            eager = backend.call(op, (jnp.array(x),), (), like)
-            compiled = jax.jit(lambda x, op=op, like=like: backend.call(op, (x,), (), like))(x)
-            program = str(jax.make_jaxpr(lambda x, op=op, like=like: backend.call(op, (x,), (), like))(x))
-        assert ("pure_callback" in program) is (forward is not readable)
-        for got in (eager, compiled):
-            np.testing.assert_allclose(np.asarray(got), forward(x), rtol=1e-15)
-            assert got.dtype == x.dtype
+
+    def gradient(x):
+        x = x.detach().requires_grad_()
+        y = op(x)
+        return y.detach(), tg.autograd.grad((y * y).sum(), x)[0]
+
+    program = tg.compile(gradient, fullgraph=True)
+    for shift in (0.0, 1.0):
+        y, g = program(tg.tensor(x + shift))
+        want = SCALE * np.tanh(x + shift)
+        np.testing.assert_allclose(y.numpy(), want, rtol=1e-14)
+        np.testing.assert_allclose(g.numpy(), 2 * want * SCALE * (1 - np.tanh(x + shift) ** 2), rtol=1e-12)
+    (kind,) = program.kinds.values()
+    assert ("callback" in kind.entries[0].executable.compiled.as_text()) is called_back
+
+
+def test_a_new_record_on_the_namespace_compiles_with_nothing_else_done():
+    call = define("custom.new", "elementwise", lambda xp, x: xp.sinh(x) / 2, (lambda xp, ans, x: xp.cosh(x) / 2,), saves="x")
+    program = tg.compile(lambda x: call(x) * 2, fullgraph=True)
+    for x in (tg.tensor([0.5, 1.0]), tg.tensor([0.25, -3.0])):
+        np.testing.assert_allclose(program(x).numpy(), np.sinh(x.numpy()), rtol=1e-6)
 
 
 def test_circular_functions_in_float32():

@@ -6,7 +6,12 @@ import threading
 import numpy as np
 import pytest
 
-from tapegrad.kernels import kernels
+from tapegrad.kernels import accumulate, activations, cumsum, gaussian, softmax
+
+
+def kernel_of(name):
+    return next(getattr(m, name) for m in (activations, gaussian, softmax, cumsum, accumulate) if hasattr(m, name))
+
 
 # Correctly rounded values, made with mpmath at 40 digits: tails, subnormals, ends of tables, worst cases.
 REFERENCE = {
@@ -251,7 +256,7 @@ def bits(x):
 @pytest.mark.parametrize("name", REFERENCE)
 def test_float64_against_exact_values(name):
     x, exact = np.array(REFERENCE[name]).T
-    result = getattr(kernels, name)(x)
+    result = kernel_of(name)(x)
     error = np.where(result == exact, 0, ulps(result, exact))
     assert error.max() <= BOUND.get(name, 4.0), list(zip(x[error > 1], error[error > 1], strict=True))
 
@@ -278,8 +283,8 @@ def test_float32_against_float64(name):
     small = rng.choice([-1, 1], 50_000) * 10.0 ** rng.uniform(-40, 0, 50_000)
     x = np.concatenate((rng.uniform(low, high, 400_000), small[small >= low])).astype(np.float32)
     x = x[np.abs(x) < 1] if name == "erfinv" else x
-    result = getattr(kernels, name)(x)
-    exact = getattr(kernels, name)(x.astype(np.float64))
+    result = kernel_of(name)(x)
+    exact = kernel_of(name)(x.astype(np.float64))
     assert result.dtype == np.float32
     # Where NumPy's own float32 exp and log1p set the bound, 5 leaves room for other processors.
     assert ulps(result, exact).max() <= BOUND32.get(name, 5)
@@ -304,7 +309,7 @@ SPECIAL = {
 def test_special_values(name, dtype):
     with np.errstate(over="ignore"):
         x = np.array([NAN, *(x for x, _ in SPECIAL[name])]).astype(dtype)
-    result = getattr(kernels, name)(x)
+    result = kernel_of(name)(x)
     expected = np.array([NAN, *(y for _, y in SPECIAL[name])]).astype(dtype)
     np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
     known = ~np.isnan(expected)
@@ -320,11 +325,11 @@ def test_no_floating_point_error_leaves_a_kernel(dtype):
     repeated = np.zeros(len(x), np.int64)
     with np.errstate(all="raise"):
         for name in ELEMENTWISE:
-            getattr(kernels, name)(x)
+            kernel_of(name)(x)
         for name in ("softmax", "log_softmax", "logsumexp", "cumsum"):
-            getattr(kernels, name)(x, 0)
-        kernels.add_at_flat(1, repeated, x)
-        kernels.add_at_rows(1, repeated, x[:, None])
+            kernel_of(name)(x, 0)
+        accumulate.add_at_flat(1, repeated, x)
+        accumulate.add_at_rows(1, repeated, x[:, None])
 
 
 def layouts():
@@ -344,7 +349,7 @@ def layouts():
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_layouts(name):
-    kernel = getattr(kernels, name)
+    kernel = kernel_of(name)
     for label, x in layouts():
         result = kernel(x)
         one_by_one = [kernel(np.array([v])).item() for v in x.reshape(-1)[:500].tolist()]
@@ -355,16 +360,16 @@ def test_layouts(name):
 
 def test_dense_arrays_keep_their_memory_order():
     x = np.zeros((2, 3, 4)).transpose(2, 0, 1)
-    assert kernels.sigmoid(x).strides == x.strides
-    assert kernels.sigmoid(x[::2]).flags.c_contiguous
+    assert activations.sigmoid(x).strides == x.strides
+    assert activations.sigmoid(x[::2]).flags.c_contiguous
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_float16_is_float32_rounded_once(name):
     with np.errstate(all="ignore"):
         x = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-        expected = getattr(kernels, name)(x.astype(np.float32)).astype(np.float16)
-    result = getattr(kernels, name)(x)
+        expected = kernel_of(name)(x.astype(np.float32)).astype(np.float16)
+    result = kernel_of(name)(x)
     assert result.dtype == np.float16
     np.testing.assert_array_equal(result, expected)
 
@@ -374,59 +379,59 @@ def test_float16_is_float32_rounded_once(name):
 def test_other_dtypes_are_refused(name, dtype):
     arguments = (0,) if "softmax" in name or name == "logsumexp" else ()
     with pytest.raises(TypeError, match="float16, float32 or float64"):
-        getattr(kernels, name)(np.ones(3, dtype), *arguments)
+        kernel_of(name)(np.ones(3, dtype), *arguments)
 
 
 def test_gaussian_identities():
     x = np.linspace(-8, 8, 100_001)
     one = np.ones_like(x)
-    assert ulps(kernels.erf(x) + kernels.erfc(x), one).max() <= 3
-    assert ulps(kernels.ndtr(x) + kernels.ndtr(-x), one).max() <= 3
-    assert bits(kernels.erf(-x)) == bits(-kernels.erf(x))
-    np.testing.assert_allclose(kernels.gelu_erf(x), x * kernels.ndtr(x), rtol=2e-15)
+    assert ulps(gaussian.erf(x) + gaussian.erfc(x), one).max() <= 3
+    assert ulps(gaussian.ndtr(x) + gaussian.ndtr(-x), one).max() <= 3
+    assert bits(gaussian.erf(-x)) == bits(-gaussian.erf(x))
+    np.testing.assert_allclose(gaussian.gelu_erf(x), x * gaussian.ndtr(x), rtol=2e-15)
     far = np.linspace(-37, 0, 10_001)
-    np.testing.assert_allclose(kernels.ndtr(far), 0.5 * kernels.erfc(-far / math.sqrt(2)), rtol=4e-13, atol=1e-300)
+    np.testing.assert_allclose(gaussian.ndtr(far), 0.5 * gaussian.erfc(-far / math.sqrt(2)), rtol=4e-13, atol=1e-300)
 
 
 def test_erf_and_erfc_are_those_of_the_standard_library():
     x = np.random.default_rng(0).uniform(-6, 6, 50_000)
-    assert ulps(kernels.erf(x), [math.erf(v) for v in x]).max() <= 4
+    assert ulps(gaussian.erf(x), [math.erf(v) for v in x]).max() <= 4
     x = np.random.default_rng(1).uniform(-6, 27.3, 50_000)
-    assert ulps(kernels.erfc(x), [math.erfc(v) for v in x]).max() <= 5
+    assert ulps(gaussian.erfc(x), [math.erfc(v) for v in x]).max() <= 5
 
 
 def test_erfinv_inverts_erf_and_erfc():
     y = np.random.default_rng(0).uniform(-0.75, 0.75, 100_000)
-    assert ulps(kernels.erf(kernels.erfinv(y)), y).max() <= 6
+    assert ulps(gaussian.erf(gaussian.erfinv(y)), y).max() <= 6
     q = 10.0 ** np.random.default_rng(1).uniform(-15.9, -0.7, 100_000)
     q = 1 - (1 - q)
-    x = kernels.erfinv(1 - q)
-    assert (np.abs(kernels.erfc(x) / q - 1) / (1 + 2 * x * x)).max() < 1e-15
-    assert bits(kernels.erfinv(-y)) == bits(-kernels.erfinv(y))
+    x = gaussian.erfinv(1 - q)
+    assert (np.abs(gaussian.erfc(x) / q - 1) / (1 + 2 * x * x)).max() < 1e-15
+    assert bits(gaussian.erfinv(-y)) == bits(-gaussian.erfinv(y))
 
 
 def test_results_grow_with_the_argument():
     for name, low, high, slack in (("erf", -6, 6, 4), ("ndtr", -38, 8, 8), ("sigmoid", -40, 40, 4)):
-        result = getattr(kernels, name)(np.linspace(low, high, 1_000_001))
+        result = kernel_of(name)(np.linspace(low, high, 1_000_001))
         assert (np.diff(result) >= -slack * np.spacing(np.abs(result[1:]))).all(), name
 
 
 def test_logistic_identities():
     x = np.linspace(-700, 700, 100_001)
-    np.testing.assert_allclose(kernels.silu(x), x * kernels.sigmoid(x), rtol=2e-15)
-    np.testing.assert_allclose(kernels.log_sigmoid(x), -kernels.log1pexp(-x), rtol=0)
-    np.testing.assert_allclose(kernels.log1pexp(x) - kernels.log1pexp(-x), x, rtol=1e-15)
-    np.testing.assert_allclose(np.exp(kernels.log_sigmoid(x)), kernels.sigmoid(x), rtol=1e-12)
+    np.testing.assert_allclose(activations.silu(x), x * activations.sigmoid(x), rtol=2e-15)
+    np.testing.assert_allclose(activations.log_sigmoid(x), -activations.log1pexp(-x), rtol=0)
+    np.testing.assert_allclose(activations.log1pexp(x) - activations.log1pexp(-x), x, rtol=1e-15)
+    np.testing.assert_allclose(np.exp(activations.log_sigmoid(x)), activations.sigmoid(x), rtol=1e-12)
     v = np.linspace(-4, 4, 10_001)
     tanh = np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v * v * v))
-    np.testing.assert_allclose(kernels.gelu_tanh(v), 0.5 * v * (1 + tanh), rtol=1e-10, atol=1e-15)
+    np.testing.assert_allclose(activations.gelu_tanh(v), 0.5 * v * (1 + tanh), rtol=1e-10, atol=1e-15)
 
 
 def test_threads_agree_on_the_tables():
-    kernels._ndtr_table.cache_clear()
+    gaussian._ndtr_table.cache_clear()
     x = np.linspace(-5, 5, 1001)
     results = []
-    threads = [threading.Thread(target=lambda: results.append(kernels.ndtr(x))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: results.append(gaussian.ndtr(x))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -463,15 +468,15 @@ def test_softmax_family(shape, axis, dtype, scale):
     expected, log_total = exact_softmax(x.astype(np.float64), axis)
     eps = np.finfo(dtype).eps
     for layout in (x, x.copy(order="F"), x[::-1][::-1]):
-        result = kernels.softmax(layout, axis)
+        result = softmax.softmax(layout, axis)
         assert result.dtype == dtype and result.shape == shape
         np.testing.assert_allclose(result, expected, rtol=0, atol=12 * eps)
-        result = kernels.log_softmax(layout, axis)
+        result = softmax.log_softmax(layout, axis)
         assert result.dtype == dtype and result.shape == shape
         exact = x.astype(np.float64) - np.expand_dims(log_total, axis)
         np.testing.assert_allclose(result, exact, rtol=0, atol=3 * eps * max(1, np.abs(exact).max()))
         for keepdims in (False, True):
-            result = kernels.logsumexp(layout, axis, keepdims=keepdims)
+            result = softmax.logsumexp(layout, axis, keepdims=keepdims)
             assert result.dtype == dtype
             exact = np.expand_dims(log_total, axis) if keepdims else log_total
             assert result.shape == exact.shape
@@ -483,7 +488,7 @@ def test_softmax_family(shape, axis, dtype, scale):
 @pytest.mark.parametrize("axis", [0, 1])
 def test_softmax_of_infinite_rows(dtype, repeats, axis):
     rows = [[-INF, -INF, -INF], [-INF, 1, -INF], [1, INF, 2], [1, NAN, 2], [INF, INF, -INF], [3e38, -3e38, 0]]
-    softmax = [[NAN] * 3, [0, 1, 0], [NAN] * 3, [NAN] * 3, [NAN] * 3, [1, 0, 0]]
+    shares = [[NAN] * 3, [0, 1, 0], [NAN] * 3, [NAN] * 3, [NAN] * 3, [1, 0, 0]]
     logs = [[NAN] * 3, [-INF, 0, -INF], [NAN] * 3, [NAN] * 3, [NAN] * 3, [0, -6e38, -3e38]]
     totals = [-INF, 1, INF, NAN, INF, 3e38]
 
@@ -493,31 +498,31 @@ def test_softmax_of_infinite_rows(dtype, repeats, axis):
         return array.T if axis == 0 and array.ndim == 2 else array
 
     x = laid_out(rows)
-    np.testing.assert_array_equal(kernels.softmax(x, axis), laid_out(softmax))
-    np.testing.assert_array_equal(kernels.log_softmax(x, axis), laid_out(logs))
-    np.testing.assert_array_equal(kernels.logsumexp(x, axis), laid_out(totals))
+    np.testing.assert_array_equal(softmax.softmax(x, axis), laid_out(shares))
+    np.testing.assert_array_equal(softmax.log_softmax(x, axis), laid_out(logs))
+    np.testing.assert_array_equal(softmax.logsumexp(x, axis), laid_out(totals))
 
 
 def test_softmax_of_empty_and_0d_arrays():
     for shape, axis in (((3, 0), 1), ((0, 3), 1), ((3, 0), 0), ((0,), 0)):
-        assert kernels.softmax(np.zeros(shape), axis).shape == shape
-        assert kernels.log_softmax(np.zeros(shape), axis).shape == shape
-    assert kernels.logsumexp(np.zeros((3, 0)), 1).tolist() == [-INF] * 3
-    assert kernels.logsumexp(np.zeros((0, 3)), 1).shape == (0,)
+        assert softmax.softmax(np.zeros(shape), axis).shape == shape
+        assert softmax.log_softmax(np.zeros(shape), axis).shape == shape
+    assert softmax.logsumexp(np.zeros((3, 0)), 1).tolist() == [-INF] * 3
+    assert softmax.logsumexp(np.zeros((0, 3)), 1).shape == (0,)
     for axis in (0, -1):
-        assert kernels.softmax(np.array(5.0), axis).tolist() == 1.0
-        assert kernels.log_softmax(np.array(5.0), axis).shape == ()
-        assert kernels.logsumexp(np.array(5.0), axis, keepdims=True).shape == ()
+        assert softmax.softmax(np.array(5.0), axis).tolist() == 1.0
+        assert softmax.log_softmax(np.array(5.0), axis).shape == ()
+        assert softmax.logsumexp(np.array(5.0), axis, keepdims=True).shape == ()
     with pytest.raises(np.exceptions.AxisError):
-        kernels.softmax(np.zeros((2, 3)), 2)
+        softmax.softmax(np.zeros((2, 3)), 2)
 
 
 def test_logsumexp_over_several_axes():
     x = np.random.default_rng(0).normal(size=(3, 4, 5))
     for axes in ((0, 2), (1, -1), (0, 1, 2)):
         expected = np.log(np.exp(x).sum(axes, keepdims=True))
-        np.testing.assert_allclose(kernels.logsumexp(x, axes, keepdims=True), expected, rtol=1e-14)
-        np.testing.assert_allclose(kernels.logsumexp(x, axes), expected.squeeze(axes), rtol=1e-14)
+        np.testing.assert_allclose(softmax.logsumexp(x, axes, keepdims=True), expected, rtol=1e-14)
+        np.testing.assert_allclose(softmax.logsumexp(x, axes), expected.squeeze(axes), rtol=1e-14)
 
 
 # ----- Cumulative sum ---------------------------------------------------------------------------------------
@@ -547,7 +552,7 @@ CUMSUM += [
 def test_cumsum_of_whole_numbers_is_exact(shape, axis, dtype):
     x = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
     for layout in (x, x.copy(order="F"), x[..., ::-1][..., ::-1]):
-        result = kernels.cumsum(layout, axis)
+        result = cumsum.cumsum(layout, axis)
         assert result.dtype == dtype
         np.testing.assert_array_equal(result, np.cumsum(x, axis))
 
@@ -556,7 +561,7 @@ def test_cumsum_of_whole_numbers_is_exact(shape, axis, dtype):
 def test_cumsum_is_more_accurate_than_numpy_on_long_rows(dtype):
     x = np.random.default_rng(0).normal(size=(4, 50_000)).astype(dtype)
     exact = np.array([[math.fsum(row[: i + 1]) for i in range(0, row.size, 997)] for row in x.astype(np.float64)])
-    error, plain = (np.abs(total[:, ::997] - exact).max() for total in (kernels.cumsum(x, 1), np.cumsum(x, 1)))
+    error, plain = (np.abs(total[:, ::997] - exact).max() for total in (cumsum.cumsum(x, 1), np.cumsum(x, 1)))
     assert error < plain
     assert error < 40 * np.finfo(dtype).eps * np.abs(exact).max()
 
@@ -570,21 +575,21 @@ def test_cumsum_of_infinite_rows(shape, axis, dtype):
     x[5, 10:13] = big, big, -big
     with np.errstate(all="ignore"):
         expected = np.cumsum(x, axis)
-    np.testing.assert_array_equal(kernels.cumsum(x, axis), expected)
+    np.testing.assert_array_equal(cumsum.cumsum(x, axis), expected)
 
 
 def test_cumsum_of_empty_0d_and_float16_arrays():
-    assert kernels.cumsum(np.array(3.0), 0).tolist() == 3.0
+    assert cumsum.cumsum(np.array(3.0), 0).tolist() == 3.0
     for shape in ((0,), (3, 0), (0, 3), (0, 1000)):
         for axis in range(len(shape)):
-            assert kernels.cumsum(np.zeros(shape), axis).shape == shape
+            assert cumsum.cumsum(np.zeros(shape), axis).shape == shape
     x = np.full(5000, 0.1, np.float16)
-    result = kernels.cumsum(x, 0)
+    result = cumsum.cumsum(x, 0)
     assert result.dtype == np.float16
     np.testing.assert_array_equal(result, np.cumsum(x.astype(np.float32)).astype(np.float16))
-    assert kernels.cumsum(np.full(4, 60_000, np.float16), 0).tolist() == [60_000, INF, INF, INF]
+    assert cumsum.cumsum(np.full(4, 60_000, np.float16), 0).tolist() == [60_000, INF, INF, INF]
     with pytest.raises(np.exceptions.AxisError):
-        kernels.cumsum(np.zeros((2, 3)), 2)
+        cumsum.cumsum(np.zeros((2, 3)), 2)
 
 
 # ----- Scattered sums ---------------------------------------------------------------------------------------
@@ -600,15 +605,15 @@ def test_add_at_flat(dtype):
     for i, v in zip(index.ravel(), values.ravel(), strict=True):
         expected[i] += v
     for way in (index, index.astype(np.int32), index.astype(np.uint8)):
-        result = kernels.add_at_flat(60, way, values)
+        result = accumulate.add_at_flat(60, way, values)
         assert result.dtype == dtype
         np.testing.assert_array_equal(result, expected)
-    assert kernels.add_at_flat(3, index[:0, 0], values[:0, 0]).tolist() == [0, 0, 0]
+    assert accumulate.add_at_flat(3, index[:0, 0], values[:0, 0]).tolist() == [0, 0, 0]
 
 
 def test_add_at_flat_rounds_in_the_dtype():
-    assert kernels.add_at_flat(1, np.array([0, 0]), np.array([2**24, 1], np.float32)).tolist() == [2**24]
-    half = kernels.add_at_flat(1, np.zeros(4, int), np.array([2048, 1, 1, 0], np.float16))
+    assert accumulate.add_at_flat(1, np.array([0, 0]), np.array([2**24, 1], np.float32)).tolist() == [2**24]
+    half = accumulate.add_at_flat(1, np.zeros(4, int), np.array([2048, 1, 1, 0], np.float16))
     assert half.dtype == np.float16 and half.tolist() == [2050]
 
 
@@ -639,24 +644,24 @@ def test_add_at_rows(case, dtype):
     expected = np.zeros((n, width), dtype)
     np.add.at(expected, index, rows)
     for layout in (rows, rows.copy(order="F"), np.repeat(rows, 2, axis=0)[::2]):
-        result = kernels.add_at_rows(n, index, layout)
+        result = accumulate.add_at_rows(n, index, layout)
         assert result.dtype == dtype and result.flags.c_contiguous
         np.testing.assert_array_equal(result, expected)
 
 
 def test_add_at_rows_in_float16():
     rows = np.array([[2048], [1], [1]], np.float16)
-    assert kernels.add_at_rows(2, np.array([1, 1, 1]), rows).tolist() == [[0], [2050]]
+    assert accumulate.add_at_rows(2, np.array([1, 1, 1]), rows).tolist() == [[0], [2050]]
 
 
 @pytest.mark.parametrize("index", [[-1], [3], [0, 3, 1]])
 def test_add_at_rows_refuses_indices_outside(index):
     with pytest.raises(IndexError, match="out of range for 3 rows"):
-        kernels.add_at_rows(3, np.array(index), np.ones((len(index), 2)))
+        accumulate.add_at_rows(3, np.array(index), np.ones((len(index), 2)))
 
 
 def test_stable_order_of_wide_indices():
     rng = np.random.default_rng(0)
     for n in (1, 10, 1 << 16, (1 << 16) + 1, 1 << 20, 1 << 33):
         index = rng.integers(0, n, 5000) // 3
-        np.testing.assert_array_equal(kernels._stable_order(index, n), np.argsort(index, kind="stable"))
+        np.testing.assert_array_equal(accumulate._stable_order(index, n), np.argsort(index, kind="stable"))

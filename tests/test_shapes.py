@@ -9,7 +9,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.kernels import kernels, numpy
+from tapegrad.kernels import accumulate, numpy
 
 RNG = np.random.default_rng(3)
 A, B, V = RNG.standard_normal((3, 4)), RNG.standard_normal((2, 4)), RNG.standard_normal(6)
@@ -322,12 +322,12 @@ def test_rows_are_added_up_the_same_with_and_without_scipy(with_scipy, dtype, mo
     if with_scipy:
         pytest.importorskip("scipy")
     else:
-        monkeypatch.setattr(kernels, "_csc_array", lambda: None)
+        monkeypatch.setattr(accumulate, "_csc_array", lambda: None)
     index = RNG.integers(0, 50, 3000)
     rows = RNG.integers(-8, 8, (3000, 32)).astype(dtype)
     expected = np.zeros((50, 32), dtype)
     np.add.at(expected, index, rows)
-    got = kernels.add_at_rows(50, index, rows)
+    got = accumulate.add_at_rows(50, index, rows)
     assert got.dtype == rows.dtype
     assert got.flags.c_contiguous and got.flags.writeable
     np.testing.assert_array_equal(got, expected)

@@ -503,7 +503,7 @@ def test_entries_that_saved_nothing_serve_two_passes():
 def sincos():
     op = Op(
         "sincos", "general", lambda x: (np.sin(x), np.cos(x)),
-        (lambda xp, g, ans, x: g[0] * ans[1] - g[1] * ans[0],), saves="ans", outputs=2, zero_filled=True,
+        (lambda xp, g, ans, x: g[0] * ans[1] - g[1] * ans[0],), saves="ans", outputs=2, zero_filled=True, jax="host",
     )  # fmt: skip
     record.make(op)
     yield op.call

@@ -761,8 +761,8 @@ def samples() -> Iterator[Sample]:
 
 FUNCTION = Op(
     "function", "general", raw_forward, (pulled,), arity=-1,
-    saves="args ans", outputs=2, params=("call",),
-    raw_backward=raw_backward, batch=batched, jvp=pushed, on_series=False, samples=samples,
+    jax="host", saves="args ans", outputs=2, params=("call",),
+    raw_backward=raw_backward, batch=batched, jvp=pushed, series=False, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run
 FREE = FUNCTION.variant(saves_nothing=True)  # of entries that saved nothing, which outlive a backward pass

@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 import functools
 import re
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -63,6 +64,12 @@ SAVES_REMEDY = (
 )
 EVERYTHING = "*"
 
+HOST = "host"  # the forward runs on NumPy's arrays, called back from a compiled program
+JAX_REMEDY = (
+    "nothing says what runs on JAX: make the forward a ufunc of NumPy's, or a function whose first parameter, xp, is the "
+    'array namespace; or name a kernel of tapegrad.kernels.jax, as in jax="shape.reshape"; jax="host" calls NumPy back'
+)
+
 
 class Op:
     """One record of the table; see the module's docstring for the kinds and the signature of rules.
@@ -93,7 +100,10 @@ class Op:
             the table, so that it is recorded. Elementwise ops need none; without one, others are called n times.
         jvp: forward derivative of a general op: jvp(xp, tangents, ans, *args, *params), one tangent an argument, None for
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
-        on_series: whether the text of `jvp` runs on power series, too; else it is given tensors of a lower order.
+        series: whether the text of `jvp` runs on power series, too, or else is given tensors of a lower order; or what gives
+            coefficient k of the result's series, better than a text: series(xp, k, *args, *params).
+        jax: what JAX runs in place of `forward`: see `kernels.jax.forwards`. None for a ufunc of NumPy's and for a kernel
+            that is handed its array namespace, of which `forward` is the one on NumPy's.
         samples: yields (arrays, params) on which the laws run.
 
     What the machine adds: `call`, the recording function, which `record.make` sets; `id`, the first of the numbers that
@@ -110,12 +120,12 @@ class Op:
         "id",
         "in_place",
         "integers",
+        "jax",
         "joint",
         "jvp",
         "kind",
         "n_hidden_slots",
         "name",
-        "on_series",
         "outputs",
         "params",
         "raw_backward",
@@ -126,6 +136,7 @@ class Op:
         "saved_outputs",
         "saves",
         "saves_nothing",
+        "series",
         "singular",
         "wide",
         "zero_blocks",
@@ -157,12 +168,15 @@ class Op:
         refuses: Callable[[str, Any, list[Any]], None] | None = None,
         batch: Callable[..., Any] | None = None,
         jvp: Callable[..., Any] | None = None,
-        on_series: bool = True,
+        series: bool | Callable[..., Any] = True,
+        jax: str | Callable[..., Any] | None = None,
         samples: Callable[[], Any] | None = None,
     ) -> None:
         if kind not in KINDS:
             raise ValueError(f"op {name}: unknown kind {kind}")
-        self.name, self.kind, self.forward = name, kind, forward
+        if jax is None and not (isinstance(forward, types.MethodType) or hasattr(forward, "nin")):
+            raise TypeError(f"op {name}: {JAX_REMEDY}")
+        self.name, self.kind, self.forward, self.jax = name, kind, forward, jax
         self.arity = arity if arity is not None else len(rules) or 1
         self.joint = self.arity > 1 and len(rules) == 1
         self.rules: tuple[Rule, ...] = tuple(rules) * (self.arity if self.joint else 1) or (None,) * abs(self.arity)
@@ -175,7 +189,7 @@ class Op:
             raise TypeError(f'op {name}: zero_blocks="rows" needs a parameter "dim" or "dims" in params=')
         self.raw_backward, self.in_place, self.refuses = raw_backward, in_place, refuses
         self.integers, self.samples = integers, samples
-        self.batch, self.jvp, self.on_series = batch, jvp, on_series
+        self.batch, self.jvp, self.series = batch, jvp, series
         self.wide = kind != "linear" if wide is None else wide
         self.display = node_name(display or "".join(part.capitalize() for part in name.split("_")))
         self.saves = saves

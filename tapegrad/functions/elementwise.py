@@ -23,12 +23,14 @@ from ..table.elementwise import (
     _clamp_max,
     _clamp_min,
     _clamp_tensor,
+    _conj_complex,
     _floor_divide,
     _isclose,
     _lerp,
     _nan_to_num,
     _round,
     _round_decimals,
+    _sgn,
     _sub,
     _trunc_divide,
     _where,
@@ -66,7 +68,7 @@ def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
 
 def conj(input: Any) -> Any:
     """Elementwise complex conjugate; a real tensor is given back as it is."""
-    return TABLE["conj"].call(input if isinstance(input, Box) else tensor(input))
+    return _conj_complex(input if isinstance(input, Box) else tensor(input))
 
 
 def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
@@ -155,7 +157,7 @@ def rpow(exponent: Any, base: Any) -> Any:
 @with_out
 def sgn(input: Any) -> Any:
     """Elementwise sign; for complex input z / |z|, and 0 at 0."""
-    return TABLE["sgn"].call(tensor(input))
+    return _sgn(tensor(input))
 
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:

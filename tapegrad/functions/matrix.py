@@ -21,7 +21,6 @@ from ..kernels import lapack
 from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, shape_of
 from ..levels.level import bottom
-from ..levels.taylor import COEFFICIENTS
 from ..table.matrix import _det, _inverse, _matrix_exp, _pinv, _rank, _slogdet_op, _solve, _solve_triangular
 from . import casting, reduce
 from .arguments import printed, reduced_dims, with_out
@@ -45,20 +44,6 @@ from .elementwise import conj
 from .operands import tensor, to_dtype
 from .results import result
 from .shape import broadcast_to, movedim, reshape, transpose, tril, unsqueeze
-
-SYSTEMS = ((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((0, 0), (0, 2)), ((2, 2), (2, 0))
-
-
-def _exp_coefficient(xp: Any, k: int, a: Any) -> Any:
-    """Coefficient k of the exponential of a series: a block of that of the block Toeplitz matrix of its coefficients."""
-    n, rank = a.shape[-1], a.ndim
-    nothing = a.c[0] * 0.0
-    row = [nothing if (c := a.get(j)) is None else c for j in range(k + 1)]
-    whole = xp.cat([xp.cat([*[nothing] * i, *row[: k + 1 - i]], rank - 1) for i in range(k + 1)], rank - 2)
-    return xp.index(xp.matrix_exp(whole), (Ellipsis, slice(0, n), slice(k * n, None)))
-
-
-COEFFICIENTS["matrix_exp"] = _exp_coefficient
 
 # ------------------------------------------------------------------------------------------------------------- solvers
 

@@ -32,6 +32,7 @@ class _Bits(NamedTuple):
     arity: int = 1
     outputs: int = 1
     wide: bool = False
+    jax: str = "transfer.bits"
 
     def forward(self, x: Any, dtype: np.dtype[Any]) -> Any:
         return x.view(dtype)

@@ -1,22 +1,28 @@
-"""Kernels of activations' derivatives, and selection by a mask; they keep the promises of `kernels`."""
+"""Logistic functions, activations and their derivatives, and selection by a mask; they keep the promises of `chunks`."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from .kernels import Array, _elementwise, _ndtr, greatest, least, log1pexp, sigmoid
+from .chunks import Array, in_chunks
+from .gaussian import _ndtr
 
 __all__ = [
     "by_sign",
     "elu",
     "elu_slope",
     "gelu_erf_slope",
+    "gelu_tanh",
     "gelu_tanh_slope",
     "hardswish",
     "hardswish_slope",
+    "log1pexp",
+    "log_sigmoid",
     "select",
+    "sigmoid",
     "sigmoid_slope",
+    "silu",
     "silu_slope",
     "softplus",
     "softplus_slope",
@@ -24,6 +30,105 @@ __all__ = [
 
 GELU_RATE = math.sqrt(2 / math.pi)
 GELU_CUBE = 0.044715
+
+
+# 1/(1 + exp(-x)) is accurate in both tails as long as exp(-x) is finite; the few elements below are redone by
+# index.  0.5*tanh(x/2) + 0.5 is no faster and loses the lower tail.
+
+least: Any = np.minimum.reduce  # of a line; nan if that has one
+greatest: Any = np.maximum.reduce
+_EXP_LIMIT = {"f": 88.0, "d": 709.0}  # exp stays finite up to here
+
+
+def _sigmoid(x: Array, out: Array) -> None:
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    out += 1
+    np.reciprocal(out, out=out)
+    if not least(x) >= -_EXP_LIMIT[x.dtype.char]:  # of nan, too
+        far = x < -_EXP_LIMIT[x.dtype.char]
+        out[far] = np.exp(x[far])
+
+
+def _gated(x: Array, exponent: Array, out: Array) -> None:
+    """x/(1 + exp(exponent))."""
+    np.exp(exponent, out=out)
+    out += 1
+    np.divide(x, out, out=out)
+    if not greatest(exponent) <= _EXP_LIMIT[x.dtype.char]:
+        far = exponent > _EXP_LIMIT[x.dtype.char]
+        # Two factors, neither of them subnormal; a finite x keeps -inf*0 from being nan.
+        root = np.exp(-0.5 * exponent[far].astype(np.float64))
+        out[far] = np.maximum(x[far], -1e4) * root * root
+
+
+def _silu(x: Array, out: Array) -> None:
+    _gated(x, -x, out)
+
+
+def _gelu_tanh(x: Array, out: Array) -> None:
+    exponent = x * x
+    exponent *= 0.044715
+    exponent += 1
+    exponent *= x
+    exponent *= -2 * math.sqrt(2 / math.pi)
+    _gated(x, exponent, out)
+
+
+def _correction(x: Array) -> Array:
+    """log1p(exp(-|x|))."""
+    correction = np.abs(x)
+    np.negative(correction, out=correction)
+    np.exp(correction, out=correction)
+    return np.log1p(correction, out=correction)
+
+
+def _log1pexp(x: Array, out: Array) -> None:
+    np.maximum(x, 0, out=out)
+    out += _correction(x)
+
+
+def _log_sigmoid(x: Array, out: Array) -> None:
+    np.minimum(x, 0, out=out)
+    out -= _correction(x)
+
+
+def sigmoid(x: Array) -> Array:
+    """1/(1 + exp(-x)); never overflows, underflows gradually.
+
+    Error: float64 2.1 ulp, float32 3.6 ulp.
+    """
+    return in_chunks(_sigmoid, x)
+
+
+def silu(x: Array) -> Array:
+    """x*sigmoid(x) = x/(1 + exp(-x)); -0.0 at -inf.
+
+    Error: float64 2.4 ulp, float32 3.7 ulp.
+    """
+    return in_chunks(_silu, x)
+
+
+def gelu_tanh(x: Array) -> Array:
+    """0.5*x*(1 + tanh(v)), v = sqrt(2/pi)*(x + 0.044715*x**3), as x/(1 + exp(-2*v)); -0.0 at -inf.
+
+    No cancellation in the lower tail, but exp magnifies the rounding of v: about 2*|v| ulp there.
+    Error: float64 2.6 ulp, float32 3.6 ulp for x > -1.
+    """
+    return in_chunks(_gelu_tanh, x)
+
+
+def log1pexp(x: Array) -> Array:
+    """log(1 + exp(x)) (softplus) as max(x, 0) + log1p(exp(-|x|)).
+
+    Error: float64 1.4 ulp, float32 3.2 ulp.
+    """
+    return in_chunks(_log1pexp, x)
+
+
+def log_sigmoid(x: Array) -> Array:
+    """log(1/(1 + exp(-x))) = -log1pexp(-x), with its error."""
+    return in_chunks(_log_sigmoid, x)
 
 
 def _sigmoid_slope(x: Array, out: Array) -> None:
@@ -37,7 +142,7 @@ def _sigmoid_slope(x: Array, out: Array) -> None:
 
 def sigmoid_slope(x: Array) -> Array:
     """The derivative of sigmoid, exp(-|x|)/(1 + exp(-|x|))**2, exact in both tails."""
-    return _elementwise(_sigmoid_slope, x)
+    return in_chunks(_sigmoid_slope, x)
 
 
 def _gate(exponent: Array) -> Array:
@@ -65,7 +170,7 @@ def _limits(x: Array, out: Array) -> None:
 
 def silu_slope(x: Array) -> Array:
     """s*(1 + x*(1 - s)), s = sigmoid(x)."""
-    return _elementwise(_silu_slope, x)
+    return in_chunks(_silu_slope, x)
 
 
 def _gelu_tanh_slope(x: Array, out: Array) -> None:
@@ -88,7 +193,7 @@ def _gelu_tanh_slope(x: Array, out: Array) -> None:
 
 def gelu_tanh_slope(x: Array) -> Array:
     """s*(1 + x*(1 - s)*w), s = sigmoid(v), w = v', v = 2*sqrt(2/pi)*(x + 0.044715*x**3)."""
-    return _elementwise(_gelu_tanh_slope, x)
+    return in_chunks(_gelu_tanh_slope, x)
 
 
 def _gelu_erf_slope(x: Array, out: Array) -> None:
@@ -104,7 +209,7 @@ def _gelu_erf_slope(x: Array, out: Array) -> None:
 
 def gelu_erf_slope(x: Array) -> Array:
     """Phi(x) + x*phi(x), of the standard normal distribution."""
-    return _elementwise(_gelu_erf_slope, x)
+    return in_chunks(_gelu_erf_slope, x)
 
 
 def softplus(x: Array, beta: float, threshold: float) -> Array:
@@ -220,5 +325,5 @@ def _bits_of(a: Array | float, like: Array, bits: Any) -> Array | None:
     return np.asarray(a, like.dtype).view(bits) if fits else None
 
 
-def _exponential_linear(x: Any, alpha: float, scale: float, rate: float) -> Any:
-    return np.where(x > 0, scale * x, (scale * alpha) * np.expm1(rate * np.minimum(x, 0)))
+def _exponential_linear(xp: Any, x: Any, alpha: float, scale: float, rate: float) -> Any:
+    return xp.where(x > 0, scale * x, (scale * alpha) * xp.expm1(rate * xp.minimum(x, 0)))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import kernels
+from . import softmax
 
 # Weights are kept with a row for each key: NumPy is quicker at reductions over rows and at broadcasting along them.
 
@@ -23,7 +23,7 @@ def _attention(xs: list[Any]) -> Any:
     """(weights @ v, weights transposed) for weights softmax(q @ k.T + mask), 0 in rows that are wholly -inf."""
     q, k, v, mask = xs
     scores = np.matmul(k, q.swapaxes(-1, -2))
-    modest = kernels.modest(scores)
+    modest = softmax.modest(scores)
     if isinstance(mask, np.ndarray):
         scores = scores + mask.swapaxes(-1, -2)
         modest = modest and _mild(mask)
@@ -38,7 +38,7 @@ def _attention(xs: list[Any]) -> Any:
     return np.matmul(scores.swapaxes(-1, -2), v), scores
 
 
-def _weighted_difference(x: Any, mean: Any, weight: Any) -> Any:
+def _weighted_difference(xp: Any, x: Any, mean: Any, weight: Any) -> Any:
     out = x - mean
     out *= weight
     return out

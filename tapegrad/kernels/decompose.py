@@ -50,5 +50,5 @@ def _largest(v: Any) -> Any:
     return r
 
 
-def _eigvals_forward(a: Any, real: bool) -> Any:
-    return lapack.with_nan(np.linalg.eigvals, a).astype(np.result_type(a, np.complex64), copy=False)
+def _eigvals_forward(xp: Any, a: Any, real: bool) -> Any:
+    return xp.with_nan(xp.linalg.eigvals, a).astype(xp.result_type(a, np.complex64), copy=False)

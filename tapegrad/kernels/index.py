@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.op import FlatIndex
 from ..dtypes import HALF
-from . import kernels
+from . import accumulate
 from .numpy import finite
 
 Index = tuple[Any, ...]
@@ -96,14 +96,14 @@ def _add_rows(out: Any, index: Any, v: Any) -> None:
         np.add.at(out.reshape(-1), (i[:, None] * width + np.arange(width)).reshape(-1), rows.reshape(-1))
     elif SPARSE * len(i) < len(out):  # the other rows are not touched
         some, place = np.unique(i, return_inverse=True)
-        out[some] += kernels.add_at_rows(len(some), place, rows).reshape(-1, *out.shape[1:])
+        out[some] += accumulate.add_at_rows(len(some), place, rows).reshape(-1, *out.shape[1:])
     else:
-        out += kernels.add_at_rows(len(out), i, rows).reshape(out.shape)
+        out += accumulate.add_at_rows(len(out), i, rows).reshape(out.shape)
 
 
 def _add_flat(line: Any, places: Any, v: Any) -> None:
     if line.dtype in HALF:
-        line += kernels.add_at_flat(len(line), places, v.astype(line.dtype, copy=False))
+        line += accumulate.add_at_flat(len(line), places, v.astype(line.dtype, copy=False))
     else:
         np.add.at(line, places, v.astype(line.dtype, copy=False))
 
@@ -155,5 +155,5 @@ def _search(rows: Any, values: Any, side: Literal["left", "right"]) -> Any:
     return found
 
 
-def _isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
-    return np.asarray(np.isin(x, tests, assume_unique=assume_unique, invert=invert))
+def _isin(xp: Any, x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
+    return xp.asarray(xp.isin(x, tests, assume_unique=assume_unique, invert=invert))

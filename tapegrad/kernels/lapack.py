@@ -272,13 +272,13 @@ def first_bad_minor(x: Any) -> Any:
     return matrix_by_matrix(order, [x], order)[..., 0, 0]
 
 
-def pinv(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+def pinv(xp: Any, x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     """Pseudo-inverse without the singular values at most max(atol, rtol * the largest)."""
     if hermitian:
-        w, v = with_nan(np.linalg.eigh, x)
-        return (v * _kept_inverse(w, atol, rtol)[..., None, :]) @ mh(v)
-    u, s, vh = svd(x, False)
-    return mh(vh) @ (_kept_inverse(s, atol, rtol)[..., None] * mh(u))
+        w, v = xp.with_nan(xp.linalg.eigh, x)
+        return (v * _kept_inverse(xp, w, atol, rtol)[..., None, :]) @ mh(v)
+    u, s, vh = xp.svd(x, False)
+    return mh(vh) @ (_kept_inverse(xp, s, atol, rtol)[..., None] * mh(u))
 
 
 def svd(x: Any, full: bool) -> Any:
@@ -299,14 +299,15 @@ def svdvals(x: Any) -> Any:
     return np.linalg.svd(x, compute_uv=False) if np.isfinite(x).all() else svd(x, False)[1]
 
 
-def kept(s: Any, atol: Any, rtol: Any) -> Any:
+def kept(xp: Any, s: Any, atol: Any, rtol: Any) -> Any:
     """Which singular values (or eigenvalues) count as not zero."""
-    size = np.abs(s)
-    return size > np.maximum(atol, rtol * size.max(-1, keepdims=True, initial=0)).astype(size.dtype)
+    size = xp.abs(s)
+    return size > xp.maximum(atol, rtol * size.max(-1, keepdims=True, initial=0)).astype(size.dtype)
 
 
-def _kept_inverse(s: Any, atol: Any, rtol: Any) -> Any:
-    return np.divide(1, s, out=np.zeros_like(s), where=kept(s, atol, rtol))
+def _kept_inverse(xp: Any, s: Any, atol: Any, rtol: Any) -> Any:
+    there = kept(xp, s, atol, rtol)
+    return xp.where(there, 1 / xp.where(there, s, 1), 0)
 
 
 # --------------------------------------------------------------------------------------------------- matrix functions
@@ -382,7 +383,7 @@ def matrix_exp(xs: Sequence[Any]) -> Any:
     return r[-1].astype(xs[0].dtype)
 
 
-def cofactor(xs: Sequence[Any]) -> Any:
+def cofactor(xp: Any, xs: Sequence[Any]) -> Any:
     """Cofactor matrix of xs[0] (the derivative of its determinant), differentiated in the directions xs[1:].
 
     With k directions the result M has <M, E> = D^(k+1) det(A)[E1, .., Ek, E]. For A = U S V^H that is a sum over the
@@ -391,42 +392,42 @@ def cofactor(xs: Sequence[Any]) -> Any:
     """
     a, *directions = xs
     if len(directions) > 1 or not a.size:
-        return _cofactor(a, directions)
-    r, bad = _regular_cofactor(a, directions)
+        return _cofactor(xp, a, directions)
+    r, bad = _regular_cofactor(xp, a, directions)
     if bad.any():
-        r[bad] = _cofactor(a[bad], [e[bad] for e in directions])
+        r[bad] = _cofactor(xp, a[bad], [e[bad] for e in directions])
     return r
 
 
-def _cofactor(a: Any, directions: Sequence[Any]) -> Any:
-    u, s, vh = svd(a, False)
-    phase = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+def _cofactor(xp: Any, a: Any, directions: Sequence[Any]) -> Any:
+    u, s, vh = xp.svd(a, False)
+    phase = (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
     turned = [mh(u) @ e @ mh(vh) for e in directions]
     k = len(turned)
-    weights = products_without(s, k + 1)
+    weights = xp.products_without(s, k + 1)
     places = string.ascii_lowercase[: k + 1]
-    total = np.zeros_like(a)
+    total = xp.zeros_like(a)
     for order in itertools.permutations(range(k + 1)):
         even = sum(p > q for p, q in itertools.combinations(order, 2)) % 2 == 0
         terms = [f"...{places[i]}{places[order[i]]}" for i in range(k)]
         fixed = order[k] == k
         output = places[k] if fixed else places[k] + places[order[k]]
-        part = np.einsum(f"{','.join(['...' + places, *terms])}->...{output}", weights, *turned, optimize=k > 1)
-        part = set_diagonal(np.zeros_like(a), part) if fixed else part
-        total += part if even else -part
+        part = xp.einsum(f"{','.join(['...' + places, *terms])}->...{output}", weights, *turned, optimize=k > 1)
+        part = xp.where(np.eye(a.shape[-1], dtype=bool), part[..., None], 0) if fixed else part
+        total = total + (part if even else -part)
     return phase * (u.conj() @ total @ vh.conj())
 
 
 @np.errstate(all="ignore")
-def _regular_cofactor(a: Any, directions: Sequence[Any]) -> tuple[Any, Any]:
+def _regular_cofactor(xp: Any, a: Any, directions: Sequence[Any]) -> tuple[Any, Any]:
     """The same for at most one direction by the inverse, and where a matrix is too near a singular one for that."""
-    inv = inverse(a)
-    condition = np.abs(a).sum(-1).max(-1) * np.abs(inv).sum(-1).max(-1)
-    det, h = np.linalg.det(a)[..., None, None], inv.swapaxes(-1, -2)
+    inv = xp.inverse(a)
+    condition = xp.abs(a).sum(-1).max(-1) * xp.abs(inv).sum(-1).max(-1)
+    det, h = xp.linalg.det(a)[..., None, None], inv.swapaxes(-1, -2)
     r = det * h
     if directions:
         e = directions[0]
-        r = np.trace(inv @ e, axis1=-2, axis2=-1)[..., None, None] * r - det * (h @ e.swapaxes(-1, -2) @ h)
+        r = xp.trace(inv @ e, axis1=-2, axis2=-1)[..., None, None] * r - det * (h @ e.swapaxes(-1, -2) @ h)
     return r, ~(condition < np.finfo(a.dtype).eps ** -0.5)
 
 
@@ -447,7 +448,7 @@ def products_without(s: Any, k: int) -> Any:
 
 
 @np.errstate(all="ignore")
-def inverse_gaps(w: Any, numerator: Any, rest: Any, gw: Any, sign: float) -> Any:
+def inverse_gaps(xp: Any, w: Any, numerator: Any, rest: Any, gw: Any, sign: float) -> Any:
     """1 / (w_j + sign * w_i), by which the rules of eigh and svd multiply a numerator; see `table.decompose` on gauges.
 
     Where the gap is 0 to rounding: 0 if the cotangents show that the loss does not depend on the choice of vectors there
@@ -464,30 +465,30 @@ def inverse_gaps(w: Any, numerator: Any, rest: Any, gw: Any, sign: float) -> Any
         return gap
     rounding = 8 * math.sqrt(w.shape[-1]) * np.finfo(w.dtype).eps
     dims = (-2, -1)
-    scale = np.abs(w).max(-1)[..., None, None]
-    size = np.maximum(np.abs(numerator).max(dims), np.abs(rest).max(dims))[..., None, None]
-    slope = np.abs(gw).max(-1)[..., None, None]
-    slope = np.where(scale > 0, np.maximum(slope, size / scale), slope)
-    own = np.abs(np.diagonal(rest, 0, -2, -1))
-    larger = np.maximum(np.abs(gw)[..., None, :], np.abs(gw)[..., :, None])
-    gauge_free = np.abs(numerator) <= rounding * size
-    level = np.abs(gw[..., None, :] - gw[..., :, None]) <= rounding * slope
+    scale = xp.abs(w).max(-1)[..., None, None]
+    size = xp.maximum(xp.abs(numerator).max(dims), xp.abs(rest).max(dims))[..., None, None]
+    slope = xp.abs(gw).max(-1)[..., None, None]
+    slope = xp.where(scale > 0, xp.maximum(slope, size / scale), slope)
+    own = xp.abs(xp.diagonal(rest, 0, -2, -1))
+    larger = xp.maximum(xp.abs(gw)[..., None, :], xp.abs(gw)[..., :, None])
+    gauge_free = xp.abs(numerator) <= rounding * size
+    level = xp.abs(gw[..., None, :] - gw[..., :, None]) <= rounding * slope
     flat = larger <= rounding * slope
-    uncoupled = np.abs(rest) <= rounding * size
+    uncoupled = xp.abs(rest) <= rounding * size
     used = own[..., None, :] + own[..., :, None] > rounding * size
-    near = np.abs(gap) <= rounding * scale
+    near = xp.abs(gap) <= rounding * scale
     known = gauge_free & level & ((flat & uncoupled) | (used & (flat | uncoupled))) | (size == 0)
-    r = np.where(near & known, 0, np.where(near & (gauge_free | (gap == 0)), np.nan, 1 / gap)).astype(w.dtype)
-    return set_diagonal(r, 0) if sign < 0 else r
+    r = xp.where(near & known, 0, xp.where(near & (gauge_free | (gap == 0)), np.nan, 1 / gap)).astype(w.dtype)
+    return xp.where(np.eye(w.shape[-1], dtype=bool), 0, r) if sign < 0 else r
 
 
 @np.errstate(all="ignore")
-def inverse_sizes(s: Any, x: Any) -> Any:
+def inverse_sizes(xp: Any, s: Any, x: Any) -> Any:
     """1 / s_j, by which the rule of svd multiplies the columns of x; where s_j is 0 to rounding, 0 if the column is, too."""
     if not x.size:
-        return np.zeros_like(s)
+        return xp.zeros_like(s)
     rounding = 8 * math.sqrt(max(x.shape[-2:])) * np.finfo(s.dtype).eps
-    column = np.abs(x).max(-2)
+    column = xp.abs(x).max(-2)
     empty = column <= rounding * column.max(-1, keepdims=True)
     near = s <= rounding * s.max(-1, keepdims=True)
-    return np.where(near & empty, 0, np.where(s == 0, np.nan, 1 / s)).astype(s.dtype)
+    return xp.where(near & empty, 0, xp.where(s == 0, np.nan, 1 / s)).astype(s.dtype)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from . import kernels
+from . import softmax
 from .normalize import BLOCK, blocks
 
 
-def _log_loss_forward(x: Any, y: Any) -> Any:
-    return (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
+def _log_loss_forward(xp: Any, x: Any, y: Any) -> Any:
+    return (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * xp.maximum(xp.log(x), -100)
 
 
 def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
@@ -35,10 +35,10 @@ def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
 
 def _to_probabilities(x: Any, loss: Any, p: Any, dim: int) -> None:
     """Fill p with softmax(x), and make a loss of the elements at the labels."""
-    top = kernels._max(x, dim)
+    top = softmax.max_kept(x, dim)
     np.subtract(x, top, out=p)
     np.exp(p, out=p)
-    total = kernels._sum(p, dim)
+    total = softmax.sum_kept(p, dim)
     np.subtract(top, loss, out=loss)
     loss += np.log(total)
     p *= 1.0 / total

@@ -51,6 +51,7 @@ def quiet(function: Function) -> Function:
         finally:
             unsilence(previous)
 
+    run.__wrapped__ = function  # type: ignore[attr-defined]
     return run  # type: ignore[return-value]
 
 

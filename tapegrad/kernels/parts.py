@@ -34,10 +34,10 @@ def _join(x: Any, y: Any) -> Any:
     return out
 
 
-def _angle_real(x: Any) -> Any:
+def _angle_real(xp: Any, x: Any) -> Any:
     dtype = x.dtype if x.dtype.kind == "f" else dtypes.get_default_dtype().numpy
-    return np.where(np.isnan(x), x, np.where(x < 0, math.pi, 0.0)).astype(dtype)
+    return xp.where(xp.isnan(x), x, xp.where(x < 0, math.pi, 0.0)).astype(dtype)
 
 
-def _step(x: Any, values: Any) -> Any:
-    return np.where(np.equal(x, 0), values, np.greater(x, 0).astype(values.dtype))
+def _step(xp: Any, x: Any, values: Any) -> Any:
+    return xp.where(xp.equal(x, 0), values, xp.greater(x, 0).astype(values.dtype))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import kernels
+from . import accumulate, softmax
 from .numpy import add_reduce, ordered, quiet, wide_sum
 
 Dims = tuple[int, ...] | None
@@ -34,16 +34,16 @@ def _sum(x: Any, dims: Dims, keepdim: bool) -> Any:
     return total if x.ndim < 3 else ordered(total)
 
 
-def _var(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+def _var(xp: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
     n = _count(x.shape, dims)
-    c = x - add_reduce(x, axis=dims, keepdims=True) / builtins.max(n, 1)
+    c = x - xp.add.reduce(x, axis=dims, keepdims=True) / builtins.max(n, 1)
     square = c * c.conj() if c.dtype.kind == "c" else c * c
-    total = add_reduce(square.real, axis=dims, keepdims=keepdim)
-    return ordered(np.asarray(total / (n - correction) if n > correction else total * np.nan).astype(c.real.dtype))
+    total = xp.add.reduce(square.real, axis=dims, keepdims=keepdim)
+    return xp.in_order(xp.asarray(total / (n - correction) if n > correction else total * np.nan).astype(c.real.dtype))
 
 
-def _std(x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
-    return np.sqrt(_var(x, dims, correction, keepdim))
+def _std(xp: Any, x: Any, dims: Dims, correction: float, keepdim: bool) -> Any:
+    return xp.sqrt(_var(xp, x, dims, correction, keepdim))
 
 
 def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
@@ -51,20 +51,20 @@ def _norm2(x: Any, dims: Dims, keepdim: bool) -> Any:
     return ordered(np.sqrt(add_reduce(square, axis=dims, keepdims=keepdim)).astype(x.real.dtype))
 
 
-def _norm_scale(top: Any) -> Any:
+def _norm_scale(xp: Any, top: Any) -> Any:
     """Divisor of vectors with this largest element: neither infinite nor, but for zero vectors, subnormal."""
-    scale = np.maximum(top, np.finfo(top.dtype).tiny)
-    return np.where(top == 0, 0, np.where(np.isinf(top), 1, scale)).astype(top.dtype, copy=False)
+    scale = xp.maximum(top, np.finfo(top.dtype).tiny)
+    return xp.where(top == 0, 0, xp.where(xp.isinf(top), 1, scale)).astype(top.dtype, copy=False)
 
 
 DOT_ROW = 1024  # on longer rows the pairwise sum is twice as accurate
 
 
-def _dot_along(x: Any, y: Any, dim: int) -> Any:
+def _dot_along(xp: Any, x: Any, y: Any, dim: int) -> Any:
     """Sum of the products along dim, which stays with size 1."""
     if dim == x.ndim - 1 and x.shape[dim] <= DOT_ROW:
-        return np.asarray(np.vecdot(x, y))[..., None]
-    return add_reduce(x * y, axis=dim, keepdims=True)
+        return xp.asarray(xp.vecdot(x, y))[..., None]
+    return xp.add.reduce(x * y, axis=dim, keepdims=True)
 
 
 def _kept_shape(shape: tuple[int, ...], dims: Dims) -> tuple[int, ...]:
@@ -73,18 +73,18 @@ def _kept_shape(shape: tuple[int, ...], dims: Dims) -> tuple[int, ...]:
 
 
 @quiet
-def _exp_diff(x: Any, y: Any) -> Any:
-    out = np.asarray(x - y)
-    np.exp(out, out=out)
+def _exp_diff(xp: Any, x: Any, y: Any) -> Any:
+    out = xp.asarray(x - y)
+    xp.exp(out, out=out)
     if (y.real == -np.inf).any():
-        out[np.broadcast_to(np.isneginf(x.real), out.shape)] = 0
+        out[xp.broadcast_to(xp.isneginf(x.real), out.shape)] = 0
     return out
 
 
 def _logsumexp(x: Any, dims: Dims, keepdim: bool) -> Any:
     axes = tuple(range(x.ndim)) if dims is None else dims
     if x.dtype.kind != "c":
-        return kernels.logsumexp(x, axes, keepdim)
+        return softmax.logsumexp(x, axes, keepdim)
     shift = np.max(x.real, axis=axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(shift), shift, 0)  # inf - inf would be nan
     total = np.log(add_reduce(np.exp(x - shift), axis=axes, keepdims=True)) + shift
@@ -104,8 +104,8 @@ min_reduce: Any = np.minimum.reduce
 
 
 def _largest(x: Any, dims: Dims, keepdim: bool) -> Any:
-    if dims == (x.ndim - 1,) and x.dtype.kind == "f" and x.flags.c_contiguous and kernels.short(x):
-        value = kernels.row_max(x)
+    if dims == (x.ndim - 1,) and x.dtype.kind == "f" and x.flags.c_contiguous and softmax.short(x):
+        value = softmax.row_max(x)
         return value if keepdim else value[..., 0]
     return ordered(max_reduce(x, axis=dims, keepdims=keepdim))
 
@@ -114,8 +114,8 @@ def _largest(x: Any, dims: Dims, keepdim: bool) -> Any:
 
 
 def pick(arg: Any) -> Any:
-    def forward(x: Any, dim: int, keepdim: bool) -> Any:
-        i = arg(x, axis=dim)
+    def forward(xp: Any, x: Any, dim: int, keepdim: bool) -> Any:
+        i = arg(xp, x, dim)
         shape = i.shape
         kept = i.reshape((*shape[:dim], 1, *shape[dim:]))
         values = take_along(x, kept, dim)
@@ -154,7 +154,7 @@ def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
 
 
 def _scatter_sum(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    return kernels.add_at_flat(math.prod(shape), places_along(index, shape, dim), g).reshape(shape)
+    return accumulate.add_at_flat(math.prod(shape), places_along(index, shape, dim), g).reshape(shape)
 
 
 # Products without division. With L the products of what stands before an element and the recurrence
@@ -238,28 +238,28 @@ def _prod_others(x: Any, dim: int) -> Any:
     return before * backwards(after, dim)
 
 
-def _flag(x: Any, result: Any) -> Any:
+def _flag(xp: Any, x: Any, result: Any) -> Any:
     """all and any of uint8 are uint8, as in PyTorch."""
-    return ordered(result.astype(np.uint8) if x.dtype == np.uint8 else result)
+    return xp.in_order(result.astype(np.uint8) if x.dtype == np.uint8 else result)
 
 
-def _guard_rows(t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:
+def _guard_rows(xp: Any, t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:
     zero = g == 0
     if dims is None:
-        zero = np.all(zero)
+        zero = xp.all(zero)
     elif reduced:
-        zero = np.expand_dims(zero, dims)
+        zero = xp.expand_dims(zero, dims)
     else:
-        zero = np.all(zero, axis=dims, keepdims=True)
-    return ~(zero & ~np.isfinite(t))
+        zero = xp.all(zero, axis=dims, keepdims=True)
+    return ~(zero & ~xp.isfinite(t))
 
 
-def _guard_matrices(arrays: list[Any]) -> Any:
+def _guard_matrices(xp: Any, arrays: list[Any]) -> Any:
     t, *gs = arrays
     batch = t.shape[:-2]
-    dead = np.ones(batch, bool)
+    dead = xp.ones(batch, bool)
     for g in gs:
         if g.shape[: len(batch)] != batch:  # the cotangent of a matrix that others share
-            return np.ones(t.shape, bool)
+            return xp.ones(t.shape, bool)
         dead &= (g == 0).all(tuple(range(len(batch), g.ndim)))
-    return ~dead[..., None, None] | np.isfinite(t)
+    return ~dead[..., None, None] | xp.isfinite(t)

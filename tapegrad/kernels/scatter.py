@@ -19,6 +19,6 @@ def _extreme(at: Any) -> Any:
     return forward
 
 
-def _tie(x: Any, ans: Any) -> Any:
+def _tie(xp: Any, x: Any, ans: Any) -> Any:
     """1 where x is the extreme, which nan is to itself, else 0."""
     return ((x == ans) | ((x != x) & (ans != ans))).astype(x.dtype)

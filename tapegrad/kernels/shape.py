@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import alias
 from ..core.op import TABLE
-from . import kernels
+from . import accumulate
 from .numpy import overlaps, restrided
 
 
@@ -58,12 +58,12 @@ def _flipped(x: Any, dims: tuple[int, ...]) -> Any:
     return x[tuple([slice(None, None, -1) if d in dims else slice(None) for d in range(x.ndim)])].copy()
 
 
-def _rolled(x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+def _rolled(xp: Any, x: Any, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     for shift, dim in zip(shifts, dims, strict=True):
         before = (slice(None),) * dim
         k = shift % x.shape[dim] if x.shape[dim] else 0
-        x = np.concatenate((x[(*before, slice(x.shape[dim] - k, None))], x[(*before, slice(x.shape[dim] - k))]), dim)
-    return x
+        x = xp.concatenate((x[(*before, slice(x.shape[dim] - k, None))], x[(*before, slice(x.shape[dim] - k))]), dim)
+    return xp.in_order(x)
 
 
 CACHED = 1 << 14  # elements of a mask that is kept
@@ -105,7 +105,7 @@ def _strided_sum(
         part[...] = g
     else:
         places = _strided(np.arange(n), size, stride, offset)
-        line = kernels.add_at_flat(n, places.reshape(-1), np.ascontiguousarray(g).reshape(-1))
+        line = accumulate.add_at_flat(n, places.reshape(-1), np.ascontiguousarray(g).reshape(-1))
     return line.reshape([shape[d] for d in order]).transpose(_inverse(order))
 
 
@@ -130,11 +130,11 @@ def _windows_sum(g: Any, shape: tuple[int, ...], dim: int, size: int, step: int)
     return out
 
 
-def _stacked(xs: Any, dim: int) -> Any:
+def _stacked(xp: Any, xs: Any, dim: int) -> Any:
     """np.stack in half its time."""
     shape = xs[0].shape
     one = (*shape[:dim], 1, *shape[dim:])
-    return np.ascontiguousarray(np.concatenate([x.reshape(one) for x in xs], dim))
+    return xp.in_order(xp.concatenate([x.reshape(one) for x in xs], dim))
 
 
 def _follow(x: Any, chain: tuple[Any, ...]) -> Any:

@@ -95,31 +95,31 @@ def _flattened(x: Any, dims: Any) -> Any:
     return x.reshape(*x.shape[:lead], math.prod(x.shape[lead:]))
 
 
-def _median_value(x: Any, dims: Any, keepdim: bool) -> Any:
+def _median_value(xp: Any, x: Any, dims: Any, keepdim: bool) -> Any:
     rows = _flattened(x, dims)
     middle = (rows.shape[-1] - 1) // 2
-    ordered = np.partition(rows, [middle, rows.shape[-1] - 1])
+    ordered = xp.partition(rows, [middle, rows.shape[-1] - 1])
     last = ordered[..., -1]
-    return np.asarray(np.where(last != last, last, ordered[..., middle]))
+    return xp.asarray(xp.where(last != last, last, ordered[..., middle]))
 
 
-def _nanmedian_value(x: Any, dims: Any, keepdim: bool) -> Any:
-    rows = np.sort(_flattened(x, dims))
-    there = np.maximum(np.count_nonzero(rows == rows, axis=-1, keepdims=True), 1)
-    return np.take_along_axis(rows, (there - 1) // 2, -1)[..., 0]
+def _nanmedian_value(xp: Any, x: Any, dims: Any, keepdim: bool) -> Any:
+    rows = xp.sort(_flattened(x, dims))
+    there = xp.maximum(xp.count_nonzero(rows == rows, axis=-1, keepdims=True), 1)
+    return xp.take_along_axis(rows, (there - 1) // 2, -1)[..., 0]
 
 
-def _median_place(x: Any, axis: int) -> Any:
+def _median_place(xp: Any, x: Any, axis: int) -> Any:
     """The first place that holds the median, or the first nan."""
     middle = (x.shape[axis] - 1) // 2
-    value = part_along(np.partition(x, middle, axis=axis), axis, middle, middle + 1)
+    value = part_along(xp.partition(x, middle, axis=axis), axis, middle, middle + 1)
     nan = x != x
     if nan.any():
-        value = np.where(nan.any(axis=axis, keepdims=True), NAN, value)
-    return _first_place(x, value, axis)
+        value = xp.where(nan.any(axis=axis, keepdims=True), NAN, value)
+    return _first_place(xp, x, value, axis)
 
 
-def _first_place(x: Any, value: Any, axis: int) -> Any:
+def _first_place(xp: Any, x: Any, value: Any, axis: int) -> Any:
     """The first place along axis that holds the value; a nan is found where a nan stands."""
     equal = x == value
     nan = value != value
@@ -128,22 +128,22 @@ def _first_place(x: Any, value: Any, axis: int) -> Any:
     return equal.argmax(axis=axis)
 
 
-def _nanmedian_place(x: Any, axis: int) -> Any:
-    order = np.argsort(x, axis=axis, kind="stable")
-    count = np.count_nonzero(x == x, axis=axis, keepdims=True)
-    return np.take_along_axis(order, np.maximum(count - 1, 0) // 2, axis).squeeze(axis)
+def _nanmedian_place(xp: Any, x: Any, axis: int) -> Any:
+    order = xp.argsort(x, axis=axis, stable=True)
+    count = xp.count_nonzero(x == x, axis=axis, keepdims=True)
+    return xp.take_along_axis(order, xp.maximum(count - 1, 0) // 2, axis).squeeze(axis)
 
 
 def _kth_forward(x: Any, dim: int, keepdim: bool, k: int) -> Any:
     value = part_along(np.partition(x, k - 1, axis=dim), dim, k - 1, k)
-    return pick(lambda x, axis: _first_place(x, value, axis))(x, dim, keepdim)
+    return pick(lambda xp, x, axis: _first_place(xp, x, value, axis))(np, x, dim, keepdim)
 
 
-def _mode_place(x: Any, axis: int) -> Any:
+def _mode_place(xp: Any, x: Any, axis: int) -> Any:
     """Place of the most frequent value, of equally frequent ones the smallest; the last place that holds it."""
-    order = np.argsort(x, axis=axis, kind="stable")
-    ordered = np.take_along_axis(x, order, axis)
-    place = np.arange(x.shape[axis]).reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
-    starts = ordered != np.roll(ordered, 1, axis)
-    length = place - np.maximum.accumulate(np.where(starts, place, 0), axis=axis)
-    return np.take_along_axis(order, np.expand_dims(length.argmax(axis=axis), axis), axis).squeeze(axis)
+    order = xp.argsort(x, axis=axis, stable=True)
+    ordered = xp.take_along_axis(x, order, axis)
+    place = xp.arange(x.shape[axis]).reshape([-1 if d == axis % x.ndim else 1 for d in range(x.ndim)])
+    starts = ordered != xp.roll(ordered, 1, axis)
+    length = place - xp.maximum.accumulate(xp.where(starts, place, 0), axis=axis)
+    return xp.take_along_axis(order, xp.expand_dims(length.argmax(axis=axis), axis), axis).squeeze(axis)

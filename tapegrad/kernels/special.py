@@ -1,9 +1,10 @@
 """Kernels of special functions beyond those that activations need: the gamma, error and Bessel families.
 
-They keep the promises of `kernels`: a fresh array of the argument's dtype, no warning. All compute in float64, so that
-float32 results are correctly rounded but for one in about 10^8. Coefficients named _X are those of Chebyshev interpolants
-on [-1, 1] of a function that varies little, made with 60 digits and expanded in powers. Errors are in ulp, the largest seen
-against 40 digits; near a zero of the function, in ulp of the largest term.
+They are written against an array namespace, `xp` (see `namespace`), and keep the promises of `chunks`: a fresh array of the
+argument's dtype, no warning. All compute in float64, so that float32 results are correctly rounded but for one in about
+10^8. Coefficients named _X are those of Chebyshev interpolants on [-1, 1] of a function that varies little, made with 60
+digits and expanded in powers. Errors are in ulp, the largest seen against 40 digits; near a zero of the function, in ulp of
+the largest term.
 """
 
 import functools
@@ -11,13 +12,17 @@ import importlib
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .. import errors
-from .kernels import Array, _elementwise, _polynomial, erfinv, ndtr, sigmoid
+from .activations import sigmoid
+from .gaussian import polynomial
 from .numpy import finite, quiet
+
+Array = Any  # of whichever library the namespace is
 
 __all__ = [
     "bell",
@@ -47,13 +52,13 @@ __all__ = [
 ]
 
 
-def _in_double(function: Callable[..., Array], x: Array, *params: Any) -> Array:
+def _in_double(xp: Any, function: Callable[..., Array], x: Array, *params: Any) -> Array:
     """function(chunk, *params) over `x`, in float64."""
 
     def kernel(chunk: Array, out: Array) -> None:
-        out[...] = function(chunk.astype(np.float64, copy=False), *params)
+        out[...] = function(xp, chunk.astype(np.float64, copy=False), *params)
 
-    return _elementwise(kernel, x)
+    return xp.in_chunks(kernel, x)
 
 
 # ----- Gamma family -----------------------------------------------------------------------------------------
@@ -129,103 +134,91 @@ _EULER = tuple(
 )
 
 
-def _by_part(x: Array, near: Array, inside: Callable[[Array], Array], outside: Callable[[Array], Array]) -> Array:
-    """inside(x) where the mask `near` is true, else outside(x); each runs on its own elements only."""
-    if near.all():
-        return inside(x)
-    if not near.any():
-        return outside(x)
-    result = np.empty_like(x)
-    result[near] = inside(x[near])
-    result[~near] = outside(x[~near])
-    return result
-
-
-def _digamma_near(x: Array) -> Array:
+def _digamma_near(xp: Any, x: Array) -> Array:
     step = (x < 1).astype(np.float64)  # digamma(x) = digamma(x + 1) - 1/x
     zero, rest = _DIGAMMA_ZERO
-    return ((x - (zero - step)) - rest) * _polynomial(_DIGAMMA_NEAR, 12 / (x + (step + 1)) - 5) - step / x
+    return ((x - (zero - step)) - rest) * polynomial(xp, _DIGAMMA_NEAR, 12 / (x + (step + 1)) - 5) - step / x
 
 
-def _digamma_far(x: Array) -> Array:
+def _digamma_far(xp: Any, x: Array) -> Array:
     z = x - 0.5
     square = z * z
-    return np.asarray(np.log(z) + _polynomial(_DIGAMMA_FAR, 8 / (square + 1.75) - 1) / square)
+    return xp.asarray(xp.log(z) + polynomial(xp, _DIGAMMA_FAR, 8 / (square + 1.75) - 1) / square)
 
 
-def _digamma(x: Array) -> Array:
-    y = np.where(x < 0, 1 - x, x)
-    result = _by_part(y, y < 2, _digamma_near, _digamma_far)
+def _digamma(xp: Any, x: Array) -> Array:
+    y = xp.where(x < 0, 1 - x, x)
+    result = xp.by_part(y, y < 2, partial(_digamma_near, xp), partial(_digamma_far, xp))
     low = (x < 0).nonzero()[0]
     if low.size:  # digamma(x) = digamma(1 - x) - pi/tan(pi*x)
         s = x[low]
-        result[low] -= math.pi * np.where(s == np.rint(s), np.nan, _cot_pi(s))
+        result[low] -= math.pi * xp.where(s == xp.rint(s), np.nan, _cot_pi(xp, s))
     return result
 
 
-def _cot_pi(x: Array) -> Array:
+def _cot_pi(xp: Any, x: Array) -> Array:
     """1/tan(pi*x), without rounding of pi*x near its zeros and poles; infinite at the integers."""
-    r = x - np.rint(x)
-    half = 0.5 - np.abs(r)
-    return np.where(np.abs(r) > 0.25, np.copysign(np.tan(math.pi * half), r), 1 / np.tan(math.pi * r))
+    r = x - xp.rint(x)
+    half = 0.5 - xp.abs(r)
+    return xp.where(xp.abs(r) > 0.25, xp.copysign(xp.tan(math.pi * half), r), 1 / xp.tan(math.pi * r))
 
 
-def digamma(x: Array) -> Array:
+def digamma(xp: Any, x: Array) -> Array:
     """The logarithmic derivative of Gamma; -+inf at +-0, nan at the negative integers.
 
     Error: float64 3 ulp.
     """
-    return _in_double(_digamma, x)
+    return _in_double(xp, _digamma, x)
 
 
-def _lgamma_near(x: Array) -> Array:
-    steps = np.floor(np.maximum(x, 2)) - 2  # lgamma(x) = lgamma(x - steps) + log((x - 1) ... (x - steps))
-    product = np.ones_like(x)
-    for k in range(1, int(steps.max(initial=0)) + 1):
-        np.multiply(product, x - k, out=product, where=k <= steps)
+def _lgamma_near(xp: Any, x: Array) -> Array:
+    steps = xp.floor(xp.maximum(x, 2)) - 2  # lgamma(x) = lgamma(x - steps) + log((x - 1) ... (x - steps))
+    product = xp.ones_like(x)
+    for k in range(1, xp.most(steps, 5) + 1):
+        xp.multiply(product, x - k, out=product, where=k <= steps)
     t = x - steps
     below = t < 1  # lgamma(t) = lgamma(t + 1) - log(t)
-    base = _polynomial(_LGAMMA_NEAR, 11.25 / (t + (1.5 + below)) - 3.5)
-    base *= np.where(below, t * (t - 1), (t - 1) * (t - 2))
-    logarithm = np.log(np.where(below, t, product))
-    return base + np.where(below, -logarithm, logarithm)
+    base = polynomial(xp, _LGAMMA_NEAR, 11.25 / (t + (1.5 + below)) - 3.5)
+    base *= xp.where(below, t * (t - 1), (t - 1) * (t - 2))
+    logarithm = xp.log(xp.where(below, t, product))
+    return base + xp.where(below, -logarithm, logarithm)
 
 
-def _lgamma_far(x: Array) -> Array:
-    result = (x - 0.5) * (np.log(x) - 1)
+def _lgamma_far(xp: Any, x: Array) -> Array:
+    result = (x - 0.5) * (xp.log(x) - 1)
     result += 0.5 * math.log(2 * math.pi) - 0.5
-    result += _polynomial(_STIRLING, 1 / (x * x)) / x
-    return np.asarray(result)
+    result += polynomial(xp, _STIRLING, 1 / (x * x)) / x
+    return xp.asarray(result)
 
 
-def _lgamma(x: Array) -> Array:
-    y = np.abs(x)
-    result = _by_part(y, y < 8, _lgamma_near, _lgamma_far)
+def _lgamma(xp: Any, x: Array) -> Array:
+    y = xp.abs(x)
+    result = xp.by_part(y, y < 8, partial(_lgamma_near, xp), partial(_lgamma_far, xp))
     low = (x < 0).nonzero()[0]
     if low.size:  # lgamma(x) = log(pi/abs(x*sin(pi*x))) - lgamma(-x)
         s = y[low]
-        reflected = np.log(math.pi / np.abs(s * np.sin(math.pi * (s - np.rint(s))))) - result[low]
-        result[low] = np.where(s < 1e-20, -np.log(s), reflected)  # the square of a smaller s may be 0
-    result[np.isinf(x)] = np.inf
+        reflected = xp.log(math.pi / xp.abs(s * xp.sin(math.pi * (s - xp.rint(s))))) - result[low]
+        result[low] = xp.where(s < 1e-20, -xp.log(s), reflected)  # the square of a smaller s may be 0
+    result[xp.isinf(x)] = np.inf
     return result
 
 
-def lgamma(x: Array) -> Array:
+def lgamma(xp: Any, x: Array) -> Array:
     """The logarithm of abs(Gamma); inf at the integers up to 0 and at both infinities.
 
     Error: float64 3 ulp for x > 0.
     """
-    return _in_double(_lgamma, x)
+    return _in_double(xp, _lgamma, x)
 
 
-def _hurwitz(s: float | Array, q: Array) -> Array:
+def _hurwitz(xp: Any, s: float | Array, q: Array) -> Array:
     """The sum of (q + k)**-s over k >= 0, for s > 1 and q >= 0: all terms are positive."""
     count = 10
-    result = np.power(q, -s)
+    result = xp.power(q, -s)
     for k in range(1, count):
-        result += np.power(q + k, -s)
+        result += xp.power(q + k, -s)
     a = q + count
-    last = np.power(a, -s)
+    last = xp.power(a, -s)
     result += last * a / (s - 1)
     result += 0.5 * last
     factor = s * last / a
@@ -233,7 +226,7 @@ def _hurwitz(s: float | Array, q: Array) -> Array:
     for k, b in enumerate(_EULER):
         result += b * factor
         factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / square
-    return np.where(np.isinf(q), 0.0, result)
+    return xp.where(xp.isinf(q), 0.0, result)
 
 
 @functools.cache
@@ -245,46 +238,46 @@ def _cotangent(order: int) -> tuple[float, ...]:
     return tuple(float(c) for c in q)
 
 
-def _polygamma(x: Array, order: int) -> Array:
-    y = np.where(x < 0, 1 - x, x)
+def _polygamma(xp: Any, x: Array, order: int) -> Array:
+    y = xp.where(x < 0, 1 - x, x)
     factor = float(math.factorial(order)) if order <= 170 else math.inf
-    result = np.asarray(_hurwitz(order + 1.0, y) * (factor if order % 2 else -factor))
+    result = xp.asarray(_hurwitz(xp, order + 1.0, y) * (factor if order % 2 else -factor))
     low = (x < 0).nonzero()[0]
     if low.size:  # the derivative of digamma's reflection
-        cotangent = _cot_pi(x[low])
-        reflection = _polynomial(_cotangent(order), cotangent) * math.pi ** (order + 1)
+        cotangent = _cot_pi(xp, x[low])
+        reflection = polynomial(xp, _cotangent(order), cotangent) * math.pi ** (order + 1)
         reflected = result[low] if order % 2 == 0 else -result[low]
         pole = math.inf if order % 2 else -math.inf
-        result[low] = np.where(np.isinf(cotangent), pole, reflected - reflection)
+        result[low] = xp.where(xp.isinf(cotangent), pole, reflected - reflection)
     return result
 
 
-def polygamma(x: Array, order: int) -> Array:
+def polygamma(xp: Any, x: Array, order: int) -> Array:
     """The derivative of digamma of that order, as order! times a Hurwitz zeta function.
 
     At the integers up to 0 inf for odd orders, -inf for even ones. Error for x > 0: float64 4 ulp.
     """
-    return digamma(x) if order == 0 else _in_double(_polygamma, x, order)
+    return digamma(xp, x) if order == 0 else _in_double(xp, _polygamma, x, order)
 
 
 @quiet
-def zeta(s: Array, q: Array) -> Array:
+def zeta(xp: Any, s: Array, q: Array) -> Array:
     """The sum of (q + k)**-s over k >= 0, of arrays or numbers.
 
     inf at s = 1 and at the integers q <= 0; nan for s < 1, and for other q < 0 unless s is an integer.
     """
     dtype = np.result_type(s, q)
-    s, q = np.broadcast_arrays(np.asarray(s, np.float64), np.asarray(q, np.float64))
-    result = np.asarray(_hurwitz(s, np.maximum(q, 0)))
-    for order in np.unique(s[(q < 0) & (s == np.rint(s)) & (s > 1)]):
+    s, q = xp.broadcast_arrays(xp.asarray(s, np.float64), xp.asarray(q, np.float64))
+    result = xp.asarray(_hurwitz(xp, s, xp.maximum(q, 0)))
+    for order in xp.unique(s[(q < 0) & (s == xp.rint(s)) & (s > 1)]):
         chosen = (q < 0) & (s == order)
         n = int(order) - 1
-        result[chosen] = _polygamma(q[chosen], n) * ((-1) ** (n + 1) / math.factorial(n))
-    result[(q < 0) & (s != np.rint(s))] = np.nan
-    result[(q <= 0) & (q == np.rint(q))] = np.inf
+        result[chosen] = _polygamma(xp, q[chosen], n) * ((-1) ** (n + 1) / math.factorial(n))
+    result[(q < 0) & (s != xp.rint(s))] = np.nan
+    result[(q <= 0) & (q == xp.rint(q))] = np.inf
     result[s == 1] = np.inf
-    result[(s < 1) | np.isnan(s) | np.isnan(q)] = np.nan
-    return np.asarray(result, dtype)
+    result[(s < 1) | xp.isnan(s) | xp.isnan(q)] = np.nan
+    return xp.asarray(result, dtype)
 
 
 # Note [Incomplete gamma function by shape]
@@ -304,119 +297,108 @@ def bell(slopes: Sequence[Any]) -> Any:
     return values[-1]
 
 
-def _in_parts(function: Callable[..., Array], arguments: Sequence[Array], *params: int) -> Array:
-    """function(columns, *params) of arrays that broadcast, in float64, with a limit on what it holds at once."""
-    dtype = np.result_type(*arguments)
-    wide = [v.astype(np.float64) for v in np.broadcast_arrays(*arguments)]
-    out = np.zeros(wide[0].size)
-    for start in range(0, out.size, 1024):
-        part = slice(start, start + 1024)
-        out[part] = function(*[v.reshape(-1)[part, None] for v in wide], *params)[:, 0]
-    return np.asarray(out.reshape(wide[0].shape), dtype)
-
-
 @quiet
-def igamma_shape(a: Array, x: Array, order: int) -> Array:
+def igamma_shape(xp: Any, a: Array, x: Array, order: int) -> Array:
     """The derivative of P(a, x), the regularised lower incomplete gamma function, by a; of order >= 1.
 
     See Note [Incomplete gamma function by shape]. Error: 1e-13 of the largest value nearby, more for shapes above 1000.
     """
-    return _in_parts(_igamma_shape, (a, x), order)
+    return xp.in_columns(partial(_igamma_shape, xp), (a, x), order)
 
 
-def _igamma_shape(a: Array, x: Array, order: int) -> Array:
-    density = np.exp(_log_density(a, x))
-    return np.where((x > 0) & (density > 0), _gamma_ratio(a, x, order) * density, 0.0 * a)
+def _igamma_shape(xp: Any, a: Array, x: Array, order: int) -> Array:
+    density = xp.exp(_log_density(xp, a, x))
+    return xp.where((x > 0) & (density > 0), _gamma_ratio(xp, a, x, order) * density, 0.0 * a)
 
 
-def _log_density(a: Array, x: Array) -> Array:
+def _log_density(xp: Any, a: Array, x: Array) -> Array:
     """Logarithm of x times the gamma distribution's density; about the mean of large shapes by Stirling's series."""
-    z = np.maximum(a, 10)
+    z = xp.maximum(a, 10)
     m = (x - z) / z
-    far = 0.5 * np.log(z / (2 * math.pi)) - _polynomial(_STIRLING, 1 / (z * z)) / z - z * (m - np.log1p(m))
-    return np.where((a < 10) | (np.abs(m) > 0.5), a * np.log(x) - x - lgamma(a), far)
+    far = 0.5 * xp.log(z / (2 * math.pi)) - polynomial(xp, _STIRLING, 1 / (z * z)) / z - z * (m - xp.log1p(m))
+    return xp.where((a < 10) | (xp.abs(m) > 0.5), a * xp.log(x) - x - lgamma(xp, a), far)
 
 
 @quiet
-def igamma(a: Array, x: Array) -> Array:
+def igamma(xp: Any, a: Array, x: Array) -> Array:
     """P(a, x), the regularised lower incomplete gamma function; nan for negative arguments and at 0, 0.
 
     Error: float64 some 10 ulp, more for shapes above 1000.
     """
-    return _in_parts(_igamma, (a, x))
+    return xp.in_columns(partial(_igamma, xp), (a, x))
 
 
 @quiet
-def igammac(a: Array, x: Array) -> Array:
+def igammac(xp: Any, a: Array, x: Array) -> Array:
     """1 - P(a, x), the regularised upper incomplete gamma function, without cancellation beyond the mean."""
-    return _in_parts(lambda a, x: _igamma(a, x, upper=True), (a, x))
+    return xp.in_columns(lambda a, x: _igamma(xp, a, x, upper=True), (a, x))
 
 
-def _igamma(a: Array, x: Array, upper: bool = False) -> Array:
-    part = _gamma_ratio(a, x, 0) * np.exp(_log_density(a, x))  # P or, beyond the mean, P - 1
-    beyond = np.isinf(x) | (a == 0)
-    part = np.where((x == 0) | np.isinf(a) | beyond, 0.0, part)
-    below = ~np.signbit(part) & ~beyond  # where the density underflows, too: 0 below the mean, -0 beyond
-    result = np.where(below, 1 - part, 0 - part) if upper else np.where(below, part, 1 + part)
-    invalid = (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x)) | np.isnan(a) | np.isnan(x)
-    return np.where(invalid, np.nan, result)
+def _igamma(xp: Any, a: Array, x: Array, upper: bool = False) -> Array:
+    part = _gamma_ratio(xp, a, x, 0) * xp.exp(_log_density(xp, a, x))  # P or, beyond the mean, P - 1
+    beyond = xp.isinf(x) | (a == 0)
+    part = xp.where((x == 0) | xp.isinf(a) | beyond, 0.0, part)
+    below = ~xp.signbit(part) & ~beyond  # where the density underflows, too: 0 below the mean, -0 beyond
+    result = xp.where(below, 1 - part, 0 - part) if upper else xp.where(below, part, 1 + part)
+    invalid = (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | (xp.isinf(a) & xp.isinf(x)) | xp.isnan(a) | xp.isnan(x)
+    return xp.where(invalid, np.nan, result)
 
 
 @quiet
-def gamma_ratio(a: Array, x: Array, order: int) -> Array:
+def gamma_ratio(xp: Any, a: Array, x: Array, order: int) -> Array:
     """igamma_shape over the density of the gamma distribution at x, its derivative by x: exact where both underflow.
 
     See Note [Incomplete gamma function by shape]. Error: 1e-13 of the largest value nearby.
     """
-    return _in_parts(lambda a, x, order: x * _gamma_ratio(a, x, order), (a, x), order)
+    return xp.in_columns(lambda a, x, order: x * _gamma_ratio(xp, a, x, order), (a, x), order)
 
 
 _NEAR = np.arange(-4, 4.5, _SHAPE_STEP)
 _LARGE_SHAPE = 1e3
 
 
-def _nodes(fall: Array, curvature: Array, t: Array) -> tuple[Array, Array]:
+def _nodes(xp: Any, fall: Array, curvature: Array, t: Array) -> tuple[Array, Array]:
     """Nodes and weights of a double exponential rule for an integrand with such a logarithm: slope and curvature at 0."""
-    u = np.exp(t - np.exp(-t)) * (2 / (fall + np.sqrt(fall * fall + 2 * curvature)))
-    return u, u * (1 + np.exp(-t)) * _SHAPE_STEP
+    u = xp.exp(t - xp.exp(-t)) * (2 / (fall + xp.sqrt(fall * fall + 2 * curvature)))
+    return u, u * (1 + xp.exp(-t)) * _SHAPE_STEP
 
 
-def _gamma_ratio(a: Array, x: Array, order: int) -> Array:
+def _gamma_ratio(xp: Any, a: Array, x: Array, order: int) -> Array:
     """gamma_ratio(a, x)/x, of columns."""
-    below = x <= np.maximum(a, 0.5 if order else 0.2)
+    below = x <= xp.maximum(a, 0.5 if order else 0.2)
     small = below & (a < 1)
     raised = a + small
-    log = np.log(x)
-    slopes = [_psi(raised, k) for k in range(order)]
+    log = xp.log(x)
+    slopes = [_psi(xp, raised, k) for k in range(order)]
 
     # log(x) - psi(a), and below the exponent, of a large shape: the large terms that cancel are left out
-    large = (raised >= _LARGE_SHAPE) & (np.abs(x - raised) <= 0.5 * raised)
+    large = (raised >= _LARGE_SHAPE) & (xp.abs(x - raised) <= 0.5 * raised)
     rest = 1 / raised**2
     rest = -0.5 / raised - rest * (1 / 12 - rest * (1 / 120 - rest / 252))  # psi(a) - log(a)
-    centre = np.where(large, np.log1p((x - raised) / raised) - rest, log - _psi(raised, 0))
+    centre = xp.where(large, xp.log1p((x - raised) / raised) - rest, log - _psi(xp, raised, 0))
 
     def factor(w: Array) -> Any:
         return bell([-slope if k else w + centre for k, slope in enumerate(slopes)])
 
-    sign = np.where(below, -1.0, 1.0)
-    u, weights = _nodes(np.abs(raised - x), x, _NEAR)
+    sign = xp.where(below, -1.0, 1.0)
+    u, weights = _nodes(xp, xp.abs(raised - x), x, _NEAR)
     w = sign * u
-    exponent = raised * w - x * np.expm1(w)
+    exponent = raised * w - x * xp.expm1(w)
     rows = large[:, 0]
     if rows.any():
-        exponent[rows] = (raised - x)[rows] * w[rows] - x[rows] * _expm1_rest(w[rows])
-    fallen = np.exp(exponent) * weights
-    result = -sign * np.where(fallen > 0, fallen * factor(w), 0.0).sum(1, keepdims=True)
-    return np.asarray(np.where(small, (result * x + factor(np.zeros(1))) / a, result))
+        exponent[rows] = (raised - x)[rows] * w[rows] - x[rows] * _expm1_rest(xp, w[rows])
+    fallen = xp.exp(exponent) * weights
+    result = -sign * xp.where(fallen > 0, fallen * factor(w), 0.0).sum(1, keepdims=True)
+    return xp.asarray(xp.where(small, (result * x + factor(xp.zeros(1))) / a, result))
 
 
-def _expm1_rest(w: Array) -> Array:
+def _expm1_rest(xp: Any, w: Array) -> Array:
     """expm1(w) - w, with all its digits near 0."""
-    near = np.clip(w, -0.5, 0.5)
-    series = np.ones_like(near)
+    near = xp.clip(w, -0.5, 0.5)
+    series = xp.ones_like(near)
     for n in range(15, 2, -1):
         series = 1 + near / n * series
-    return np.where(near == w, 0.5 * near * near * series, np.expm1(w) - w)
+    return xp.where(near == w, 0.5 * near * near * series, xp.expm1(w) - w)
 
 
 # Note [Incomplete beta function by shapes]
@@ -454,41 +436,41 @@ def beta_slope(polygamma: Callable[[Any, int], Any], log: Any, other: Any, a: An
 
 
 @quiet
-def beta_ratio(a: Array, b: Array, x: Array, m: int, n: int) -> Array:
+def beta_ratio(xp: Any, a: Array, b: Array, x: Array, m: int, n: int) -> Array:
     """Derivative of I(x; a, b), the regularised incomplete beta function, m times by a and n times by b, over that by x.
 
     0 for a shape 0. See Note [Incomplete beta function by shapes]. Error: 1e-12 of the largest value nearby, more for shapes
     below 0.01.
     """
-    return _in_parts(_beta_ratio, (a, b, x), m, n)
+    return xp.in_columns(partial(_beta_ratio, xp), (a, b, x), m, n)
 
 
 _FAR = np.arange(-4, 11, _SHAPE_STEP)
 
 
-def _beta_ratio(a: Array, b: Array, x: Array, m: int, n: int) -> Array:
+def _beta_ratio(xp: Any, a: Array, b: Array, x: Array, m: int, n: int) -> Array:
     beyond = x * (a + b) > a
     if beyond.any():
-        result = np.zeros_like(x)
+        result = xp.zeros_like(x)
         near, far = ~beyond[:, 0], beyond[:, 0]
-        result[near] = _beta_below(a[near], b[near], x[near], m, n)
-        result[far] = -_beta_below(b[far], a[far], 1 - x[far], n, m)
+        result[near] = _beta_below(xp, a[near], b[near], x[near], m, n)
+        result[far] = -_beta_below(xp, b[far], a[far], 1 - x[far], n, m)
     else:
-        result = _beta_below(a, b, x, m, n)
-    return np.where((a > 0) & (b > 0), result, 0.0)
+        result = _beta_below(xp, a, b, x, m, n)
+    return xp.where((a > 0) & (b > 0), result, 0.0)
 
 
-def _beta_below(a: Array, b: Array, x: Array, m: int, n: int) -> Array:
+def _beta_below(xp: Any, a: Array, b: Array, x: Array, m: int, n: int) -> Array:
     y = 1 - x
-    u, weights = _nodes(np.abs(a - (b - 1) * x / y), np.maximum(b - 1, 0) * x / (y * y), _FAR)
-    rest = np.log1p(-x * np.exp(-u))
-    fallen = np.exp(-a * u + (b - 1) * (rest - np.log1p(-x))) * weights
-    terms = fallen * bell_pair(beta_slope(_psi, np.log(x) - u, rest, a, b), m, n)
-    return np.asarray(x * np.where(fallen > 0, terms, 0.0).sum(1, keepdims=True))
+    u, weights = _nodes(xp, xp.abs(a - (b - 1) * x / y), xp.maximum(b - 1, 0) * x / (y * y), _FAR)
+    rest = xp.log1p(-x * xp.exp(-u))
+    fallen = xp.exp(-a * u + (b - 1) * (rest - xp.log1p(-x))) * weights
+    terms = fallen * bell_pair(beta_slope(partial(_psi, xp), xp.log(x) - u, rest, a, b), m, n)
+    return xp.asarray(x * xp.where(fallen > 0, terms, 0.0).sum(1, keepdims=True))
 
 
-def _psi(x: Array, order: int) -> Array:
-    return polygamma(x, order) if order else digamma(x)
+def _psi(xp: Any, x: Array, order: int) -> Array:
+    return polygamma(xp, x, order) if order else digamma(xp, x)
 
 
 # ----- Error function family --------------------------------------------------------------------------------
@@ -532,15 +514,15 @@ _ERFCX = (
 _ERFCX_NODES = 48
 
 
-def _erfcx(x: Array) -> Array:
-    y = np.abs(x)
-    result = _polynomial(_ERFCX, 7.5 / (y + 3.75) - 1) / (1 + y)
+def _erfcx(xp: Any, x: Array) -> Array:
+    y = xp.abs(x)
+    result = polynomial(xp, _ERFCX, 7.5 / (y + 3.75) - 1) / (1 + y)
     low = (x < 0).nonzero()[0]
-    if low.size:  # erfcx(x) = 2*exp(x*x) - erfcx(-x); the square in two parts, as in kernels._tail
-        s = np.minimum(y[low], 40)
+    if low.size:  # erfcx(x) = 2*exp(x*x) - erfcx(-x); the square in two parts, as in gaussian._tail
+        s = xp.minimum(y[low], 40)
         h = s.astype(np.float32).astype(np.float64)
-        result[low] = 2 * np.exp(h * h) * np.exp((s - h) * (s + h)) - result[low]
-    return np.asarray(result)
+        result[low] = 2 * xp.exp(h * h) * xp.exp((s - h) * (s + h)) - result[low]
+    return xp.asarray(result)
 
 
 @functools.cache
@@ -559,99 +541,99 @@ def _erfcx_table(order: int) -> Array:
     return np.asarray(coefficients)
 
 
-def _clenshaw(coefficients: Array, t: Array) -> Array:
-    a = b = np.zeros_like(t)
+def _clenshaw(xp: Any, coefficients: Array, t: Array) -> Array:
+    a = b = xp.zeros_like(t)
     for c in coefficients[:0:-1].tolist():
         a, b = 2 * t * a - b + c, a
-    return np.asarray(t * a - b + float(coefficients[0]))
+    return xp.asarray(t * a - b + float(coefficients[0]))
 
 
-def _erfcx_order(x: Array, order: int) -> Array:
+def _erfcx_order(xp: Any, x: Array, order: int) -> Array:
     if order == 0:
-        return _erfcx(x)
-    v = 1 / (1 + np.abs(x))
-    result = _clenshaw(_erfcx_table(order), 2 * v - 1) * v ** (order + 1)
+        return _erfcx(xp, x)
+    v = 1 / (1 + xp.abs(x))
+    result = _clenshaw(xp, _erfcx_table(order), 2 * v - 1) * v ** (order + 1)
     low = (x < 0).nonzero()[0]
     if low.size:
         s = x[low]
-        before, last = np.full_like(s, 2 / math.sqrt(math.pi)), _erfcx(s)
+        before, last = xp.full_like(s, 2 / math.sqrt(math.pi)), _erfcx(xp, s)
         for n in range(1, order + 1):
             before, last = last, (0.5 * before - s * last) / n
         result[low] = last
     return result
 
 
-def erfcx(x: Array, order: int = 0) -> Array:
+def erfcx(xp: Any, x: Array, order: int = 0) -> Array:
     """exp(x*x) times the repeated integral of erfc of that order; see Note [Repeated integrals].
 
     Error: float64 4 ulp for x > -1 and order 0; some 10 ulp for others.
     """
-    return _in_double(_erfcx_order, x, order)
+    return _in_double(xp, _erfcx_order, x, order)
 
 
-def _log_ndtr(x: Array) -> Array:
-    result = np.log1p(-ndtr(-x))
+def _log_ndtr(xp: Any, x: Array) -> Array:
+    result = xp.log1p(-xp.ndtr(-x))
     low = (x < 0).nonzero()[0]
     if low.size:
         s = x[low]
-        result[low] = np.log(0.5 * _erfcx(s * -math.sqrt(0.5))) - 0.5 * s * s
+        result[low] = xp.log(0.5 * _erfcx(xp, s * -math.sqrt(0.5))) - 0.5 * s * s
     return result
 
 
-def log_ndtr(x: Array) -> Array:
+def log_ndtr(xp: Any, x: Array) -> Array:
     """The logarithm of the normal distribution function, in both tails.
 
     Error: float64 4 ulp.
     """
-    return _in_double(_log_ndtr, x)
+    return _in_double(xp, _log_ndtr, x)
 
 
-def _log_ndtr_derivative(x: Array, order: int) -> Array:
+def _log_ndtr_derivative(xp: Any, x: Array, order: int) -> Array:
     """With h = density/distribution function and m = x + h: h, -h*m, h*(m*m + h*m - 1).
 
     For x < 0 by E(n) of Note [Repeated integrals]: the recurrence turns differences that cancel into others that do not.
     """
-    h = math.sqrt(2 / math.pi) / _erfcx(x * -math.sqrt(0.5))
+    h = math.sqrt(2 / math.pi) / _erfcx(xp, x * -math.sqrt(0.5))
     if order == 1:
-        return np.asarray(h)
+        return xp.asarray(h)
     m = x + h
     result = -h * m if order == 2 else h * (m * m + h * m - 1)
     low = (x < 0).nonzero()[0]
     if low.size:
         z = x[low] * -math.sqrt(0.5)
-        e = [_erfcx_order(z, n) for n in range(order + 1)]
+        e = [_erfcx_order(xp, z, n) for n in range(order + 1)]
         factor = -math.sqrt(2) * e[1] / e[0] if order == 2 else 8 * (3 * e[1] * e[3] - 2 * e[2] * e[2]) / (e[0] * e[0])
         result[low] = h[low] * factor
-    return np.where(np.isinf(x) & (x > 0), 0.0, result)
+    return xp.where(xp.isinf(x) & (x > 0), 0.0, result)
 
 
-def log_ndtr_derivative(x: Array, order: int) -> Array:
+def log_ndtr_derivative(xp: Any, x: Array, order: int) -> Array:
     """The derivative of log_ndtr of order 1, 2 or 3, without cancellation in the lower tail."""
-    return _in_double(_log_ndtr_derivative, x, order)
+    return _in_double(xp, _log_ndtr_derivative, x, order)
 
 
-def _ndtri(p: Array) -> Array:
-    result = math.sqrt(2) * erfinv(2 * p - 1)
+def _ndtri(xp: Any, p: Array) -> Array:
+    result = math.sqrt(2) * xp.erfinv(2 * p - 1)
     for side, sign in ((p, -1.0), (1 - p, 1.0)):
         far = ((side < 0.125) & (side > 0)).nonzero()[0]
         if far.size:
             q = 2 * side[far]
-            log = np.log(q)
-            x = np.sqrt(-log - 0.5 * np.log(-math.pi * log))  # from erfc(x) = exp(-x*x)/(x*sqrt(pi)), nearly
+            log = xp.log(q)
+            x = xp.sqrt(-log - 0.5 * xp.log(-math.pi * log))  # from erfc(x) = exp(-x*x)/(x*sqrt(pi)), nearly
             for _ in range(3):  # Halley's steps on erfc(x) = q, scaled by exp(x*x)
-                f = 0.5 * math.sqrt(math.pi) * (_erfcx(x) - np.exp(x * x + log))
+                f = 0.5 * math.sqrt(math.pi) * (_erfcx(xp, x) - xp.exp(x * x + log))
                 x += f / (1 - x * f)
             result[far] = sign * math.sqrt(2) * x
     result[p < 0] = np.nan  # 2*p - 1 may be -1
     return result
 
 
-def ndtri(p: Array) -> Array:
+def ndtri(xp: Any, p: Array) -> Array:
     """The normal quantile: -+inf at 0 and 1, nan beyond.
 
     Error: float64 4 ulp away from p = 1/2.
     """
-    return _in_double(_ndtri, p)
+    return _in_double(xp, _ndtri, p)
 
 
 # ----- Bessel functions -------------------------------------------------------------------------------------
@@ -729,17 +711,17 @@ _BESSEL_I1 = (
 _BESSEL_OVERFLOW = 2000.0  # exp(x)/x**n is infinite from here on, though a factor of it may be 0
 
 
-def _power_series(y: Array, order: int, terms: int) -> Array:
+def _power_series(xp: Any, y: Array, order: int, terms: int) -> Array:
     """I(order)/x**order as a polynomial in y = x*x/4."""
     coefficients = [1.0 / (2.0**order * math.factorial(order))]
     for k in range(1, terms):
         coefficients.append(coefficients[-1] / (k * (k + order)))
-    return _polynomial(coefficients, y)
+    return polynomial(xp, coefficients, y)
 
 
-def _hankel(x: Array, order: int) -> Array:
+def _hankel(xp: Any, x: Array, order: int) -> Array:
     """sqrt(x)*exp(-x)*I(order) for large x."""
-    term = np.full_like(x, 1 / math.sqrt(2 * math.pi))
+    term = xp.full_like(x, 1 / math.sqrt(2 * math.pi))
     result = term.copy()
     for k in range(1, 25):
         term *= ((2 * k - 1) ** 2 - 4 * order**2) / (8 * k) / x
@@ -747,45 +729,45 @@ def _hankel(x: Array, order: int) -> Array:
     return result
 
 
-def _bessel_i(x: Array, order: int, scaled: bool) -> Array:
+def _bessel_i(xp: Any, x: Array, order: int, scaled: bool) -> Array:
     edge, terms = (6.0, 26) if order < 2 else (30.0, 64)
 
     def near(y: Array) -> Array:
-        value = _power_series(0.25 * (y * y), order, terms)
-        return value * np.exp(-y) if scaled else value
+        value = _power_series(xp, 0.25 * (y * y), order, terms)
+        return value * xp.exp(-y) if scaled else value
 
     def far(y: Array) -> Array:
-        value = _polynomial((_BESSEL_I0, _BESSEL_I1)[order], 12 / y - 1) if order < 2 else _hankel(y, order)
-        value /= np.sqrt(y) * y**order
-        root = 1.0 if scaled else np.exp(0.5 * y)  # twice, since exp overflows before I(n) does
+        value = polynomial(xp, (_BESSEL_I0, _BESSEL_I1)[order], 12 / y - 1) if order < 2 else _hankel(xp, y, order)
+        value /= xp.sqrt(y) * y**order
+        root = 1.0 if scaled else xp.exp(0.5 * y)  # twice, since exp overflows before I(n) does
         return value * root * root
 
-    y = np.abs(x)
-    result = _by_part(y, y < edge, near, far)
+    y = xp.abs(x)
+    result = xp.by_part(y, y < edge, near, far)
     if scaled:
-        return np.where(np.isinf(x), 0.0, result)
-    return np.where(y > _BESSEL_OVERFLOW, np.inf, result)
+        return xp.where(xp.isinf(x), 0.0, result)
+    return xp.where(y > _BESSEL_OVERFLOW, np.inf, result)
 
 
-def bessel_i(x: Array, order: int, scaled: bool) -> Array:
+def bessel_i(xp: Any, x: Array, order: int, scaled: bool) -> Array:
     """I(order)/x**order, times exp(-abs(x)) when scaled; see Note [Bessel ratios].
 
     Error: float64 4 ulp for orders 0 and 1.
     """
-    return _in_double(_bessel_i, x, order, scaled)
+    return _in_double(xp, _bessel_i, x, order, scaled)
 
 
-def _bessel_i1(x: Array, scaled: bool) -> Array:
+def _bessel_i1(xp: Any, x: Array, scaled: bool) -> Array:
     end = 0.0 if scaled else np.inf
-    return np.where(np.isinf(x), np.copysign(end, x), x * _bessel_i(x, 1, scaled))
+    return xp.where(xp.isinf(x), xp.copysign(end, x), x * _bessel_i(xp, x, 1, scaled))
 
 
-def bessel_i1(x: Array, scaled: bool) -> Array:
+def bessel_i1(xp: Any, x: Array, scaled: bool) -> Array:
     """I(1), times exp(-abs(x)) when scaled.
 
     Error: float64 4 ulp.
     """
-    return _in_double(_bessel_i1, x, scaled)
+    return _in_double(xp, _bessel_i1, x, scaled)
 
 
 # Note [Derivatives of scaled Bessel functions]
@@ -794,59 +776,59 @@ def bessel_i1(x: Array, scaled: bool) -> Array:
 # 13.1.27), or for large x the expansion at s = 0, of positive terms too.
 
 
-def _bessel_mean(x: Array, order: int) -> Array:
+def _bessel_mean(xp: Any, x: Array, order: int) -> Array:
     def near(y: Array) -> Array:
         coefficients = [2.0**order * math.gamma(order + 0.5) / (math.sqrt(math.pi) * math.factorial(order))]
         for k in range(110):
             coefficients.append(coefficients[-1] * (k + 0.5) / ((order + 1 + k) * (k + 1)))
-        return np.asarray(np.exp(-2 * y) * _polynomial(coefficients, 2 * y))
+        return xp.asarray(xp.exp(-2 * y) * polynomial(xp, coefficients, 2 * y))
 
     def far(y: Array) -> Array:
-        term = math.gamma(order + 0.5) / (math.pi * math.sqrt(2)) / (np.sqrt(y) * y**order)
+        term = math.gamma(order + 0.5) / (math.pi * math.sqrt(2)) / (xp.sqrt(y) * y**order)
         result = term.copy()
         for k in range(40):
             term *= (k + 0.5) * (order + k + 0.5) / (2 * (k + 1)) / y
             result += term
-        return np.asarray(result)
+        return xp.asarray(result)
 
-    y = np.abs(x)
-    return _by_part(y, y < 20, near, far)
+    y = xp.abs(x)
+    return xp.by_part(y, y < 20, near, far)
 
 
-def bessel_mean(x: Array, order: int) -> Array:
+def bessel_mean(xp: Any, x: Array, order: int) -> Array:
     """The mean of s**order*exp(-abs(x)*s), s = 1 - cos(angle); see Note [Derivatives of scaled Bessel functions]."""
-    return _in_double(_bessel_mean, x, order)
+    return _in_double(xp, _bessel_mean, x, order)
 
 
 # ----- sin(x)/x ---------------------------------------------------------------------------------------------
 
 
-def _sin_ratio(x: Array, order: int) -> Array:
+def _sin_ratio(xp: Any, x: Array, order: int) -> Array:
     """The derivative of sin(x)/x: a power series near 0, else x*f(n) + n*f(n - 1) = sin(x + n*pi/2)."""
-    sines = np.sin(x), np.cos(x)
+    sines = xp.sin(x), xp.cos(x)
     result = sines[0] / x
     for n in range(1, order + 1):
         wave = sines[n % 2] if n % 4 < 2 else -sines[n % 2]
         result = (wave - n * result) / x
-    near = (np.abs(x) < 0.5 + 0.6 * order).nonzero()[0]
+    near = (xp.abs(x) < 0.5 + 0.6 * order).nonzero()[0]
     if near.size:
         s = x[near]
         first = (order + 1) // 2
         coefficients = [(-1) ** k / (math.factorial(2 * k - order) * (2 * k + 1)) for k in range(first, first + 12 + order)]
-        value = _polynomial(coefficients, s * s)
+        value = polynomial(xp, coefficients, s * s)
         result[near] = value * s if order % 2 else value
-    return np.asarray(result)
+    return xp.asarray(result)
 
 
 @quiet
-def sin_ratio(x: Array, order: int) -> Array:
+def sin_ratio(xp: Any, x: Array, order: int) -> Array:
     """The derivative of sin(x)/x of that order, for real and complex x.
 
     Error: float64 2 ulp at order 0; of the derivatives some 10 ulp of the largest value.
     """
     if x.dtype.kind == "c":
-        return np.asarray(_sin_ratio(x.ravel().astype(np.complex128), order).reshape(x.shape), x.dtype)
-    return _in_double(_sin_ratio, x, order)
+        return xp.asarray(_sin_ratio(xp, x.ravel().astype(np.complex128), order).reshape(x.shape), x.dtype)
+    return _in_double(xp, _sin_ratio, x, order)
 
 
 # ----- Logistic functions -----------------------------------------------------------------------------------
@@ -874,6 +856,7 @@ def share(x: Array, y: Array) -> Array:
 
 def _log_sum(x: Array, y: Array, add_log: Callable[[Array], Array]) -> Array:
     """The larger plus add_log(minus the distance): np.logaddexp does the same, many times slower."""
+    large: Array
     if np.result_type(x, y).kind == "c":
         first = np.real(x) >= np.real(y)
         large, small = np.where(first, x, y), np.where(first, y, x)
@@ -906,15 +889,15 @@ def _scipy(function: str) -> Any:
         raise errors.missing_extra(function, "SciPy", "scipy") from None
 
 
-def _entr(x: Any) -> Any:
-    return np.where(x > 0, -x * np.log(x), np.where(x < 0, -np.inf, np.abs(x)).astype(x.dtype))
+def _entr(xp: Any, x: Any) -> Any:
+    return xp.where(x > 0, -x * xp.log(x), xp.where(x < 0, -np.inf, xp.abs(x)).astype(x.dtype))
 
 
-def _times_log(x: Any, y: Any, log: Any) -> Any:
-    return np.where(np.logical_and(np.equal(x, 0), ~np.isnan(y)), np.zeros((), np.result_type(x, y)), x * log)
+def _times_log(xp: Any, x: Any, y: Any, log: Any) -> Any:
+    return xp.where(xp.logical_and(xp.equal(x, 0), ~xp.isnan(y)), xp.zeros((), xp.result_type(x, y)), x * log)
 
 
-def _logit_forward(x: Any, eps: float | None) -> Any:
-    z = x if eps is None else np.clip(x, eps, 1.0 - eps)
+def _logit_forward(xp: Any, x: Any, eps: float | None) -> Any:
+    z = x if eps is None else xp.clip(x, eps, 1.0 - eps)
     rest = 1.0 - z
-    return np.where(np.abs(z - 0.5) < 0.25, np.log1p((z - rest) / rest), np.log(z / rest))
+    return xp.where(xp.abs(z - 0.5) < 0.25, xp.log1p((z - rest) / rest), xp.log(z / rest))

@@ -27,7 +27,6 @@ from .scalar import ERRORS, FUNCTIONS
 
 Coefficient = Any
 Gen = Callable[[int], Coefficient]
-COEFFICIENTS: dict[str, Callable[..., Coefficient]] = {}  # by an op's name: of(xp, k, series, *params), better than a text
 
 
 class Series:
@@ -247,11 +246,11 @@ class Bind:
         """y' = jvp(x, x'; y), in series arithmetic where the record has a text for it."""
         outs = out if op.outputs > 1 else (out,)
         results = [Series(self, [o]) for o in outs]
-        if (own := COEFFICIENTS.get(op.name)) is not None:
+        if callable(coefficient := op.series):
             xp = RAW_XP if self.raw else TENSOR_XP
-            results[0].gen = lambda k: own(xp, k, *args, *params)
+            results[0].gen = lambda k: coefficient(xp, k, *args, *params)
             return results[0]
-        if op.jvp is not None and op.on_series:
+        if op.jvp is not None and op.series:
             gens = self.by_text(op, args, active, results, params)
         else:
             gens = self.by_transposing(op, args, active, results, params)

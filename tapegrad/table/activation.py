@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..kernels import activations
 from ..kernels.activations import _exponential_linear
 from .define import define, unary
@@ -15,7 +13,7 @@ from .samples.common import ANALYTIC, REAL
 _hardtanh = define(
     "hardtanh",
     "elementwise",
-    np.clip,
+    lambda xp, x, lo, hi: xp.clip(x, lo, hi),
     # 0 at both limits
     (lambda xp, ans, x, lo, hi: xp.logical_not(xp.logical_or(xp.le(x, lo), xp.ge(x, hi))),),
     saves="x",
@@ -40,7 +38,7 @@ _scaled_elu = define(
 )
 _softsign = unary(
     "softsign",
-    lambda x: x / (np.abs(x) + 1.0),
+    lambda xp, x: x / (xp.abs(x) + 1.0),
     lambda xp, ans, x: xp.square(xp.reciprocal(xp.abs(x) + 1.0)),
     "",
     saves="x",
@@ -49,7 +47,7 @@ _softsign = unary(
 )
 tanhshrink = unary(
     "tanhshrink",
-    lambda x: x - np.tanh(x),
+    lambda xp, x: x - xp.tanh(x),
     lambda xp, ans, x: xp.square(xp.tanh(x)),
     "Elementwise input - tanh(input); its derivative is exact near 0.",
     saves="x",
@@ -63,10 +61,12 @@ _hardswish = unary(
     activations.hardswish,
     lambda xp, ans, x: xp.hardswish_slope(x),
     "",
+    jax="elementwise.hardswish",
     saves="x",
     samples=samples.HARDSWISH,
 )
 unary(
     "hardswish_slope", activations.hardswish_slope,
-    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "", saves="x", samples=samples.HARDSWISH,
+    lambda xp, ans, x: xp.by_sign(3.0 - xp.abs(x), 1.0 / 3.0, 0.0), "",
+    jax="elementwise.hardswish_slope", saves="x", samples=samples.HARDSWISH,
 )  # fmt: skip

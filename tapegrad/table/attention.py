@@ -71,6 +71,7 @@ _attend_to = define(
     "general",
     _attention,
     (_d_attention,),
+    jax="layers.attention",
     saves="xs ans",
     arity=-1,
     outputs=2,

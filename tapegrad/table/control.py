@@ -476,21 +476,29 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     return _returned(cond(TENSOR_XP, [pred, *xs], *whole))
 
 
-define("barrier", "linear", lambda x: x.view(), (lambda xp, g, ans, x: g,), batch=batching.pointwise, samples=samples.plain)
-define("cut", "constant", lambda x: x.view(), batch=batching.pointwise, samples=samples.plain)
+define(
+    "barrier",
+    "linear",
+    lambda x: x.view(),
+    (lambda xp, g, ans, x: g,),
+    jax="control.barrier",
+    batch=batching.pointwise,
+    samples=samples.plain,
+)
+define("cut", "constant", lambda x: x.view(), jax="control.cut", batch=batching.pointwise, samples=samples.plain)
 define(
     "scan", "general", _scan, (_d_scan,),
-    saves="args ans[2]", arity=-1, outputs=3, wide=False,
-    params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,
+    jax="control.scan", saves="args ans[2]", arity=-1, outputs=3, wide=False,
+    params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, series=False, batch=_batch_scan,
     samples=samples.scan,
 )  # fmt: skip
 define(
     "while", "general", _while, (_d_while,),
-    saves="args ans[1]", arity=-1, outputs=2, differentiable=1, wide=False,
-    params=("condition", "body", "carried", "conditional"), jvp=_t_while, on_series=False, batch=_batch_while,
+    jax="control.while_loop", saves="args ans[1]", arity=-1, outputs=2, differentiable=1, wide=False,
+    params=("condition", "body", "carried", "conditional"), jvp=_t_while, series=False, batch=_batch_while,
     samples=samples.while_loop,
 )  # fmt: skip
 define(
-    "cond", "general", _cond, (_d_cond,), saves="args", arity=-1, outputs=2, wide=False,
-    params=("true", "false"), jvp=_t_cond, on_series=False, batch=_batch_cond, samples=samples.cond,
+    "cond", "general", _cond, (_d_cond,), jax="control.cond", saves="args", arity=-1, outputs=2, wide=False,
+    params=("true", "false"), jvp=_t_cond, series=False, batch=_batch_cond, samples=samples.cond,
 )  # fmt: skip

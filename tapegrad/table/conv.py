@@ -43,20 +43,21 @@ _conv = define(
     "conv", "bilinear", convolution.conv,
     (lambda xp, g, ans, x, w, sizes, *rest: xp.conv_input(g, xp.conj(w), x.shape[2:], *rest),
      lambda xp, g, ans, x, w, sizes, *rest: xp.conv_weight(xp.conj(x), g, w.shape[2:], *rest)),
-     saves=("w x.shape", "x w.shape"),
+     jax="windows.conv", saves=("w x.shape", "x w.shape"),
     arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"), samples=samples.CONV,
 )  # fmt: skip
 _conv_input = define(
     "conv_input", "bilinear", convolution.conv_input,
     (lambda xp, g, ans, y, w, sizes, *rest: xp.conv(g, xp.conj(w), y.shape[2:], *rest),
      lambda xp, g, ans, y, w, sizes, *rest: xp.conv_weight(g, xp.conj(y), w.shape[2:], *rest)),
-     saves=("w y.shape", "y w.shape"),
+     jax="windows.conv_input", saves=("w y.shape", "y w.shape"),
     arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"), samples=samples.CONV_INPUT,
 )  # fmt: skip
 define(
     "conv_weight", "bilinear", convolution.conv_weight,
     (lambda xp, g, ans, x, y, sizes, *rest: xp.conv_input(xp.conj(y), g, x.shape[2:], *rest),
-     lambda xp, g, ans, x, y, sizes, *rest: xp.conv(xp.conj(x), g, y.shape[2:], *rest)), saves=("y x.shape", "x y.shape"),
+     lambda xp, g, ans, x, y, sizes, *rest: xp.conv(xp.conj(x), g, y.shape[2:], *rest)),
+     jax="windows.conv_weight", saves=("y x.shape", "x y.shape"),
     arity=2, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "y", "w"), samples=samples.CONV_WEIGHT,
 )  # fmt: skip
 # The same with a bias, added in place.
@@ -65,7 +66,7 @@ _conv_bias = define(
     (lambda xp, g, ans, x, w, b, sizes, *rest: xp.conv_input(g, xp.conj(w), x.shape[2:], *rest),
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.conv_weight(xp.conj(x), g, w.shape[2:], *rest),
      lambda xp, g, ans, x, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
-     saves=("w x.shape", "x w.shape", ""),
+     jax="windows.conv_bias", saves=("w x.shape", "x w.shape", ""),
     arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("x", "w", "y"),
     jvp=_forward_of("conv"), samples=samples.CONV_BIAS,
 )  # fmt: skip
@@ -74,7 +75,7 @@ _conv_transpose_bias = define(
     (lambda xp, g, ans, y, w, b, sizes, *rest: xp.conv(g, xp.conj(w), y.shape[2:], *rest),
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.conv_weight(g, xp.conj(y), w.shape[2:], *rest),
      lambda xp, g, ans, y, w, b, sizes, *rest: xp.sum(g, _but_channels(len(g.shape)), False)),
-     saves=("w y.shape", "y w.shape", ""),
+     jax="windows.conv_transpose_bias", saves=("w y.shape", "y w.shape", ""),
     arity=3, params=GEOMETRY, display="Convolution", batch=batching.convolution("y", "w", "x"),
     jvp=_forward_of("conv_input"), samples=samples.CONV_TRANSPOSE_BIAS,
 )  # fmt: skip

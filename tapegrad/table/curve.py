@@ -26,7 +26,7 @@ def _across_batch(op: Op, n: int, args: list[Any], batched: list[bool], params: 
 # Sum over the rows of the products of two stacks.
 define(
     "across", "bilinear", _across, (lambda xp, g, ans, x, y: g * y, lambda xp, g, ans, x, y: g * x),
-    saves=("y", "x"), arity=2, wide=True,
+    jax="curve.across", saves=("y", "x"), arity=2, wide=True,
     batch=_across_batch, samples=samples.ACROSS,
 )  # fmt: skip
 
@@ -69,7 +69,8 @@ def _batch(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[A
 
 # Of any elementwise op, from its derivatives: chain([f', f'', T]).
 define(
-    "laplace_chain", "general", lambda args: _chained(*args), (_d_chain,), saves="args", arity=-1, batch=_batch,
+    "laplace_chain", "general", lambda args: _chained(*args), (_d_chain,),
+    jax="curve.laplace_chain", saves="args", arity=-1, batch=_batch,
     samples=samples.LAPLACE_CHAIN,
 )  # fmt: skip
 
@@ -125,7 +126,8 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
             add(cot, st, t if t.shape == stack.shape else arrays.unbroadcast(t, stack.shape), mutable_slots)
 
     define(
-        f"laplace_{name}", "general", forward, rules, arity=2, saves="ans[0] stack" if of_answer else "x stack", outputs=2,
+        f"laplace_{name}", "general", forward, rules, jax=f"curve.laplace_{name}",
+        arity=2, saves="ans[0] stack" if of_answer else "x stack", outputs=2,
         raw_backward=raw_backward, batch=_batch, samples=samples.LAPLACE_OF_FUNCTION,
     )  # fmt: skip
 

@@ -75,7 +75,8 @@ define(
 
 # a cotangent of vectors, of a loss that does not depend on their phases: k holds it in the vectors' own basis
 define(
-    "phase_free", "linear", _phase_free, (lambda xp, g, ans, x, k, text: g, None), arity=2, params=("text",),
+    "phase_free", "linear", _phase_free, (lambda xp, g, ans, x, k, text: g, None),
+    jax="linalg.phase_free", arity=2, params=("text",),
     batch=batching.last, samples=samples.PHASE_FREE,
 )  # fmt: skip
 
@@ -324,43 +325,44 @@ def _j_svdvals(xp: Any, ts: Any, ans: Any, a: Any) -> Any:
 
 
 _cholesky = define(
-    "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,), saves="ans",
+    "cholesky", "general", lambda a: lapack.cholesky(_hermitian_part(a)), (_d_cholesky,), jax="linalg.cholesky", saves="ans",
     singular=True, zero_blocks="matrices", display="LinalgCholeskyEx", jvp=_j_cholesky,
     batch=batching.leading, samples=samples.definite,
 )  # fmt: skip
 _qr = define(
-    "qr", "general", _qr_forward, (_d_qr,), saves="ans", outputs=2, params=("mode",),
+    "qr", "general", _qr_forward, (_d_qr,), jax="linalg.qr", saves="ans", outputs=2, params=("mode",),
     singular=True, zero_blocks="matrices", display="LinalgQr", jvp=_j_qr,
     batch=batching.leading, samples=samples.TALL,
 )  # fmt: skip
 _lu = define(
-    "lu_factor", "general", lapack.lu, (_d_lu,), saves="ans", outputs=2, differentiable=1,
+    "lu_factor", "general", lapack.lu, (_d_lu,), jax="linalg.lu", saves="ans", outputs=2, differentiable=1,
     singular=True, zero_blocks="matrices", display="LinalgLuFactorEx", batch=batching.leading, samples=samples.ANY_SHAPE,
 )  # fmt: skip
 define(
     "lu_permutation", "constant",
-    lambda xs: lapack.permutation_matrix(xs[1], xs[0].shape[-2], xs[0].dtype), arity=-1,
+    lambda xs: lapack.permutation_matrix(xs[1], xs[0].shape[-2], xs[0].dtype), jax="linalg.lu_permutation", arity=-1,
     batch=batching.last, samples=samples.LU_PERMUTATION,
 )  # fmt: skip
 _eigh = define(
-    "eigh", "general", _eigh_forward, (_d_eigh,), saves="ans", outputs=2, params=("upper",),
+    "eigh", "general", _eigh_forward, (_d_eigh,), jax="linalg.hermitian_eigh", saves="ans", outputs=2, params=("upper",),
     singular=True, zero_blocks="matrices", display="LinalgEigh",
     jvp=_j_eigh, batch=batching.leading, samples=samples.with_triangle,
 )  # fmt: skip
-define("largest", "constant", _largest, batch=batching.leading, samples=samples.LARGEST)
+define("largest", "constant", _largest, jax="linalg.largest", batch=batching.leading, samples=samples.LARGEST)
 _eig_op = define(
-    "eig", "general", _eig, (_d_eig,), saves="ans", outputs=2,
+    "eig", "general", _eig, (_d_eig,), jax="host", saves="ans", outputs=2,
     singular=True, zero_blocks="matrices", params=("real", "checked"),
     display="LinalgEig", jvp=_j_eig, batch=batching.leading, samples=samples.EIG,
 )  # fmt: skip
 _svd_op = define(
-    "svd", "general", lapack.svd, (_d_svd,), saves="ans", outputs=3,
+    "svd", "general", lapack.svd, (_d_svd,), jax="linalg.svd", saves="ans", outputs=3,
     singular=True, zero_blocks="matrices", params=("full",),
     display="LinalgSvd", jvp=_j_svd, batch=batching.leading, samples=samples.DECOMPOSED,
 )  # fmt: skip
 
 _eigvalsh = define(
-    "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,), saves="a",
+    "eigvalsh", "general", lambda a: lapack.with_nan(np.linalg.eigvalsh, _hermitian_part(a)), (_d_eigvalsh,),
+    jax="linalg.eigvalsh", saves="a",
     singular=True, zero_blocks="matrices", display="LinalgEigh", jvp=_j_eigvalsh, batch=batching.leading,
     samples=samples.symmetric,
 )  # fmt: skip
@@ -370,7 +372,7 @@ _eigvals = define(
     samples=samples.EIGVALS,
 )  # fmt: skip
 _svdvals = define(
-    "svdvals", "general", lapack.svdvals, (_d_svdvals,), saves="a",
+    "svdvals", "general", lapack.svdvals, (_d_svdvals,), jax="linalg.svdvals", saves="a",
     singular=True, zero_blocks="matrices", display="LinalgSvd", jvp=_j_svdvals, batch=batching.leading,
     samples=samples.ANY_SHAPE,
 )  # fmt: skip

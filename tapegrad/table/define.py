@@ -8,6 +8,7 @@ from typing import Any
 from ..core import record
 from ..core.op import Op, Rule
 from ..kernels import numpy as numpy  # hands the machine its array functions, before any record is made
+from ..kernels.namespace import on_numpy
 from .samples import common as samples
 
 Unary = Callable[..., Any]
@@ -27,7 +28,7 @@ def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular
     """
     fields.setdefault("integers", "float")
     fields.setdefault("samples", samples.ANALYTIC)
-    op = Op(name, "elementwise", forward, (d,), singular=singular, **fields)
+    op = Op(name, "elementwise", on_numpy(forward), (d,), singular=singular, **fields)
     return named(record.make(op), name, doc)
 
 
@@ -36,7 +37,7 @@ def binary(
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """An elementwise op of two arrays, with its reflected form; without samples of its own it is tested on real pairs."""
     fields.setdefault("samples", samples.pairs())
-    op = Op(name, "elementwise", forward, d, arity=2, **fields)
+    op = Op(name, "elementwise", on_numpy(forward), d, arity=2, **fields)
     call, reflected = record.make(op)
     return named(call, name, doc), named(reflected, "r" + name, doc)
 
@@ -48,21 +49,23 @@ def define(
     rules: tuple[Rule, ...] = (),
     *,
     doc: str = "",
-    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     aliases: Mapping[str, str] | None = None,
+    around: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     **fields: Any,
 ) -> Any:
     """A record of any kind; returns its recording function op(*arrays, *params).
 
     `doc` describes the public function that follows from the record, see `functions.derived`.
-    `wrap` makes of the recording function what is called in its place, by rules too, where some calls record another op
-    or none.
+    The forward runs on JAX's arrays, too: a ufunc of NumPy's; a function whose first parameter, `xp`, is the array namespace
+    (see `kernels.namespace`); or any other with `jax=`, which names a kernel of `kernels.jax`, or is "host".
+
     `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
+    `around`: makes of the recording function the one that rules and public functions call, where some operands need none.
     """
-    op = Op(name, kind, forward, rules, **fields)
+    op = Op(name, kind, on_numpy(forward), rules, **fields)
     for other, display in (aliases or {}).items():
         record.make(op.alias(other, display))
     call = record.make(op)
-    if wrap is not None:
-        call = op.call = wrap(call)
+    if around is not None:
+        call = op.call = around(call)
     return named(call, name, doc) if doc else call

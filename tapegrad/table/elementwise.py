@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core import record
 from ..core.op import TABLE
-from ..core.record import Box, running_trace, slow
+from ..core.record import running_trace
 from ..dtypes import is_inexact
-from ..kernels import activations, devices, kernels
+from ..kernels import activations, devices, gaussian
 from ..kernels.elementwise import (
     SAFE_SQUARES,
     _at_decimals,
@@ -66,14 +67,14 @@ _comparison("gt", np.greater, ">")
 _comparison("ge", np.greater_equal, ">=")
 
 
-def _on_bits(name: str, forward: Any) -> Any:
+def _on_bits(name: str) -> Any:
     """A bitwise forward; it refuses floating-point operands, which come by every path."""
 
-    def run(*operands: Any) -> Any:
+    def run(xp: Any, *operands: Any) -> Any:
         try:
-            return forward(*operands)
+            return getattr(xp, name)(*operands)
         except TypeError:
-            dtype = np.result_type(*operands)
+            dtype = xp.result_type(*operands)
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{errors.dtype_name(dtype)}'") from None
 
     return run
@@ -112,22 +113,23 @@ NO_CLAMP = refused_as("c", "clamp is not supported for complex types", NotImplem
 
 sign = unary(
     "sign", lambda x: np.sign(x) if x.dtype.kind != "b" else x.copy(), 0.0,
-    "Elementwise sign; its derivative is 0, at 0 too.", integers="keep", refuses=NO_SIGN, samples=STEPS,
+    "Elementwise sign; its derivative is 0, at 0 too.",
+    jax="elementwise.sign", integers="keep", refuses=NO_SIGN, samples=STEPS,
 )  # fmt: skip
 floor = unary(
-    "floor", _keeping_integers(np.floor), 0.0, "Elementwise largest integer not above input; its derivative is 0.",
+    "floor", _keeping_integers("floor"), 0.0, "Elementwise largest integer not above input; its derivative is 0.",
     integers="keep", refuses=_real_only("floor"), samples=STEPS,
 )  # fmt: skip
 ceil = unary(
-    "ceil", _keeping_integers(np.ceil), 0.0, "Elementwise smallest integer not below input; its derivative is 0.",
+    "ceil", _keeping_integers("ceil"), 0.0, "Elementwise smallest integer not below input; its derivative is 0.",
     integers="keep", refuses=_real_only("ceil"), samples=STEPS,
 )  # fmt: skip
 trunc = unary(
-    "trunc", _keeping_integers(np.trunc), 0.0, "Elementwise integer part; its derivative is 0.", integers="keep",
+    "trunc", _keeping_integers("trunc"), 0.0, "Elementwise integer part; its derivative is 0.", integers="keep",
     refuses=_real_only("trunc"), samples=STEPS,
 )  # fmt: skip
 _round = define(
-    "round", "elementwise", _keeping_integers(np.rint), (0.0,), refuses=no_kernel("cb", "round_vml_cpu"), samples=STEPS
+    "round", "elementwise", _keeping_integers("rint"), (0.0,), refuses=no_kernel("cb", "round_vml_cpu"), samples=STEPS
 )
 
 
@@ -146,7 +148,7 @@ _predicate("isinf", np.isinf, "Whether each element is infinite.", PREDICATE)
 _predicate("isfinite", np.isfinite, "Whether each element is finite.", PREDICATE)
 _predicate("logical_not", np.logical_not, "Elementwise logical negation.", INTEGRAL)
 _predicate(
-    "bitwise_not", _on_bits("bitwise_not", np.invert), "Elementwise bitwise (for bool: logical) negation.",
+    "bitwise_not", _on_bits("bitwise_not"), "Elementwise bitwise (for bool: logical) negation.",
     samples.BITWISE_NOT,
 )  # fmt: skip
 
@@ -161,9 +163,9 @@ def _logical(name: str, forward: Any) -> None:
 _logical("logical_and", np.logical_and)
 _logical("logical_or", np.logical_or)
 _logical("logical_xor", np.logical_xor)
-_logical("bitwise_and", _on_bits("bitwise_and", np.bitwise_and))
-_logical("bitwise_or", _on_bits("bitwise_or", np.bitwise_or))
-_logical("bitwise_xor", _on_bits("bitwise_xor", np.bitwise_xor))
+_logical("bitwise_and", _on_bits("bitwise_and"))
+_logical("bitwise_or", _on_bits("bitwise_or"))
+_logical("bitwise_xor", _on_bits("bitwise_xor"))
 
 # -------------------------------------------------------------------------------------------------------- strong zero
 # Products of cotangents g and local derivatives d in traced passes, which cannot look at values: 0 where g is exactly 0.
@@ -175,75 +177,67 @@ def _felt(xp: Any, d: Any, g: Any) -> Any:
 
 binary(
     "strong_mul", _strong, (lambda xp, ans, g, d: xp.felt_or_zero(d, g), lambda xp, ans, g, d: g),
-    "g * d, and 0 where g is exactly 0.", saves=("g d", "g"), display="Mul", samples=samples.at_zero, singular=True,
+    "g * d, and 0 where g is exactly 0.",
+    jax="elementwise.strong_mul", saves=("g d", "g"), display="Mul", samples=samples.at_zero, singular=True,
 )  # fmt: skip
 binary(
-    "felt_or_zero", lambda d, g: np.where(np.logical_or(np.not_equal(g, 0), np.isfinite(d)), d, 0),
+    "felt_or_zero", lambda xp, d, g: xp.where(xp.logical_or(xp.not_equal(g, 0), xp.isfinite(d)), d, 0),
     (lambda xp, ans, d, g: _felt(xp, d, g), None),
     "d, and 0 where it is not finite and g is exactly 0.", saves=("d g", ""), display="Where", samples=samples.felt_or_zero,
 )  # fmt: skip
 
 
-def _cast_from_own_dtype(recorded: Any) -> Any:
-    def cast(x: Any, dtype: Any, source: Any = None) -> Any:
-        return recorded(x, dtype, x._d.dtype) if is_inexact(dtype) else TABLE["cast_whole"].call(x, dtype)
-
-    return cast
-
-
-define(
-    "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
-    wrap=_cast_from_own_dtype, display="ToCopy", batch=batching.last, samples=samples.casts,
+_to_integers = define(
+    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
 )  # fmt: skip
-
-
-def _transfer_of_any(recorded: Any) -> Any:
-    def transfer(x: Any, device: Any, source: Any) -> Any:
-        return slow(TABLE["transfer"], (x,), (device, source))
-
-    return transfer
+# Of an inexact dtype; else cast_whole, which has no derivative.
+_cast_to = define(
+    "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
+    around=lambda recorded: lambda x, dtype, source=None: (
+        recorded(x, dtype, x._d.dtype) if is_inexact(dtype) else _to_integers(x, dtype)
+    ),
+    display="ToCopy", batch=batching.last, samples=samples.casts,
+)  # fmt: skip
 
 
 define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
     (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),), params=("device", "source"),
-    wrap=_transfer_of_any, display="ToCopy", batch=batching.last, samples=samples.moves,
+    jax="transfer.transfer",
+    around=lambda recorded: lambda x, *params: record.slow(TABLE["transfer"], (x,), params),
+    display="ToCopy", batch=batching.last, samples=samples.moves,
 )  # fmt: skip
 
 
-define(
-    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
-)  # fmt: skip
-clone = define("clone", "linear", copied, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
-define(
-    "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,), display="Clone",
-    batch=batching.last, samples=ANALYTIC,
-)  # fmt: skip
-alias = define("alias", "linear", lambda x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
-
-
-def _unless_real(recorded: Any) -> Any:
-    """A real tensor stays as it is: rules of bilinear ops conjugate the other operand always."""
-
-    def call(x: Any) -> Any:
-        return x if isinstance(x, Box) and x._d.dtype.kind != "c" else recorded(x)
-
-    return call
-
-
-define(
-    "conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), wrap=_unless_real, batch=batching.last, samples=ANALYTIC
+clone = define(
+    "clone", "linear", copied, (lambda xp, g, ans, x: g,), jax="elementwise.identity", batch=batching.last, samples=ANALYTIC
 )
 define(
-    "real", "linear", lambda x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), wrap=_unless_real, batch=batching.last,
+    "contiguous", "linear", lambda x: np.array(x, order="C"), (lambda xp, g, ans, x: g,),
+    jax="elementwise.identity", display="Clone",
+    batch=batching.last, samples=ANALYTIC,
+)  # fmt: skip
+alias = define("alias", "linear", lambda xp, x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
+
+
+def _of_complex(recorded: Any) -> Any:
+    """Real tensors are given back as they are: rules of bilinear ops conjugate the other operand always."""
+    return lambda x: recorded(x) if x._d.dtype.kind == "c" else x
+
+
+_conj_complex = define(
+    "conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), around=_of_complex, batch=batching.last, samples=ANALYTIC
+)
+define(
+    "real", "linear", lambda xp, x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), around=_of_complex,
+    batch=batching.last, samples=samples.COMPLEX,
+)  # fmt: skip
+define(
+    "imag", "linear", lambda xp, x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last,
     samples=samples.COMPLEX,
 )  # fmt: skip
 define(
-    "imag", "linear", lambda x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last,
-    samples=samples.COMPLEX,
-)  # fmt: skip
-define(
-    "to_complex", "linear", lambda x: x.astype(np.result_type(x, np.complex64)), (lambda xp, g, ans, x: xp.real(g),),
+    "to_complex", "linear", lambda xp, x: x.astype(xp.result_type(x, np.complex64)), (lambda xp, g, ans, x: xp.real(g),),
     wide=True, display="ToCopy", batch=batching.last, samples=REAL,
 )  # fmt: skip
 
@@ -291,6 +285,7 @@ safe_div, _ = binary(
     _safe_div,
     (lambda xp, ans, x, y: xp.safe_reciprocal(y), lambda xp, ans, x, y: -ans * xp.safe_reciprocal(y)),
     "Elementwise quotient, 0 where the divisor is 0.",
+    jax="elementwise.safe_div",
     saves=("y", "y ans"),
     integers="float",
     samples=samples.ARRAY_QUOTIENTS,
@@ -300,17 +295,20 @@ safe_reciprocal = unary(
     lambda x: _safe_div(x.dtype.type(1), x),
     lambda xp, ans, x: -ans * ans,
     "Elementwise 1 / input, 0 where input is 0.",
+    jax="elementwise.safe_reciprocal",
     saves="ans",
     samples=POSITIVE,
 )
 
 
 _floor_divide = define(
-    "floor_divide", "constant", _whole(np.floor_divide), arity=2, refuses=no_kernel("cb", "div_floor_cpu"),
+    "floor_divide", "constant", _whole(np.floor_divide),
+    jax="elementwise.floor_divide", arity=2, refuses=no_kernel("cb", "div_floor_cpu"),
     batch=batching.pointwise, samples=COMPARED,
 )  # fmt: skip
 _trunc_divide = define(
-    "trunc_divide", "constant", _whole(_truncated), arity=2, refuses=no_kernel("cb", "div_trunc_cpu"),
+    "trunc_divide", "constant", _whole(_truncated),
+    jax="elementwise.trunc_divide", arity=2, refuses=no_kernel("cb", "div_trunc_cpu"),
     batch=batching.pointwise, samples=COMPARED,
 )  # fmt: skip
 
@@ -320,6 +318,7 @@ remainder, rremainder = binary(
     _whole(np.remainder),
     (1.0, lambda xp, ans, x, y: -xp.floor_divide(x, y)),
     "Elementwise remainder with the divisor's sign (Python's %).",
+    jax="elementwise.remainder",
     saves=("", "x y"),
     display=lambda e: "RemainderBackward1" if e.number is None else "RemainderBackward0",
     refuses=no_kernel("cb"),
@@ -330,6 +329,7 @@ fmod, _ = binary(
     _whole(np.fmod),
     (1.0, lambda xp, ans, x, y: -xp.trunc_divide(x, y)),
     "Elementwise remainder with the dividend's sign.",
+    jax="elementwise.fmod",
     saves=("", "x y"),
     refuses=no_kernel("cb"),
     samples=samples.REMAINDERS,
@@ -361,6 +361,7 @@ pow_tensor, _ = binary(
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.ge(y.real, 0.0)), 0.0, ans * xp.log(x)),
     ),
     "",
+    jax="elementwise.power",
     saves=("x y", "x y ans"),
     display=lambda e: "PowBackward1" if e.shapes[0] else "PowBackward2",
     singular=True,
@@ -371,7 +372,7 @@ pow_tensor, _ = binary(
 
 square = unary(
     "square",
-    lambda x: np.square(x) if x.dtype.kind != "b" else x.astype(np.int64),
+    lambda xp, x: xp.square(x) if x.dtype.kind != "b" else x.astype(np.int64),
     lambda xp, ans, x: 2.0 * x,
     "Elementwise square.",
     saves="x",
@@ -389,7 +390,7 @@ _cbrt = unary(  # NumPy's; PyTorch has no such function
 )  # fmt: skip
 rsqrt = unary(
     "rsqrt",
-    lambda x: 1.0 / np.sqrt(x),
+    lambda xp, x: 1.0 / xp.sqrt(x),
     lambda xp, ans, x: -0.5 * ans * ans * ans,
     "Elementwise 1 / sqrt(input).",
     saves="ans",
@@ -398,7 +399,7 @@ rsqrt = unary(
 )
 reciprocal = unary(
     "reciprocal",
-    lambda x: 1.0 / x,
+    lambda xp, x: 1.0 / x,
     lambda xp, ans, x: -ans * ans,
     "Elementwise 1 / input.",
     saves="ans",
@@ -434,8 +435,9 @@ cos = unary("cos", np.cos, lambda xp, ans, x: -xp.sin(x), "Elementwise cosine.",
 tan = unary("tan", np.tan, lambda xp, ans, x: ans * ans + 1.0, "Elementwise tangent.", saves="ans", singular=True)
 # exact near 1, and with one factor in its derivative: no inf - inf at 1 in the second order of asin
 unary(
-    "one_minus_square", lambda x: (1.0 - x) * (1.0 + x), lambda xp, ans, x: -2.0 * x, "Elementwise 1 - input**2.", saves="x"
-)
+    "one_minus_square", lambda xp, x: (1.0 - x) * (1.0 + x), lambda xp, ans, x: -2.0 * x, "Elementwise 1 - input**2.",
+    saves="x",
+)  # fmt: skip
 asin = unary(
     "asin", np.arcsin, lambda xp, ans, x: xp.rsqrt(xp.one_minus_square(x)), "Elementwise arc sine.",
     saves="x", singular=True, samples=UNIT,
@@ -487,6 +489,7 @@ hypot, _ = binary(
     # 0 at the origin, as norm
     (lambda xp, ans, x, y: xp.safe_div(x, ans), lambda xp, ans, x, y: xp.safe_div(y, ans)),
     "Elementwise sqrt(input**2 + other**2).",
+    jax="elementwise.hypot",
     saves=("x ans", "y ans"),
     integers="float",
     refuses=no_kernel("c"),
@@ -499,6 +502,7 @@ binary(
     share,
     (lambda xp, ans, x, y: ans * xp.share(y, x), lambda xp, ans, x, y: -ans * xp.share(y, x)),
     "",
+    jax="elementwise.share",
     saves="x y ans",
     samples=samples.SHARE,
 )
@@ -507,6 +511,7 @@ logaddexp, _ = binary(
     log_sum_exp,
     (lambda xp, ans, x, y: xp.share(x, y), lambda xp, ans, x, y: xp.share(y, x)),
     "Elementwise log(exp(input) + exp(other)), without overflow; of equal operands each has derivative 1/2.",
+    jax="elementwise.logaddexp",
     saves="x y",
     refuses=no_kernel("biu"),
     samples=samples.LOGADDEXP,
@@ -517,32 +522,36 @@ logaddexp2, _ = binary(
     log_sum_exp2,
     (lambda xp, ans, x, y: xp.share(x * LOG_2, y * LOG_2), lambda xp, ans, x, y: xp.share(y * LOG_2, x * LOG_2)),
     "Elementwise log2(2**input + 2**other), without overflow; of equal operands each has derivative 1/2.",
+    jax="elementwise.logaddexp2",
     saves="x y",
     refuses=no_kernel("biuc"),
     samples=samples.LOGADDEXP2,
 )
 erf = unary(
     "erf",
-    kernels.erf,
+    gaussian.erf,
     lambda xp, ans, x: TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
     "Elementwise error function.",
+    jax="elementwise.erf",
     saves="x",
     refuses=no_kernel("c", "erf_vml_cpu"),
     samples=REAL,
 )
 erfc = unary(
-    "erfc", kernels.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
-    "Elementwise 1 - erf(input), exact in the tail.", saves="x", refuses=no_kernel("c", "erfc_vml_cpu"), samples=REAL,
+    "erfc", gaussian.erfc, lambda xp, ans, x: -TWO_OVER_SQRT_PI * xp.exp(-(x * x)),
+    "Elementwise 1 - erf(input), exact in the tail.",
+    jax="elementwise.erfc", saves="x", refuses=no_kernel("c", "erfc_vml_cpu"), samples=REAL,
 )  # fmt: skip
 ndtr = unary(
-    "ndtr", kernels.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)),
-    "Elementwise normal distribution function.", saves="x", display="MulBackward1", samples=REAL,
+    "ndtr", gaussian.ndtr, lambda xp, ans, x: ONE_OVER_SQRT_TWO_PI * xp.exp(-0.5 * (x * x)),
+    "Elementwise normal distribution function.", jax="elementwise.ndtr", saves="x", display="MulBackward1", samples=REAL,
 )  # fmt: skip
 sigmoid = unary(
     "sigmoid",
     sigmoid_any,
     lambda xp, ans, x: xp.sigmoid_slope(x),
     "Elementwise logistic function, exact in both tails.",
+    jax="elementwise.sigmoid",
     saves="x",
     samples=REAL,
 )
@@ -551,6 +560,7 @@ unary(
     lambda x: activations.sigmoid_slope(x) if x.dtype.kind != "c" else sigmoid_any(x) * sigmoid_any(-x),
     lambda xp, ans, x: ans * (1.0 - 2.0 * xp.sigmoid(x)),
     "",
+    jax="elementwise.sigmoid_slope",
     saves="x ans",
 )
 _softplus = define(
@@ -558,6 +568,7 @@ _softplus = define(
     "elementwise",
     activations.softplus,
     (lambda xp, ans, x, beta, threshold: xp.softplus_slope(x, beta, threshold),),
+    jax="elementwise.softplus",
     saves="x",
     params=("beta", "threshold"),
     integers="float",
@@ -569,6 +580,7 @@ define(
     "elementwise",
     activations.softplus_slope,
     (lambda xp, ans, x, beta, threshold: xp.where(xp.gt(x * beta, threshold), 0.0, beta * ans * xp.sigmoid(x * (-beta))),),
+    jax="elementwise.softplus_slope",
     saves="x ans",
     params=("beta", "threshold"),
     samples=samples.SOFTPLUS,
@@ -577,27 +589,29 @@ define(
 
 logsigmoid = unary(
     "logsigmoid",
-    kernels.log_sigmoid,
+    activations.log_sigmoid,
     lambda xp, ans, x: xp.sigmoid(-x),
     "Elementwise log(sigmoid(input)).",
+    jax="elementwise.logsigmoid",
     saves="x",
     display="LogSigmoid",
     samples=REAL,
 )
 relu = unary(
-    "relu", lambda x: np.maximum(x, 0), lambda xp, ans, x: xp.logical_not(xp.le(ans, 0.0)),  # a nan passes its gradient on
+    "relu", lambda xp, x: xp.maximum(x, 0),
+    lambda xp, ans, x: xp.logical_not(xp.le(ans, 0.0)),  # a nan passes its gradient on
     "Elementwise max(input, 0); its derivative at 0 is 0.", saves="ans", integers="keep", samples=REAL,
     refuses=each(NO_CLAMP, refused_as("b", "Boolean inputs not supported for relu")),
 )  # fmt: skip
 # a where x > 0, b elsewhere, in x's dtype: the derivative of piecewise linear activations
 by_sign = define(
     "by_sign", "constant", activations.by_sign,
-    params=("a", "b"), batch=batching.pointwise, samples=samples.BY_SIGN,
+    jax="elementwise.by_sign", params=("a", "b"), batch=batching.pointwise, samples=samples.BY_SIGN,
 )  # fmt: skip
 _leaky_relu = define(
     "leaky_relu",
     "elementwise",
-    lambda x, slope: np.maximum(x, x * slope) if 0 < slope <= 1 else np.where(x > 0, x, x * slope),
+    lambda xp, x, slope: xp.maximum(x, x * slope) if 0 < slope <= 1 else xp.where(x > 0, x, x * slope),
     (lambda xp, ans, x, slope: xp.by_sign(x, 1.0, slope),),
     saves="x",
     params=("negative_slope",),
@@ -610,6 +624,7 @@ _elu = define(
     "elementwise",
     activations.elu,
     (lambda xp, ans, x, alpha: xp.elu_slope(x, alpha),),
+    jax="elementwise.elu",
     saves="x",
     params=("alpha",),
     refuses=no_kernel("biuc", "elu_cpu"),
@@ -617,16 +632,17 @@ _elu = define(
 )
 define(
     "elu_slope", "elementwise", activations.elu_slope, (lambda xp, ans, x, alpha: xp.where(xp.ge(x, 0.0), 0.0, ans),),
-    saves="x ans",
+    jax="elementwise.elu_slope", saves="x ans",
     params=("alpha",), samples=samples.ELU_SLOPE,
 )  # fmt: skip
 
 
 silu = unary(
     "silu",
-    kernels.silu,
+    activations.silu,
     lambda xp, ans, x: xp.silu_slope(x),
     "Elementwise input * sigmoid(input).",
+    jax="elementwise.silu",
     saves="x",
     samples=REAL,
 )
@@ -637,12 +653,13 @@ def _d_silu_slope(xp: Any, ans: Any, x: Any) -> Any:
     return s * rest * (2.0 + x * (rest - s))
 
 
-unary("silu_slope", activations.silu_slope, _d_silu_slope, "", saves="x", samples=REAL)
+unary("silu_slope", activations.silu_slope, _d_silu_slope, "", jax="elementwise.silu_slope", saves="x", samples=REAL)
 _gelu = unary(
     "gelu",
-    kernels.gelu_erf,
+    gaussian.gelu_erf,
     lambda xp, ans, x: xp.gelu_slope(x),
     "",
+    jax="elementwise.gelu",
     saves="x",
     samples=REAL,
 )
@@ -651,11 +668,19 @@ unary(
     activations.gelu_erf_slope,
     lambda xp, ans, x: xp.exp(-0.5 * (x * x)) * (2.0 - x * x) * ONE_OVER_SQRT_TWO_PI,
     "",
+    jax="elementwise.gelu_slope",
     saves="x",
     samples=REAL,
 )
 _gelu_tanh = unary(
-    "gelu_tanh", kernels.gelu_tanh, lambda xp, ans, x: xp.gelu_tanh_slope(x), "", saves="x", display="Gelu", samples=REAL
+    "gelu_tanh",
+    activations.gelu_tanh,
+    lambda xp, ans, x: xp.gelu_tanh_slope(x),
+    "",
+    jax="elementwise.gelu_tanh",
+    saves="x",
+    display="Gelu",
+    samples=REAL,
 )
 
 
@@ -667,7 +692,15 @@ def _d_gelu_tanh_slope(xp: Any, ans: Any, x: Any) -> Any:
     return s * rest * (2.0 * w + x * ((rest - s) * (w * w) + x * (12.0 * activations.GELU_RATE * activations.GELU_CUBE)))
 
 
-unary("gelu_tanh_slope", activations.gelu_tanh_slope, _d_gelu_tanh_slope, "", saves="x", samples=REAL)
+unary(
+    "gelu_tanh_slope",
+    activations.gelu_tanh_slope,
+    _d_gelu_tanh_slope,
+    "",
+    jax="elementwise.gelu_tanh_slope",
+    saves="x",
+    samples=REAL,
+)
 
 
 # conj: the engine conjugates local derivatives, and the gradient of |z| is z / |z|
@@ -678,26 +711,20 @@ abs = unary(
 )  # fmt: skip
 
 
-def _sign_by_dtype(recorded: Any) -> Any:
-    def sgn(x: Any) -> Any:
-        kind = x._d.dtype.kind
-        return recorded(x) if kind not in "cb" else TABLE["sgn_complex" if kind == "c" else "sign"].call(x)
-
-    return sgn
-
-
-define("sgn", "elementwise", np.sign, (0.0,), wrap=_sign_by_dtype, samples=STEPS)
-
-
 def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
     return xp.safe_div(t - ans * xp.real(t * xp.conj(ans)), xp.abs(x))
 
 
-define(
+_direction = define(
     "sgn_complex", "general", np.sign,
     # what of g is across z, over |z|; 0 at the origin
     (lambda xp, g, ans, x: _across(xp, g, ans, x),), saves="x ans", jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
     display="Sgn", batch=batching.pointwise, samples=samples.SGN_COMPLEX,
+)  # fmt: skip
+# Of real numbers; for complex ones sgn_complex.
+_sgn = define(
+    "sgn", "elementwise", np.sign, (0.0,), samples=STEPS,
+    around=lambda recorded: lambda x: {"c": _direction, "b": sign}.get(x._d.dtype.kind, recorded)(x),
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------- selection by value
@@ -714,7 +741,7 @@ def _winner(x: Any, y: Any) -> Any:
     return larger if plain else (larger + 0.5 * tied).astype(np.result_type(x, y))
 
 
-define("winner", "constant", _winner, arity=2, batch=batching.pointwise, samples=COMPARED)
+define("winner", "constant", _winner, jax="elementwise.winner", arity=2, batch=batching.pointwise, samples=COMPARED)
 maximum, _ = binary(
     "maximum",
     np.maximum,
@@ -735,19 +762,19 @@ minimum, _ = binary(
 )
 # A clamp has derivative 1 at its bounds.
 _clamp_min = define(
-    "clamp_min", "elementwise", lambda x, lo: np.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),),
+    "clamp_min", "elementwise", lambda xp, x, lo: xp.maximum(x, lo), (lambda xp, ans, x, lo: xp.ge(x, lo),),
     saves="x", params=("min",),
     display="ClampBackward1", refuses=NO_CLAMP, samples=samples.ONE_BOUND,
 )  # fmt: skip
 _clamp_max = define(
-    "clamp_max", "elementwise", lambda x, hi: np.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),),
+    "clamp_max", "elementwise", lambda xp, x, hi: xp.minimum(x, hi), (lambda xp, ans, x, hi: xp.le(x, hi),),
     saves="x", params=("max",),
     display="ClampBackward1", refuses=NO_CLAMP, samples=samples.ONE_BOUND,
 )  # fmt: skip
 _clamp = define(
     "clamp",
     "elementwise",
-    lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
+    lambda xp, x, lo, hi: xp.minimum(xp.maximum(x, lo), hi),
     (lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),),
     saves="x",
     params=("min", "max"),
@@ -758,7 +785,7 @@ _clamp = define(
 _clamp_tensor = define(
     "clamp_tensor",
     "elementwise",
-    lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi),
+    lambda xp, x, lo, hi: xp.minimum(xp.maximum(x, lo), hi),
     (
         lambda xp, ans, x, lo, hi: xp.logical_and(xp.ge(x, lo), xp.le(x, hi)),
         lambda xp, ans, x, lo, hi: xp.logical_and(xp.lt(x, lo), xp.lt(lo, hi)),
@@ -777,6 +804,7 @@ _where = define(
     "linear",
     activations.select,
     (None, lambda xp, g, ans, c, x, y: xp.where(c, g, 0.0), lambda xp, g, ans, c, x, y: xp.where(c, 0.0, g)),
+    jax="elementwise.where",
     saves=("", "c", "c"),
     arity=3,
     wide=True,
@@ -788,7 +816,7 @@ _where = define(
 _lerp = define(
     "lerp",
     "elementwise",
-    lambda x, y, w: x + w * (y - x),
+    lambda xp, x, y, w: x + w * (y - x),
     (lambda xp, ans, x, y, w: 1.0 - w, lambda xp, ans, x, y, w: w, lambda xp, ans, x, y, w: y - x),
     saves=("w", "w", "x y"),
     arity=3,
@@ -800,7 +828,7 @@ _lerp = define(
 _nan_to_num = define(
     "nan_to_num",
     "elementwise",
-    lambda x, nan, posinf, neginf: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
+    lambda xp, x, nan, posinf, neginf: xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf),
     (lambda xp, ans, x, nan, posinf, neginf: xp.isfinite(x),),
     saves="x",
     params=("nan", "posinf", "neginf"),
@@ -809,6 +837,6 @@ _nan_to_num = define(
 
 
 _isclose = define(
-    "isclose", "constant", lambda x, y, rtol, atol, equal_nan: np.isclose(x, y, rtol, atol, equal_nan), arity=2,
+    "isclose", "constant", lambda xp, x, y, rtol, atol, equal_nan: xp.isclose(x, y, rtol, atol, equal_nan), arity=2,
     params=("rtol", "atol", "equal_nan"), batch=batching.pointwise, samples=samples.ISCLOSE,
 )  # fmt: skip

@@ -48,7 +48,7 @@ def _add_up_several(op: Op, n: int, args: list[Any], batched: list[bool], params
 _embedding = define(
     "embedding",
     "linear",
-    lambda w, index, padding: w.take(index, axis=0),
+    lambda xp, w, index, padding: w.take(index, axis=0),
     (lambda xp, g, ans, w, index, padding: xp.add_rows(g, index, w.shape[0], padding), None),
     saves=("index w.shape", ""),
     arity=2,
@@ -61,6 +61,7 @@ add_rows = define(
     "linear",
     _add_rows,
     (_d_add_rows, None),
+    jax="index.add_rows",
     saves=("index", ""),
     arity=2,
     params=("rows", "padding_idx"),

@@ -19,6 +19,7 @@ _matmul = define(
         lambda xp, g, ans, x, y: xp.matmul(g, xp.conj(xp.mT(y))),
         lambda xp, g, ans, x, y: xp.matmul(xp.conj(xp.mT(x)), g),
     ),
+    jax="linalg.matmul",
     saves=("y", "x"),
     arity=2,
     display=lambda e: "MmBackward0" if list(map(len, e.shapes)) == [2, 2] else "UnsafeViewBackward0",
@@ -57,6 +58,7 @@ _linear = define(
         lambda xp, g, ans, x, w, b: xp.matmul(xp.mT(_flat(xp, g)), xp.conj(_flat(xp, x))),
         lambda xp, g, ans, x, w, b: g,
     ),
+    jax="linalg.linear",
     saves=("w", "x", ""),
     arity=3,
     display=lambda e: "AddmmBackward0" if len(e.shapes[0]) == 2 else "ViewBackward0",
@@ -90,6 +92,7 @@ _cdist_op = define(
     "cdist", "general", _cdist,
     # 0 at coincident points
     (lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.safe_div(g, ans), x, y),
-     lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)), saves="x y ans",
+     lambda xp, g, ans, x, y, by_product: _pulled(xp, xp.mT(xp.safe_div(g, ans)), y, x)), jax="linalg.cdist",
+     saves="x y ans",
     arity=2, params=("by_product",), batch=batching.last, jvp=_j_cdist, samples=samples.CDIST,
 )  # fmt: skip

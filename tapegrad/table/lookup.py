@@ -47,21 +47,21 @@ def _stays_several(op: Op, n: int, args: list[Any], batched: list[bool], params:
 
 define(
     "put_rows", "linear", _put_rows, (lambda xp, g, ans, x, v, index: xp.zero_rows(g, index), _d_put, None),
-    saves=("index", "index x.shape", ""), arity=3,
+    jax="index.put_rows", saves=("index", "index x.shape", ""), arity=3,
     wide=True, batch=several, samples=samples.written, display="IndexPut",
 )  # fmt: skip
 define(
     "zero_rows", "linear", _zero_rows, (lambda xp, g, ans, x, index: xp.zero_rows(g, index), None),
-    saves=("index", ""), arity=2,
+    jax="index.zero_rows", saves=("index", ""), arity=2,
     batch=several, samples=samples.emptied, display="IndexFill",
 )  # fmt: skip
 define(
-    "stays", "constant", _stays, params=("rows",), batch=_stays_several, samples=samples.stays,
+    "stays", "constant", _stays, jax="index.stays", params=("rows",), batch=_stays_several, samples=samples.stays,
 )  # fmt: skip
 
 
 define(
-    "true_places", "constant", _true_places, params=("lead", "count"),
+    "true_places", "constant", _true_places, jax="index.true_places", params=("lead", "count"),
     batch=lambda op, n, args, batched, params: op.call(args[0], params[0] + 1, params[1]), samples=samples.true_places,
 )  # fmt: skip
 

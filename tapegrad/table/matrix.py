@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..core.op import Op
 from ..kernels import lapack
 from ..kernels.matrix import _slogdet
@@ -159,18 +157,19 @@ def _several_equations(op: Op, n: int, args: list[Any], batched: list[bool], par
 
 _solve = define(
     "solve", "general", lambda xs, known: lapack.solve(xs[0], xs[1], known), (_d_solve,),
-    saves="xs ans", arity=-1, params=("known",),
+    jax="linalg.solve", saves="xs ans", arity=-1, params=("known",),
     singular=True, zero_blocks="matrices", display="LinalgSolveEx", batch=_several_equations, jvp=_j_solve,
     samples=samples.SOLVE,
 )  # fmt: skip
 _solve_triangular = define(
     "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(xs[0], xs[1], upper, unit),
-    (_d_solve_triangular,), saves="xs ans", arity=-1, params=("upper", "unit"), singular=True, zero_blocks="matrices",
+    (_d_solve_triangular,), jax="linalg.solve_triangular", saves="xs ans", arity=-1, params=("upper", "unit"),
+    singular=True, zero_blocks="matrices",
     display="LinalgSolveTriangular", batch=batching.equation, jvp=_j_solve_triangular, samples=samples.SOLVE_TRIANGULAR,
 )  # fmt: skip
 _inverse = define(
     "inverse", "general", lapack.inverse,
-    (lambda xp, g, ans, a: -xp.matmul(xp.matmul(mh_of(xp, ans), g), mh_of(xp, ans)),), saves="ans",
+    (lambda xp, g, ans, a: -xp.matmul(xp.matmul(mh_of(xp, ans), g), mh_of(xp, ans)),), jax="linalg.inverse", saves="ans",
     singular=True, zero_blocks="matrices", display="LinalgInvEx", batch=batching.leading,
     jvp=lambda xp, ts, ans, a: -xp.matmul(xp.matmul(ans, ts[0]), ans), samples=samples.INVERSE,
 )  # fmt: skip
@@ -178,33 +177,48 @@ _pinv = define(
     "pinv", "general", lapack.pinv, (_d_pinv,), saves="a ans", params=("atol", "rtol", "hermitian"),
     singular=True, zero_blocks="matrices", display="LinalgPinv", batch=batching.leading, jvp=_j_pinv, samples=samples.PINV,
 )  # fmt: skip
+
+
+def _exp_coefficient(xp: Any, k: int, a: Any) -> Any:
+    """Coefficient k of the exponential of a series: a block of that of the block Toeplitz matrix of its coefficients."""
+    n, rank = a.shape[-1], a.ndim
+    nothing = a.c[0] * 0.0
+    row = [nothing if (c := a.get(j)) is None else c for j in range(k + 1)]
+    whole = xp.cat([xp.cat([*[nothing] * i, *row[: k + 1 - i]], rank - 1) for i in range(k + 1)], rank - 2)
+    return xp.index(xp.matrix_exp(whole), (Ellipsis, slice(0, n), slice(k * n, None)))
+
+
 _matrix_exp = define(
     "matrix_exp", "general", lambda a: lapack.matrix_exp([a]),
-    (lambda xp, g, ans, a: xp.matrix_exp_derivative([mh_of(xp, a), g]),), saves="a", display="LinalgMatrixExp",
-    batch=batching.leading, jvp=lambda xp, ts, ans, a: xp.matrix_exp_derivative([a, ts[0]]), samples=samples.MATRIX_EXP,
+    (lambda xp, g, ans, a: xp.matrix_exp_derivative([mh_of(xp, a), g]),), jax="linalg.matrix_exp", saves="a",
+    display="LinalgMatrixExp",
+    batch=batching.leading, jvp=lambda xp, ts, ans, a: xp.matrix_exp_derivative([a, ts[0]]), series=_exp_coefficient,
+    samples=samples.MATRIX_EXP,
 )  # fmt: skip
 define(
-    "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,), saves="xs", arity=-1, batch=batching.last,
+    "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,),
+    jax="linalg.matrix_exp_derivative", saves="xs", arity=-1, batch=batching.last,
     jvp=_along_directions("matrix_exp_derivative"), samples=samples.MATRIX_EXP_DERIVATIVE,
 )  # fmt: skip
 _det = define(
-    "det", "general", np.linalg.det, (lambda xp, g, ans, a: _column(xp, g) * xp.conj(xp.cofactor([a])),),
+    "det", "general", lambda xp, a: xp.linalg.det(a), (lambda xp, g, ans, a: _column(xp, g) * xp.conj(xp.cofactor([a])),),
     saves="a", singular=True,
     display="LinalgDet", batch=batching.leading,
     jvp=_j_det, samples=samples.DET,
 )  # fmt: skip
 define(
-    "cofactor", "general", lapack.cofactor, (_d_cofactor,), saves="xs", arity=-1, batch=batching.last,
+    "cofactor", "general", lapack.cofactor, (_d_cofactor,),
+    jax="determinant.cofactor", saves="xs", arity=-1, batch=batching.last,
     jvp=_j_cofactor, samples=samples.cofactors,
 )  # fmt: skip
 _slogdet_op = define(
-    "slogdet", "general", _slogdet, (_d_slogdet,), saves="a ans[1]", outputs=2,
+    "slogdet", "general", _slogdet, (_d_slogdet,), jax="linalg.slogdet", saves="a ans[1]", outputs=2,
     singular=True, zero_blocks="matrices", params=("real",),
     display="LinalgSlogdet", batch=batching.leading, jvp=_j_slogdet, samples=samples.SLOGDET,
 )  # fmt: skip
 
 # the number of singular values (or eigenvalues) that count as not zero
 _rank = define(
-    "rank", "constant", lambda s, atol, rtol: np.asarray(lapack.kept(s, atol, rtol).sum(-1)), params=("atol", "rtol"),
-    batch=batching.leading, samples=samples.RANK,
+    "rank", "constant", lambda xp, s, atol, rtol: xp.asarray(lapack.kept(xp, s, atol, rtol).sum(-1)),
+    params=("atol", "rtol"), batch=batching.leading, samples=samples.RANK,
 )  # fmt: skip

@@ -17,17 +17,20 @@ from .samples import parts as samples
 from .samples.common import PREDICATE
 
 define(
-    "view_as_real", "linear", _to_pairs, (lambda xp, g, ans, x: xp.view_as_complex(g),), wide=True,
+    "view_as_real", "linear", _to_pairs, (lambda xp, g, ans, x: xp.view_as_complex(g),),
+    jax="elementwise.view_as_real", wide=True,
     batch=batching.last, samples=samples.complex_values,
 )  # fmt: skip
 define(
-    "view_as_complex", "linear", _of_pairs, (lambda xp, g, ans, x: xp.view_as_real(g),), wide=True,
+    "view_as_complex", "linear", _of_pairs, (lambda xp, g, ans, x: xp.view_as_real(g),),
+    jax="elementwise.view_as_complex", wide=True,
     batch=batching.last, samples=samples.VIEW_AS_COMPLEX,
 )  # fmt: skip
 
 
 _complex = define(
-    "complex", "linear", _join, (lambda xp, g, ans, x, y: xp.real(g), lambda xp, g, ans, x, y: xp.imag(g)), arity=2,
+    "complex", "linear", _join, (lambda xp, g, ans, x, y: xp.real(g), lambda xp, g, ans, x, y: xp.imag(g)),
+    jax="elementwise.complex_of", arity=2,
     wide=True, batch=batching.pointwise, samples=samples.REAL_AND_IMAGINARY,
 )  # fmt: skip
 
@@ -52,12 +55,12 @@ def _predicate(name: str, forward: Callable[..., Any], doc: str, **fields: Any) 
     define(name, "constant", forward, batch=batching.pointwise, samples=PREDICATE, doc=doc, **fields)
 
 
-def _signbit(x: Any) -> Any:
-    return np.signbit(x) if x.dtype.kind == "f" else np.less(x, 0)
+def _signbit(xp: Any, x: Any) -> Any:
+    return xp.signbit(x) if x.dtype.kind == "f" else xp.less(x, 0)
 
 
-def _infinite(x: Any, sign: int) -> Any:
-    return x == sign * math.inf if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+def _infinite(xp: Any, x: Any, sign: int) -> Any:
+    return x == sign * math.inf if x.dtype.kind == "f" else xp.zeros(x.shape, bool)
 
 
 _predicate(
@@ -65,14 +68,14 @@ _predicate(
     refuses=refused_as("c", "signbit is not implemented for complex tensors.", NotImplementedError),
 )  # fmt: skip
 _predicate(
-    "isposinf", lambda x: _infinite(x, 1), "Whether each element is +inf.",
+    "isposinf", lambda xp, x: _infinite(xp, x, 1), "Whether each element is +inf.",
     refuses=refused_as("c", "isposinf does not support complex inputs."),
 )  # fmt: skip
 _predicate(
-    "isneginf", lambda x: _infinite(x, -1), "Whether each element is -inf.",
+    "isneginf", lambda xp, x: _infinite(xp, x, -1), "Whether each element is -inf.",
     refuses=refused_as("c", "isneginf does not support complex inputs."),
 )  # fmt: skip
-_predicate("isreal", np.isreal, "Whether each element has an imaginary part of 0.")
+_predicate("isreal", lambda xp, x: xp.isreal(x), "Whether each element has an imaginary part of 0.")
 
 # The mask of input: where it is the larger, where they are equal, and where other is nan (unequal to itself).
 NO_EXTREME = {
@@ -107,7 +110,7 @@ fmin, _ = binary(
 
 NO_FRACTION = no_kernel("cbiu")
 frac = unary(
-    "frac", lambda x: x - np.trunc(x), 1.0, "Elementwise fractional part, with the sign of input.", integers="keep",
+    "frac", lambda xp, x: x - xp.trunc(x), 1.0, "Elementwise fractional part, with the sign of input.", integers="keep",
     refuses=NO_FRACTION, samples=samples.FRAC,
 )  # fmt: skip
 nextafter, _ = binary(
@@ -122,11 +125,11 @@ nextafter, _ = binary(
 
 
 _exponent = define(
-    "exponent", "constant", lambda x: np.asarray(np.frexp(x)[1], np.int32), batch=batching.pointwise,
+    "exponent", "constant", lambda xp, x: xp.asarray(xp.frexp(x)[1], np.int32), batch=batching.pointwise,
     samples=samples.EXPONENT,
 )  # fmt: skip
 _power_of_two = define(
-    "power_of_two", "constant", lambda e, dtype: np.ldexp(np.ones((), dtype), e).astype(dtype), params=("dtype",),
+    "power_of_two", "constant", lambda xp, e, dtype: xp.ldexp(xp.ones((), dtype), e).astype(dtype), params=("dtype",),
     batch=batching.pointwise, samples=samples.POWER_OF_TWO,
 )  # fmt: skip
 
@@ -135,40 +138,40 @@ _power_of_two = define(
 
 
 def _whole(name: str, kernel: str, forward: Callable[..., Any], doc: str) -> None:
-    def on_integers(x: Any, y: Any) -> Any:
-        dtype = np.result_type(x, y)
+    def on_integers(xp: Any, x: Any, y: Any) -> Any:
+        dtype = xp.result_type(x, y)
         if dtype.kind not in "iu":
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{errors.dtype_name(dtype)}'")
-        return forward(x, y)
+        return forward(xp, x, y)
 
     define(
         name, "constant", on_integers, arity=2, batch=batching.pointwise, samples=samples.INTEGER_PAIRS, doc=doc,
     )  # fmt: skip
 
 
-_whole("gcd", "gcd_cpu", np.gcd, "Elementwise greatest common divisor of integers.")
-_whole("lcm", "lcm_cpu", np.lcm, "Elementwise least common multiple of integers.")
+_whole("gcd", "gcd_cpu", lambda xp, x, y: xp.gcd(x, y), "Elementwise greatest common divisor of integers.")
+_whole("lcm", "lcm_cpu", lambda xp, x, y: xp.lcm(x, y), "Elementwise least common multiple of integers.")
 
 
-def _shift(forward: Callable[..., Any]) -> Callable[..., Any]:
+def _shift(name: str) -> Callable[..., Any]:
     """A shift by as many bits as there are, or by a negative number, moves all bits out, as in PyTorch."""
 
-    def shift(x: Any, y: Any) -> Any:
-        dtype = np.result_type(x, y)
+    def shift(xp: Any, x: Any, y: Any) -> Any:
+        dtype = xp.result_type(x, y)
         bits = dtype.itemsize * 8
-        inside = (np.asarray(y) >= 0) & (np.asarray(y) < bits)
-        moved = forward(x, np.where(inside, y, 0).astype(dtype))
-        gone = np.zeros((), dtype) if forward is np.left_shift else np.where(np.less(x, 0), -1, 0).astype(dtype)
-        return np.where(inside, moved, gone)
+        inside = (xp.asarray(y) >= 0) & (xp.asarray(y) < bits)
+        moved = getattr(xp, name)(x, xp.where(inside, y, 0).astype(dtype))
+        gone = xp.zeros((), dtype) if name == "left_shift" else xp.where(xp.less(x, 0), -1, 0).astype(dtype)
+        return xp.where(inside, moved, gone)
 
     return shift
 
 
 _whole(
-    "bitwise_left_shift", "lshift_cpu", _shift(np.left_shift), "Elementwise input * 2**other of integers."
+    "bitwise_left_shift", "lshift_cpu", _shift("left_shift"), "Elementwise input * 2**other of integers."
 )  # fmt: skip
 _whole(
-    "bitwise_right_shift", "rshift_cpu", _shift(np.right_shift), "Elementwise input / 2**other of integers, rounded down."
+    "bitwise_right_shift", "rshift_cpu", _shift("right_shift"), "Elementwise input / 2**other of integers, rounded down."
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.record import running_trace
-from ..kernels import kernels
+from ..kernels import cumsum, softmax
 from ..kernels.numpy import add_reduce, in_order, ordered
 from ..kernels.reduce import (
     Dims,
@@ -77,18 +77,20 @@ def _j_std(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, correction: float, ke
 
 
 define("spread", "linear", _spread, (lambda xp, g, ans, x, shape, dims, keepdim: xp.sum(g, dims, keepdim),),
-       params=("shape", "dims", "keepdim"), batch=batching.shape_and_dims(1), display="Expand", samples=samples.SPREAD,
+       jax="reduce.spread", params=("shape", "dims", "keepdim"), batch=batching.shape_and_dims(1), display="Expand",
+       samples=samples.SPREAD,
 )  # fmt: skip
 _sum = define(
     "sum", "linear", _forward_sum,
     (lambda xp, g, ans, x, dims, keepdim: xp.spread(g, x.shape, dims, keepdim),),
-    saves="x.shape", params=("dims", "keepdim"), batch=along,
+    jax="reduce.sum_along", saves="x.shape", params=("dims", "keepdim"), batch=along,
     wide=True, display=lambda e: "SumBackward0" if e.params[0] is None else "SumBackward1", samples=samples.REDUCED,
 )  # fmt: skip
 _mean_op = define(
     "mean", "linear", _mean,
     (lambda xp, g, ans, x, dims, keepdim:
-        xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),), saves="x.shape",
+        xp.spread(g * (1.0 / builtins.max(_count(x.shape, dims), 1)), x.shape, dims, keepdim),),
+        jax="reduce.mean", saves="x.shape",
     params=("dims", "keepdim"), batch=along, wide=True, samples=samples.REDUCED,
     display=lambda e: "MeanBackward0" if e.params[0] is None else "MeanBackward1",
 )  # fmt: skip
@@ -111,7 +113,8 @@ _std_op = define(
 _norm2_op = define(
     "norm", "general", _norm2,
     # 0 at the zero vector
-    (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,), saves="x ans",
+    (lambda xp, g, ans, x, dims, keepdim: xp.reshape(xp.safe_div(g, ans), _kept_shape(x.shape, dims)) * x,),
+    jax="reduce.norm", saves="x ans",
     params=("dims", "keepdim"), batch=along, zero_blocks="rows", display="LinalgVectorNorm",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.real(xp.conj(xp.safe_div(x, xp.reshape(ans, _kept_shape(x.shape, dims)))) * ts[0]), dims, keepdim),
@@ -123,14 +126,15 @@ define(
 )  # fmt: skip
 # The share exp(x - y) of a term in a sum of exponentials with the logarithm y: a term of 0 has none, be the sum 0 too.
 exp_diff, _ = binary(
-    "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans), "", saves="ans", integers="float",
+    "exp_diff", _exp_diff, (lambda xp, ans, x, y: ans, lambda xp, ans, x, y: -ans), "",
+    jax="draft", saves="ans", integers="float",
     samples=samples.EXP_DIFF,
 )  # fmt: skip
 _logsumexp_op = define(
     "logsumexp", "general", in_order(_logsumexp),
     (lambda xp, g, ans, x, dims, keepdim:
         xp.reshape(g, _kept_shape(x.shape, dims))
-        * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),), saves="x ans",
+        * xp.conj(xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims)))),), jax="reduce.logsumexp", saves="x ans",
     jvp=lambda xp, ts, ans, x, dims, keepdim: xp.sum(
         xp.exp_diff(x, xp.reshape(ans, _kept_shape(x.shape, dims))) * ts[0], dims, keepdim),
     params=("dims", "keepdim"), batch=along, zero_blocks="rows", integers="float", samples=samples.LOGSUMEXP,
@@ -141,15 +145,15 @@ define(
     arity=2, params=("dim",), batch=along, zero_blocks="rows", samples=samples.DOT_ALONG,
 )  # fmt: skip
 _softmax_op = define(
-    "softmax", "general", in_order(kernels.softmax),
+    "softmax", "general", in_order(softmax.softmax),
     (lambda xp, g, ans, x, dim: ans * (g - xp.dot_along(g, ans, dim)),),
-    saves="ans", params=("dim",), batch=along, zero_blocks="rows",
+    jax="reduce.softmax", saves="ans", params=("dim",), batch=along, zero_blocks="rows",
     jvp=lambda xp, ts, ans, x, dim: ans * (ts[0] - xp.dot_along(ts[0], ans, dim)), samples=samples.ROWS,
 )  # fmt: skip
 _log_softmax_op = define(
-    "log_softmax", "general", in_order(kernels.log_softmax),
+    "log_softmax", "general", in_order(softmax.log_softmax),
     (lambda xp, g, ans, x, dim: g - xp.exp(ans) * xp.sum(g, (dim,), True),),
-    saves="ans", params=("dim",), batch=along, zero_blocks="rows",
+    jax="reduce.log_softmax", saves="ans", params=("dim",), batch=along, zero_blocks="rows",
     jvp=lambda xp, ts, ans, x, dim: ts[0] - xp.dot_along(ts[0], xp.exp(ans), dim), samples=samples.ROWS,
 )  # fmt: skip
 
@@ -167,7 +171,8 @@ def _tie_share(x: Any, ans: Any, dims: Dims, keepdim: bool) -> Any:
 
 
 define(
-    "tie_share", "constant", _tie_share, arity=2, params=("dims", "keepdim"), batch=along, samples=samples.TIE_SHARE,
+    "tie_share", "constant", _tie_share,
+    jax="reduce.tie_share", arity=2, params=("dims", "keepdim"), batch=along, samples=samples.TIE_SHARE,
 )  # fmt: skip
 
 
@@ -179,11 +184,11 @@ def j_extreme(xp: Any, ts: Any, ans: Any, x: Any, dims: Dims, keepdim: bool) -> 
     return xp.sum(ts[0] * xp.tie_share(x, ans, dims, keepdim), dims, keepdim)
 
 
-_amax = define("amax", "general", _largest, (d_extreme,), saves="x ans",
+_amax = define("amax", "general", _largest, (d_extreme,), jax="reduce.amax", saves="x ans",
                params=("dims", "keepdim"), batch=along, jvp=j_extreme, zero_blocks="rows",
                refuses=no_kernel("c", "max_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 _amin = define("amin", "general", lambda x, dims, keepdim: ordered(min_reduce(x, axis=dims, keepdims=keepdim)), (d_extreme,),
-    saves="x ans",
+    jax="reduce.amin", saves="x ans",
                params=("dims", "keepdim"), batch=along, jvp=j_extreme, zero_blocks="rows",
                refuses=no_kernel("c", "min_values_cpu"), samples=samples.EXTREMES)  # fmt: skip
 
@@ -207,7 +212,7 @@ def j_pick(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool, *_: Any)
 _max_dim = define(
     "max_dim",
     "general",
-    pick(np.argmax),
+    pick(lambda xp, x, axis: xp.argmax(x, axis=axis)),
     (d_pick,),
     saves="x.shape ans[1]",
     outputs=2,
@@ -222,7 +227,7 @@ _max_dim = define(
 _min_dim = define(
     "min_dim",
     "general",
-    pick(np.argmin),
+    pick(lambda xp, x, axis: xp.argmin(x, axis=axis)),
     (d_pick,),
     saves="x.shape ans[1]",
     outputs=2,
@@ -240,18 +245,18 @@ _min_dim = define(
 define(
     "scatter_zeros", "linear", _scatter_zeros,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
-    saves=("index", ""), arity=2, params=("shape", "dim"),
+    jax="reduce.scatter_zeros", saves=("index", ""), arity=2, params=("shape", "dim"),
     batch=batching.shape_and_dims(1), samples=samples.placed,
 )  # fmt: skip
 define(
     "scatter_sum", "linear", _scatter_sum,
     (lambda xp, g, ans, x, index, shape, dim: xp.take_along(g, index, dim), None),
-    saves=("index", ""), arity=2, params=("shape", "dim"),
+    jax="reduce.scatter_sum", saves=("index", ""), arity=2, params=("shape", "dim"),
     batch=batching.shape_and_dims(1),
     wide=True, samples=samples.placed_twice,
 )  # fmt: skip
 define(
-    "take_along", "linear", take_along,
+    "take_along", "linear", lambda xp, x, index, dim: take_along(x, index, dim),
     (lambda xp, g, ans, x, index, dim: xp.scatter_sum(g, index, x.shape, dim), None),
     saves=("index x.shape", ""), arity=2, params=("dim",), batch=along, samples=samples.taken,
 )  # fmt: skip
@@ -271,27 +276,29 @@ def _j_linear_scan(xp: Any, ts: Any, ans: Any, a: Any, b: Any, dim: int) -> Any:
 
 
 # with a fill other than 0 it is not linear
-define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), saves="", wide=False,
+define("shift", "general", _shift, (lambda xp, g, ans, x, dim, by, fill: xp.shift(g, dim, -by, 0.0),), jax="reduce.shift",
+       saves="", wide=False,
        jvp=lambda xp, ts, ans, x, dim, by, fill: xp.shift(ts[0], dim, by, 0.0),
        params=("dim", "by", "fill"), batch=along, samples=samples.SHIFT)  # fmt: skip
 define(
     "linear_scan", "general", _linear_scan,
     (lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim) * xp.conj(xp.shift(ans, dim, 1, 0.0)),
-     lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)), saves=("a ans", "a"),
+     lambda xp, g, ans, a, b, dim: _scan_back(xp, g, a, dim)), jax="reduce.linear_scan", saves=("a ans", "a"),
     arity=2, params=("dim",),
     batch=along, jvp=_j_linear_scan, samples=samples.LINEAR_SCAN,
 )  # fmt: skip
 _cumprod = define(
     "cumprod", "general", lambda x, dim: ordered(np.multiply.accumulate(x, axis=dim)),
     (lambda xp, g, ans, x, dim: xp.conj(xp.shift(ans, dim, 1, 1.0)) * _scan_back(xp, g, x, dim),),
-    saves="x ans", params=("dim",),
+    jax="reduce.cumprod", saves="x ans", params=("dim",),
     batch=along,
     jvp=lambda xp, ts, ans, x, dim: xp.linear_scan(x, ts[0] * xp.shift(ans, dim, 1, 1.0), dim), samples=samples.CUMPROD,
 )  # fmt: skip
 _cumsum = define(
     "cumsum", "linear",
-    in_order(kernels.cumsum),
-    (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),), params=("dim", "reverse"), batch=along, wide=True,
+    in_order(cumsum.cumsum),
+    (lambda xp, g, ans, x, dim, reverse: xp.cumsum(g, dim, not reverse),),
+    jax="reduce.cumsum", params=("dim", "reverse"), batch=along, wide=True,
     samples=samples.CUMSUM,
 )  # fmt: skip
 
@@ -311,7 +318,8 @@ def _j_logcumsumexp(xp: Any, ts: Any, ans: Any, x: Any, dim: int) -> Any:
 
 
 _logcumsumexp_op = define(
-    "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,), saves="x ans", params=("dim",), batch=along,
+    "logcumsumexp", "general", in_order(_logcumsumexp), (_d_logcumsumexp,),
+    jax="reduce.logcumsumexp", saves="x ans", params=("dim",), batch=along,
     jvp=_j_logcumsumexp, refuses=no_kernel("biu", "logcumsumexp_out_cpu"), samples=samples.LOGCUMSUMEXP,
 )  # fmt: skip
 
@@ -342,9 +350,10 @@ def _j_prod(xp: Any, ts: Any, ans: Any, x: Any, dim: int, keepdim: bool) -> Any:
     return xp.sum(ts[0] * xp.prod_others(x, dim), (dim,), keepdim)
 
 
-define("prod_others", "general", _prod_others, (_d_prod_others,), saves="x", params=("dim",), batch=along,
+define("prod_others", "general", _prod_others, (_d_prod_others,), jax="reduce.prod_others", saves="x", params=("dim",),
+       batch=along,
        jvp=lambda xp, ts, ans, x, dim: _others_along(xp, ts[0], x, dim), samples=samples.PROD_OTHERS)  # fmt: skip
-_prod = define("prod", "general", lambda x, dim, keepdim: ordered(np.multiply.reduce(x, axis=dim, keepdims=keepdim)),
+_prod = define("prod", "general", lambda xp, x, dim, keepdim: xp.in_order(xp.multiply.reduce(x, axis=dim, keepdims=keepdim)),
                (_d_prod,), saves="x", params=("dim", "keepdim"), batch=along, jvp=_j_prod, zero_blocks="rows",
                samples=samples.PRODUCTS)  # fmt: skip
 
@@ -355,19 +364,19 @@ def _real_not_bool(name: str) -> Refusal:
     )
 
 
-_argmax = define("argmax", "constant", lambda x, dim, keepdim: np.argmax(x, axis=dim, keepdims=keepdim),
+_argmax = define("argmax", "constant", lambda xp, x, dim, keepdim: xp.argmax(x, axis=dim, keepdims=keepdim),
                  params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmax"),
                  samples=samples.INDEXED)  # fmt: skip
-_argmin = define("argmin", "constant", lambda x, dim, keepdim: np.argmin(x, axis=dim, keepdims=keepdim),
+_argmin = define("argmin", "constant", lambda xp, x, dim, keepdim: xp.argmin(x, axis=dim, keepdims=keepdim),
                  params=("dim", "keepdim"), batch=batching.place, refuses=_real_not_bool("argmin"),
                  samples=samples.INDEXED)  # fmt: skip
 
 
-_all = define("all", "constant", lambda x, dims, keepdim: _flag(x, np.all(x, axis=dims, keepdims=keepdim)),
+_all = define("all", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, xp.all(x, axis=dims, keepdims=keepdim)),
               params=("dims", "keepdim"), batch=along, samples=samples.COUNTED)  # fmt: skip
-_any = define("any", "constant", lambda x, dims, keepdim: _flag(x, np.any(x, axis=dims, keepdims=keepdim)),
+_any = define("any", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, xp.any(x, axis=dims, keepdims=keepdim)),
               params=("dims", "keepdim"), batch=along, samples=samples.COUNTED)  # fmt: skip
-_count_nonzero = define("count_nonzero", "constant", lambda x, dims: np.count_nonzero(x, axis=dims), params=("dims",),
+_count_nonzero = define("count_nonzero", "constant", lambda xp, x, dims: xp.count_nonzero(x, axis=dims), params=("dims",),
     batch=along, samples=samples.COUNT_NONZERO)  # fmt: skip
 
 

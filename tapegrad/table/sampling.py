@@ -47,7 +47,7 @@ define(
     (
         lambda xp, g, ans, a, x, order: g * _gamma_by_a(xp, ans, a, x, order),
         lambda xp, g, ans, a, x, order: g * _gamma_by_x(xp, ans, a, x, order),
-    ), saves="a x ans",
+    ), jax="draft", saves="a x ans",
     arity=2, params=("order",), singular=True, jvp=_j_gamma_ratio, batch=batching.pointwise, samples=samples.gamma,
 )  # fmt: skip
 
@@ -75,15 +75,16 @@ define(
         lambda xp, g, ans, a, b, x, m, n: g * _beta_by(xp, ans, a, b, x, m, n)(1, 0),
         lambda xp, g, ans, a, b, x, m, n: g * _beta_by(xp, ans, a, b, x, m, n)(0, 1),
         lambda xp, g, ans, a, b, x, m, n: g * _beta_by_x(xp, ans, a, b, x, m, n),
-    ), saves="a b x ans",
+    ), jax="draft", saves="a b x ans",
     arity=3, params=("m", "n"), singular=True, jvp=_j_beta_ratio, batch=batching.pointwise, samples=samples.beta,
 )  # fmt: skip
 
 
 # a gamma number as a function of its shape
 _gamma_path = define(
-    "gamma_path", "general", _path(lambda z, a, d: -d * kernels.gamma_ratio(a, z, 1)),
-    (lambda xp, g, ans, a, start, sample: -g * xp.gamma_ratio(a, ans, 1), None, None), saves=("a ans", "", ""),
+    "gamma_path", "general", _path(lambda z, a, d: -d * RAW_XP.gamma_ratio(a, z, 1)),
+    (lambda xp, g, ans, a, start, sample: -g * xp.gamma_ratio(a, ans, 1), None, None),
+    jax="sampling.gamma_path", saves=("a ans", "", ""),
     arity=3, display="StandardGamma", jvp=lambda xp, ts, ans, a, start, sample: -ts[0] * xp.gamma_ratio(a, ans, 1),
     batch=batching.pointwise, samples=samples.gamma_path,
 )  # fmt: skip
@@ -97,6 +98,6 @@ def _simplex_vjp(xp: Any, g: Any, ans: Any, a: Any, start: Any, sample: Any) -> 
 # Hessian depends on the order of its derivatives, each of them right on the average over samples.
 _simplex_path = define(
     "simplex_path", "general", _path(lambda x, a, d: _simplex_jvp(RAW_XP, [d], x, a, None, None)),
-    (_simplex_vjp, None, None), saves=("a ans", "", ""), arity=3, display="Dirichlet",
+    (_simplex_vjp, None, None), jax="sampling.simplex_path", saves=("a ans", "", ""), arity=3, display="Dirichlet",
     jvp=_simplex_jvp, batch=batching.pointwise, samples=samples.simplex_path,
 )  # fmt: skip

@@ -10,10 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..kernels import special as kernels
-from ..kernels.kernels import erfinv as erfinv_kernel
+from ..kernels.gaussian import erfinv as erfinv_kernel
 from ..kernels.special import _entr, _logit_forward, _scipy, _times_log
 from . import batching
 from .define import binary, define, unary
@@ -36,16 +34,17 @@ def _refused(what: str) -> Rule:
 
 lgamma = unary(
     "lgamma", kernels.lgamma, lambda xp, ans, x: xp.digamma(x), "Elementwise log(abs(Gamma(input))).",
-    saves="x", singular=True,
+    jax="draft", saves="x", singular=True,
     refuses=no_kernel("c", "lgamma_vml_cpu"), samples=samples.AROUND,
 )  # fmt: skip
 digamma = unary(
     "digamma", kernels.digamma, lambda xp, ans, x: xp.polygamma(x, 1), "Elementwise derivative of lgamma.",
-    saves="x", singular=True,
+    jax="draft", saves="x", singular=True,
     refuses=no_kernel("c", "digamma"), samples=samples.AROUND,
 )  # fmt: skip
 _polygamma = define(
-    "polygamma", "elementwise", kernels.polygamma, (lambda xp, ans, x, n: xp.polygamma(x, n + 1),), saves="x", params=("n",),
+    "polygamma", "elementwise", kernels.polygamma, (lambda xp, ans, x, n: xp.polygamma(x, n + 1),),
+    jax="draft", saves="x", params=("n",),
     singular=True, integers="float",
     refuses=no_kernel("c"), samples=samples.POLYGAMMA,
 )  # fmt: skip
@@ -63,13 +62,13 @@ def _d_shape_by_x(xp: Any, g: Any, ans: Any, a: Any, x: Any, order: int) -> Any:
 
 _igamma, _ = binary(
     "igamma", kernels.igamma,
-    (lambda xp, ans, a, x: xp.igamma_shape(a, x, 1), lambda xp, ans, a, x: _density(xp, a, x)), "", saves="a x",
+    (lambda xp, ans, a, x: xp.igamma_shape(a, x, 1), lambda xp, ans, a, x: _density(xp, a, x)), "", jax="draft", saves="a x",
     singular=True, integers="float", refuses=no_kernel("c"), samples=samples.SHAPES,
 )  # fmt: skip
 _igammac, _ = binary(
     "igammac", kernels.igammac,
-    (lambda xp, ans, a, x: -xp.igamma_shape(a, x, 1), lambda xp, ans, a, x: -_density(xp, a, x)), "", saves="a x",
-    singular=True, integers="float", refuses=no_kernel("c"), samples=samples.SHAPES,
+    (lambda xp, ans, a, x: -xp.igamma_shape(a, x, 1), lambda xp, ans, a, x: -_density(xp, a, x)), "",
+    jax="draft", saves="a x", singular=True, integers="float", refuses=no_kernel("c"), samples=samples.SHAPES,
 )  # fmt: skip
 
 
@@ -84,13 +83,14 @@ def _j_igamma_shape(xp: Any, ts: Any, ans: Any, a: Any, x: Any, order: int) -> A
 define(
     "igamma_shape", "general", kernels.igamma_shape,
     (lambda xp, g, ans, a, x, order: g * xp.igamma_shape(a, x, order + 1), _d_shape_by_x),
-    saves="a x", arity=2, params=("order",),
+    jax="draft", saves="a x", arity=2, params=("order",),
     jvp=_j_igamma_shape, batch=batching.pointwise, samples=samples.shapes_and_orders,
 )  # fmt: skip
 
 
 _zeta, _ = binary(
-    "zeta", kernels.zeta, (_refused("zeta"), lambda xp, ans, s, q: -s * xp.zeta(s + 1.0, q)), "", saves=("", "s q"),
+    "zeta", kernels.zeta, (_refused("zeta"), lambda xp, ans, s, q: -s * xp.zeta(s + 1.0, q)), "",
+    jax="host", saves=("", "s q"),
     singular=True, integers="float", refuses=no_kernel("c"), samples=samples.orders,
 )  # fmt: skip
 
@@ -99,25 +99,25 @@ _zeta, _ = binary(
 
 erfinv = unary(
     "erfinv", erfinv_kernel, lambda xp, ans, x: xp.exp(xp.square(ans)) * (0.5 * SQRT_PI), "Elementwise inverse of erf.",
-    saves="ans",
+    jax="elementwise.erfinv", saves="ans",
     singular=True, refuses=no_kernel("c", "erfinv_vml_cpu"), samples=samples.ERFINV,
 )  # fmt: skip
 ndtri = unary(
     "ndtri", kernels.ndtri, lambda xp, ans, x: xp.exp(xp.square(ans) * 0.5) * math.sqrt(2.0 * math.pi),
-    "Elementwise quantile of the normal distribution.", saves="ans", singular=True, refuses=no_kernel("c"),
+    "Elementwise quantile of the normal distribution.", jax="draft", saves="ans", singular=True, refuses=no_kernel("c"),
     samples=samples.NDTRI,
 )  # fmt: skip
 # exp(x*x) times the repeated integral of erfc of that order: Abramowitz and Stegun 7.2
 _erfcx = define(
     "erfcx", "elementwise", kernels.erfcx, (lambda xp, ans, x, order: (-2.0 * (order + 1)) * xp.erfcx(x, order + 1),),
-    saves="x",
+    jax="draft", saves="x",
     params=("order",), singular=True, integers="float", refuses=no_kernel("c"), samples=samples.ERFCX,
 )  # fmt: skip
 
 
 log_ndtr = unary(
     "log_ndtr", kernels.log_ndtr, lambda xp, ans, x: xp.log_ndtr_derivative(x, 1),
-    "Elementwise logarithm of the normal distribution function, exact in both tails.", saves="x",
+    "Elementwise logarithm of the normal distribution function, exact in both tails.", jax="draft", saves="x",
     refuses=no_kernel("c"), samples=samples.LOG_NDTR,
 )  # fmt: skip
 
@@ -133,7 +133,7 @@ def _d_log_ndtr_derivative(xp: Any, ans: Any, x: Any, order: int) -> Any:
 
 define(
     "log_ndtr_derivative", "elementwise", kernels.log_ndtr_derivative, (_d_log_ndtr_derivative,),
-    saves="x ans", params=("order",),
+    jax="draft", saves="x ans", params=("order",),
     integers="float", samples=samples.LOG_NDTR_DERIVATIVE,
 )  # fmt: skip
 
@@ -148,7 +148,7 @@ entr = unary(
 # By input: 0 at input = 0 where the logarithm is infinite or nan, as in PyTorch. By other: 0 where both are at the edge.
 _xlogy, _ = binary(
     "xlogy",
-    lambda x, y: _times_log(x, y, np.log(y)),
+    lambda xp, x, y: _times_log(xp, x, y, xp.log(y)),
     (
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.le(y, 0.0)), 0.0, xp.log(y)),
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.eq(y, 0.0)), 0.0, x / y),
@@ -162,7 +162,7 @@ _xlogy, _ = binary(
 )
 _xlog1py, _ = binary(
     "xlog1py",
-    lambda x, y: _times_log(x, y, np.log1p(y)),
+    lambda xp, x, y: _times_log(xp, x, y, xp.log1p(y)),
     (
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.le(y, -1.0)), 0.0, xp.log1p(y)),
         lambda xp, ans, x, y: xp.where(xp.logical_and(xp.eq(x, 0.0), xp.eq(y, -1.0)), 0.0, x / (y + 1.0)),
@@ -188,33 +188,35 @@ _logit = define(
 )  # fmt: skip
 _bessel = "Elementwise modified Bessel function of the first kind of order {}{}."
 i0 = unary(
-    "i0", lambda x: kernels.bessel_i(x, 0, False), lambda xp, ans, x: x * xp.bessel_ratio(x, 1),
-    _bessel.format(0, ""), saves="x", singular=True, refuses=no_kernel("c", "i0_vml_cpu"), samples=REAL,
+    "i0", lambda xp, x: kernels.bessel_i(xp, x, 0, False), lambda xp, ans, x: x * xp.bessel_ratio(x, 1),
+    _bessel.format(0, ""), jax="draft", saves="x", singular=True, refuses=no_kernel("c", "i0_vml_cpu"), samples=REAL,
 )  # fmt: skip
 i1 = unary(
-    "i1", lambda x: kernels.bessel_i1(x, False),
+    "i1", lambda xp, x: kernels.bessel_i1(xp, x, False),
     lambda xp, ans, x: xp.bessel_ratio(x, 0) - xp.bessel_ratio(x, 1),
-    _bessel.format(1, ""), saves="x", singular=True, refuses=no_kernel("c"), samples=REAL,
+    _bessel.format(1, ""), jax="draft", saves="x", singular=True, refuses=no_kernel("c"), samples=REAL,
 )  # fmt: skip
 # exp(-abs(x)) has derivative 0 at 0
 i0e = unary(
-    "i0e", lambda x: kernels.bessel_i(x, 0, True), lambda xp, ans, x: -xp.sign(x) * xp.bessel_mean(x, 1),
-    _bessel.format(0, ", times exp(-abs(input))"), saves="x", refuses=no_kernel("c", "i0e_vml_cpu"), samples=samples.SIGNED,
+    "i0e", lambda xp, x: kernels.bessel_i(xp, x, 0, True), lambda xp, ans, x: -xp.sign(x) * xp.bessel_mean(x, 1),
+    _bessel.format(0, ", times exp(-abs(input))"),
+    jax="draft", saves="x", refuses=no_kernel("c", "i0e_vml_cpu"), samples=samples.SIGNED,
 )  # fmt: skip
 i1e = unary(
-    "i1e", lambda x: kernels.bessel_i1(x, True), lambda xp, ans, x: xp.bessel_mean(x, 2) - xp.bessel_mean(x, 1),
-    _bessel.format(1, ", times exp(-abs(input))"), saves="x", refuses=no_kernel("c"), samples=samples.SIGNED,
+    "i1e", lambda xp, x: kernels.bessel_i1(xp, x, True), lambda xp, ans, x: xp.bessel_mean(x, 2) - xp.bessel_mean(x, 1),
+    _bessel.format(1, ", times exp(-abs(input))"), jax="draft", saves="x", refuses=no_kernel("c"), samples=samples.SIGNED,
 )  # fmt: skip
 # I(order)/x**order
 define(
-    "bessel_ratio", "elementwise", lambda x, order: kernels.bessel_i(x, order, False),
+    "bessel_ratio", "elementwise", lambda xp, x, order: kernels.bessel_i(xp, x, order, False),
     (lambda xp, ans, x, order: x * xp.bessel_ratio(x, order + 1),),
-    saves="x", params=("order",), singular=True, integers="float", samples=samples.BESSEL_RATIO,
+    jax="draft", saves="x", params=("order",), singular=True, integers="float", samples=samples.BESSEL_RATIO,
 )  # fmt: skip
 # the derivative of exp(-x)*I(0) of that order at abs(x), but for the sign
 define(
     "bessel_mean", "elementwise", kernels.bessel_mean,
-    (lambda xp, ans, x, order: -xp.sign(x) * xp.bessel_mean(x, order + 1),), saves="x", params=("order",), integers="float",
+    (lambda xp, ans, x, order: -xp.sign(x) * xp.bessel_mean(x, order + 1),),
+    jax="draft", saves="x", params=("order",), integers="float",
     samples=samples.BESSEL_MEAN,
 )  # fmt: skip
 
@@ -223,7 +225,7 @@ def _bessel_scipy(name: str, function: str, d: Rule, samples: Any, saves: str = 
     """The record of a Bessel function of any order; its derivative goes to the neighbouring orders (DLMF 10.6, 10.29)."""
     return define(  # type: ignore[no-any-return]
         name, "elementwise", lambda x, order: getattr(_scipy("special." + name), function)(order, x).astype(x.dtype), (d,),
-        saves=saves, params=("order",), singular=True, integers="float", samples=samples,
+        jax="host", saves=saves, params=("order",), singular=True, integers="float", samples=samples,
     )  # fmt: skip
 
 
@@ -246,11 +248,12 @@ _bessel_ke = _bessel_scipy(
 _airy = define(
     "airy", "elementwise", lambda x, order: _scipy("special.airy_ai").airy(x)[order],
     (lambda xp, ans, x, order: x * xp.airy(x, 0) if order else xp.airy(x, 1),),
-    saves="x", params=("order",), integers="float", samples=samples.AIRY,
+    jax="host", saves="x", params=("order",), integers="float", samples=samples.AIRY,
 )  # fmt: skip
 
 
 _sin_ratio = define(
-    "sin_ratio", "elementwise", kernels.sin_ratio, (lambda xp, ans, x, order: xp.sin_ratio(x, order + 1),), saves="x",
+    "sin_ratio", "elementwise", kernels.sin_ratio, (lambda xp, ans, x, order: xp.sin_ratio(x, order + 1),),
+    jax="draft", saves="x",
     params=("order",), display="Sinc", integers="float", samples=samples.sin_ratio,
 )  # fmt: skip

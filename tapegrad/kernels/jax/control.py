@@ -12,7 +12,6 @@ from jax import lax
 from ...programs.program import Instruction
 from ...programs.subprogram import Part
 from .. import jax as backend  # on its way to being imported
-from .registry import kernel
 
 Arrays = Sequence[Any]
 
@@ -34,17 +33,14 @@ def returned(results: Arrays) -> Any:
     return tuple(results) if len(results) > 1 else results[0]
 
 
-@kernel("cut")
 def cut(x: Any) -> Any:
     return x
 
 
-@kernel("barrier")
 def barrier(x: Any) -> Any:
     return lax.optimization_barrier(x)  # type: ignore[no-untyped-call]
 
 
-@kernel("scan")
 def scan(
     operands: Arrays, part: Part, carried: int, scanned: int, length: int, reverse: bool, history: tuple[int, ...]
 ) -> Any:
@@ -59,7 +55,6 @@ def scan(
     return returned((*carry, *ys))
 
 
-@kernel("while")
 def while_loop(operands: Arrays, condition: Part, body: Part, carried: int, conditional: int) -> Any:
     of_condition, of_body = operands[carried : carried + conditional], operands[carried + conditional :]
 
@@ -72,6 +67,5 @@ def while_loop(operands: Arrays, condition: Part, body: Part, carried: int, cond
     return lax.while_loop(test, step, (*operands[:carried], jnp.zeros((), int)))
 
 
-@kernel("cond")
 def cond(operands: Arrays, true: Part, false: Part) -> Any:
     return lax.cond(operands[0], lambda *xs: returned(run(true, xs)), lambda *xs: returned(run(false, xs)), *operands[1:])

@@ -1,9 +1,10 @@
-"""JAX arrays that the text of a NumPy kernel may write into.
+"""A namespace whose arrays can be written to, for kernels that write into arrays as NumPy's do.
 
-A `Draft` holds a JAX array and takes another one where NumPy would change the memory: `out *= 2`, `np.exp(x, out=x)`,
+A `Draft` holds a JAX array and takes another one where NumPy would change the memory: `out *= 2`, `xp.exp(x, out=x)`,
 `out[...] = x`. Of parts picked by a mask (`far = (x > 2).nonzero()[0]`, then `out[far] = f(x[far])`) f is computed of all
 elements, and the mask chooses: shapes do not depend on values. For the same reason the question whether there is any such
-element has the answer yes, and whether all are such, no: in the texts that are read so both only save work.
+element has the answer yes, and whether all are such, no: in these kernels both only save work. What is written into a part
+that is neither picked by a mask nor assigned to (`part = out[:1]; part += x`) is lost.
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from .. import kernels, special
-from .derive import STANDS_FOR, Reading
-from .elementwise import ndtr
+from ..namespace import Namespace
+from . import elementwise
 
 
 class Chosen:
@@ -35,16 +34,14 @@ class Chosen:
 class Draft:
     """An array of a text that writes into arrays; results of operators and NumPy's functions are drafts, too."""
 
-    __array_ufunc__ = None
-    strides = (1,)
-    nbytes = 1
+    __array_ufunc__ = None  # NumPy's arrays and scalars leave operators to the draft
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.value, name)
-        return on_drafts(found) if callable(found) and name != "dtype" else drafted(found)
+        return drafting(found) if callable(found) and name != "dtype" else drafted(found)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, Chosen) or is_mask(index):
@@ -89,7 +86,7 @@ def drafted(value: Any) -> Any:
     return type(value)(map(drafted, value)) if type(value) in (tuple, list) else value
 
 
-def on_drafts(function: Callable[..., Any]) -> Callable[..., Any]:
+def drafting(function: Callable[..., Any]) -> Callable[..., Any]:
     """One of JAX's functions with NumPy's `out` and `where`, on drafts and to drafts."""
 
     def run(*args: Any, out: Draft | None = None, where: Any = True, **kwargs: Any) -> Any:
@@ -117,80 +114,61 @@ def reflected(function: Callable[..., Any]) -> Callable[..., Any]:
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
     _function = getattr(operator, f"__{_name}__")
-    setattr(Draft, f"__{_name}__", on_drafts(_function))
+    setattr(Draft, f"__{_name}__", drafting(_function))
     setattr(Draft, f"__r{_name}__", reflected(_function))
     setattr(Draft, f"__i{_name}__", in_place(_function))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs", "invert"):
-    setattr(Draft, f"__{_name}__", on_drafts(getattr(operator, f"__{_name}__")))
+    setattr(Draft, f"__{_name}__", drafting(getattr(operator, f"__{_name}__")))
 
 
 def as_array(x: Any, dtype: Any = None) -> Any:
     return x if isinstance(x, Draft) and dtype in (None, x.dtype) else drafted(jnp.asarray(plain(x), dtype))
 
 
-def elementwise(kernel: Callable[[Draft, Draft], None], x: Draft) -> Draft:
-    """In place of what runs `kernel(chunk, out)` over an array."""
+def in_chunks(kernel: Callable[[Draft, Draft], None], x: Draft) -> Draft:
+    """The whole array as one chunk."""
     out = Draft(jnp.zeros_like(x.value))
     kernel(x, out)
     return out
 
 
 def by_part(x: Any, near: Draft, inside: Callable[[Any], Draft], outside: Callable[[Any], Draft]) -> Draft:
-    """Of both functions on all elements, by a mask: in place of each on its own part."""
+    """Both functions run on all elements, and the mask chooses."""
     return Draft(jnp.where(near.value, inside(x).value, outside(x).value))
 
 
 def in_columns(function: Callable[..., Draft], arguments: Sequence[Any], *params: int) -> Draft:
-    """function(columns, *params) in float64 of arrays that broadcast, at once: in place of one part after the other."""
+    """function(columns, *params) in float64 of arrays that broadcast, all at once."""
     arrays = [jnp.asarray(plain(v)) for v in arguments]
     wide = jnp.broadcast_arrays(*[a.astype(jnp.float64) for a in arrays])
     columns = function(*[Draft(a.reshape(-1, 1)) for a in wide], *params).value
     return Draft(columns[:, 0].reshape(wide[0].shape).astype(jnp.result_type(*arrays)))
 
 
-def lgamma_near(x: Draft) -> Draft:
-    """The text of this name with as many steps as abs(x) < 8 can need: theirs depend on the values."""
-    steps = jnp.floor(jnp.maximum(x.value, 2)) - 2
-    product = jnp.ones_like(x.value)
-    for k in range(1, 6):
-        product = jnp.where(k <= steps, product * (x.value - k), product)
-    t = x.value - steps
-    below = t < 1
-    base = jnp.polyval(jnp.array(special._LGAMMA_NEAR[::-1]), 11.25 / (t + (1.5 + below)) - 3.5)
-    base *= jnp.where(below, t * (t - 1), (t - 1) * (t - 2))
-    logarithm = jnp.log(jnp.where(below, t, product))
-    return Draft(base + jnp.where(below, -logarithm, logarithm))
+def most(x: Any, bound: int) -> int:
+    return bound
 
 
-class Drafting(Reading):
-    """The reading in which arrays are drafts."""
+class Drafting(Namespace):
+    """The namespace of JAX with functions that take and give drafts."""
 
-    def of_numpy(self, function: Any) -> Any:
-        found = super().of_numpy(function)
-        return found if found is function else on_drafts(found)
-
-
-DRAFTING = Drafting(
-    {
-        **STANDS_FOR,
-        np.asarray: as_array,
-        np.ndarray: Draft,
-        kernels._elementwise: elementwise,
-        special._by_part: by_part,
-        kernels.erfinv: on_drafts(lax.erf_inv),
-        kernels.ndtr: on_drafts(ndtr),
-        special._in_parts: in_columns,
-        special._lgamma_near: lgamma_near,
-    }
-)
+    def __getattr__(self, name: str) -> Any:
+        value = drafting(getattr(self._library, name))
+        setattr(self, name, value)
+        return value
 
 
-def derive_writing(forward: Callable[..., Any], arity: int) -> Callable[..., Any]:
-    """The JAX forward that is a NumPy forward's text, which writes into arrays; compiled, since it has many steps."""
-    text = DRAFTING(forward)
+DRAFTS = Drafting(
+    jnp, asarray=as_array, by_part=by_part, in_chunks=in_chunks, in_columns=in_columns, most=most,
+    erfinv=drafting(elementwise.erfinv), ndtr=drafting(elementwise.ndtr),
+)  # fmt: skip
+
+
+def on_drafts(kernel: Callable[..., Any], arity: int) -> Callable[..., Any]:
+    """A kernel that takes a namespace first as a function on JAX's arrays; compiled, since it has many steps."""
 
     @functools.partial(jax.jit, inline=True, static_argnums=0)
     def compiled(params: tuple[Any, ...], *arrays: Any) -> Any:
-        return plain(text(*map(Draft, arrays), *params))
+        return plain(kernel(DRAFTS, *map(Draft, arrays), *params))
 
     return lambda *operands: compiled(operands[arity:], *operands[:arity])

@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...core.op import Op
-from . import call, needs_host
+from ...core.op import HOST, Op
+from . import call
 
 MOST = 4096
 PROGRAMS: dict[Any, Callable[[list[Any]], Any]] = {}
 STEADY = {int, bool, str, type(None), type(Ellipsis), np.dtype}
-APART = {"bits", "function", "masked_select", "transfer", "true_places"}
+APART = {"bits", "masked_select", "transfer", "true_places"}
 
 
 def key_of(params: Any) -> Any:
@@ -31,7 +31,7 @@ def key_of(params: Any) -> Any:
 
 def run(op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> Any:
     """`call` on JAX arrays and numbers: as one program if there are no numbers in it."""
-    if op.name in APART or op.name.startswith("custom.") or needs_host(op, (*operands, *params)):
+    if op.name in APART or op.name.startswith("custom.") or op.jax == HOST:
         return call(op, operands, params)
     if not all([isinstance(a, jax.Array) for a in operands]):
         return call(op, operands, params)

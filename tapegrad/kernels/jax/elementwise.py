@@ -12,7 +12,6 @@ import numpy as np
 from jax import lax
 
 from ..activations import GELU_CUBE, GELU_RATE
-from .registry import kernel
 
 Array = Any
 Binary = Callable[[Any, Any], Array]
@@ -36,31 +35,29 @@ def fitting(fast: Binary, general: Binary) -> Binary:
     return run
 
 
-for _name, _fast, _general in (
-    ("add", lax.add, jnp.add), ("sub", lax.sub, jnp.subtract), ("mul", lax.mul, jnp.multiply),
-    ("div", lax.div, jnp.true_divide), ("maximum", lax.max, jnp.maximum), ("minimum", lax.min, jnp.minimum),
-    ("eq", lax.eq, jnp.equal), ("ne", lax.ne, jnp.not_equal), ("lt", lax.lt, jnp.less), ("le", lax.le, jnp.less_equal),
-    ("gt", lax.gt, jnp.greater), ("ge", lax.ge, jnp.greater_equal),
-):  # fmt: skip
-    kernel(_name)(fitting(_fast, _general))
+add, subtract, multiply = fitting(lax.add, jnp.add), fitting(lax.sub, jnp.subtract), fitting(lax.mul, jnp.multiply)
+divide = fitting(lax.div, jnp.true_divide)
+maximum, minimum = fitting(lax.max, jnp.maximum), fitting(lax.min, jnp.minimum)
+equal, not_equal = fitting(lax.eq, jnp.equal), fitting(lax.ne, jnp.not_equal)
+less, less_equal = fitting(lax.lt, jnp.less), fitting(lax.le, jnp.less_equal)
+greater, greater_equal = fitting(lax.gt, jnp.greater), fitting(lax.ge, jnp.greater_equal)
 
 
 def of_floats(fast: Callable[[Any], Array], general: Callable[[Any], Array]) -> Callable[[Any], Array]:
     return lambda x: fast(x) if x.dtype.kind in "fc" else general(x)
 
 
-for _name, _fast_one, _general_one in (
-    ("exp", lax.exp, jnp.exp), ("log", lax.log, jnp.log), ("log1p", lax.log1p, jnp.log1p), ("expm1", lax.expm1, jnp.expm1),
-    ("sqrt", lax.sqrt, jnp.sqrt), ("tanh", lax.tanh, jnp.tanh), ("neg", lax.neg, jnp.negative), ("abs", lax.abs, jnp.abs),
-):  # fmt: skip
-    kernel(_name)(of_floats(_fast_one, _general_one))
-kernel("erf")(lax.erf)
-kernel("erfc")(lax.erfc)
-kernel("erfinv")(lax.erf_inv)
-kernel("clone", "contiguous")(lambda x: x)
+exp, expm1 = of_floats(lax.exp, jnp.exp), of_floats(lax.expm1, jnp.expm1)
+log, log1p = of_floats(lax.log, jnp.log), of_floats(lax.log1p, jnp.log1p)
+sqrt, tanh = of_floats(lax.sqrt, jnp.sqrt), of_floats(lax.tanh, jnp.tanh)
+negative, absolute = of_floats(lax.neg, jnp.negative), of_floats(lax.abs, jnp.abs)
+erf, erfc, erfinv = lax.erf, lax.erfc, lax.erf_inv
 
 
-@kernel("where")
+def identity(x: Array) -> Array:
+    return x
+
+
 def where(mask: Array, x: Any, y: Any) -> Array:
     if getattr(x, "shape", None) == getattr(y, "shape", None) == mask.shape and x.dtype == y.dtype:
         return lax.select(mask, x, y)
@@ -124,15 +121,12 @@ def circular(fast: Callable[[Array], Array], exact: Callable[[Array], Array]) ->
     return run
 
 
-kernel("sin")(circular(fast_sin, jnp.sin))
-kernel("cos")(circular(fast_cos, jnp.cos))
-kernel("tan")(circular(fast_tan, jnp.tan))
+sin, cos, tan = circular(fast_sin, jnp.sin), circular(fast_cos, jnp.cos), circular(fast_tan, jnp.tan)
 
 
 # ------------------------------------------------------------------------------------------------- sigmoid and its kin
 
 
-@kernel("sigmoid")
 def sigmoid(x: Array) -> Array:
     """1/(1 + exp(-x)), exact in both tails."""
     if x.dtype.kind == "c":
@@ -143,7 +137,6 @@ def sigmoid(x: Array) -> Array:
     return jnp.where(x < 0, e, 1) / (1 + e)
 
 
-@kernel("sigmoid_slope")
 def sigmoid_slope(x: Array) -> Array:
     if x.dtype.kind == "c":
         return sigmoid(x) * sigmoid(-x)
@@ -151,7 +144,6 @@ def sigmoid_slope(x: Array) -> Array:
     return e / lax.square(1 + e)
 
 
-@kernel("share")
 def share(x: Any, y: Any) -> Array:
     return sigmoid(distance(x, y))
 
@@ -171,40 +163,33 @@ def sloped(x: Array, slope: Array) -> Array:
     return jnp.where(lax.is_finite(x) | (x != x), slope, jnp.where(x > 0, 1, 0).astype(x.dtype))
 
 
-@kernel("silu")
 def silu(x: Array) -> Array:
     return gated(x, sigmoid(x))
 
 
-@kernel("silu_slope")
 def silu_slope(x: Array) -> Array:
     s = sigmoid(x)
     return sloped(x, s * (1 + x * sigmoid(-x)))
 
 
-@kernel("gelu_tanh")
 def gelu_tanh(x: Array) -> Array:
     return gated(x, sigmoid(x * (1 + GELU_CUBE * (x * x)) * (2 * GELU_RATE)))
 
 
-@kernel("gelu_tanh_slope")
 def gelu_tanh_slope(x: Array) -> Array:
     square = x * x
     v = x * (1 + GELU_CUBE * square) * (2 * GELU_RATE)
     return sloped(x, sigmoid(v) * (1 + x * sigmoid(-v) * (1 + 3 * GELU_CUBE * square) * (2 * GELU_RATE)))
 
 
-@kernel("ndtr")
 def ndtr(x: Array) -> Array:
     return 0.5 * lax.erfc(x * -math.sqrt(0.5))
 
 
-@kernel("gelu")
 def gelu(x: Array) -> Array:
     return gated(x, ndtr(x))
 
 
-@kernel("gelu_slope")
 def gelu_slope(x: Array) -> Array:
     return sloped(x, ndtr(x) + x * lax.exp(-0.5 * (x * x)) * (1 / math.sqrt(2 * math.pi)))
 
@@ -213,45 +198,37 @@ def correction(x: Array) -> Array:
     return lax.log1p(lax.exp(-lax.abs(x)))
 
 
-@kernel("logsigmoid")
 def logsigmoid(x: Array) -> Array:
     return jnp.minimum(x, 0) - correction(x)
 
 
-@kernel("softplus")
 def softplus(x: Array, beta: float, threshold: float) -> Array:
     scaled = x if beta == 1 else x * beta
     value = jnp.maximum(scaled, 0) + correction(scaled)
     return jnp.where(scaled > threshold, x, value if beta == 1 else value * (1 / beta))
 
 
-@kernel("softplus_slope")
 def softplus_slope(x: Array, beta: float, threshold: float) -> Array:
     scaled = x if beta == 1 else x * beta
     return jnp.where(scaled > threshold, 1, sigmoid(scaled))
 
 
-@kernel("elu")
 def elu(x: Array, alpha: float) -> Array:
     return jnp.maximum(x, 0) + alpha * lax.expm1(jnp.minimum(x, 0))
 
 
-@kernel("elu_slope")
 def elu_slope(x: Array, alpha: float) -> Array:
     return jnp.where(x > 0, 1, alpha * lax.exp(jnp.minimum(x, 0)))
 
 
-@kernel("by_sign")
 def by_sign(x: Array, positive: float, other: float) -> Array:
     return jnp.where(x > 0, np.asarray(positive, x.dtype), np.asarray(other, x.dtype))
 
 
-@kernel("hardswish")
 def hardswish(x: Array) -> Array:
     return jnp.clip(x + 3, 0, 6) * x / 6
 
 
-@kernel("hardswish_slope")
 def hardswish_slope(x: Array) -> Array:
     return jnp.where(x <= -3, 0, jnp.where(x >= 3, 1, x * (1 / 3) + 0.5))
 
@@ -259,22 +236,18 @@ def hardswish_slope(x: Array) -> Array:
 # --------------------------------------------------------------------------------------------------- quotients and powers
 
 
-@kernel("safe_div")
 def safe_div(x: Any, y: Any) -> Array:
     return jnp.where(jnp.equal(y, 0), 0, jnp.divide(x, y))
 
 
-@kernel("safe_reciprocal")
 def safe_reciprocal(x: Array) -> Array:
     return jnp.where(x == 0, 0, 1 / x)
 
 
-@kernel("hypot")
 def hypot(x: Any, y: Any) -> Array:
     return jnp.hypot(x, y)
 
 
-@kernel("pow")
 def power(x: Any, y: Any) -> Array:
     """Powers; of integers to negative ones what is left of the exact value without its fraction, 0 at base 0."""
     dtype = jnp.result_type(x, y)
@@ -294,17 +267,14 @@ def log_sum(x: Any, y: Any, add_log: Callable[[Array], Array]) -> Array:
     return jnp.maximum(x, y) + add_log(-lax.abs(distance(x, y)))
 
 
-@kernel("logaddexp")
 def logaddexp(x: Any, y: Any) -> Array:
     return log_sum(x, y, lambda d: lax.log1p(lax.exp(d)))
 
 
-@kernel("logaddexp2")
 def logaddexp2(x: Any, y: Any) -> Array:
     return log_sum(x, y, lambda d: lax.log1p(jnp.exp2(d)) * (1 / math.log(2)))
 
 
-@kernel("winner")
 def winner(x: Any, y: Any) -> Array:
     """1 where x > y or one is nan, 1/2 where they are equal: never a mask, since a program does not know of ties."""
     larger = jnp.logical_not(jnp.less_equal(x, y))
@@ -321,42 +291,36 @@ def promoted(x: Any, y: Any) -> tuple[Array, Array]:
     return jnp.asarray(x, dtype), jnp.asarray(y, dtype)
 
 
-def remainder(x: Array, y: Array) -> Array:
+def signed_remainder(x: Array, y: Array) -> Array:
     r = jnp.remainder(x, y)
     return jnp.where(r == 0, jnp.copysign(r, y), r) if r.dtype.kind == "f" else r  # a zero has the divisor's sign
 
 
-for _name, _general in (("floor_divide", jnp.floor_divide), ("remainder", remainder), ("fmod", jnp.fmod)):
-    kernel(_name)(on_whole(_general))
+floor_divide, fmod = on_whole(jnp.floor_divide), on_whole(jnp.fmod)
+remainder = on_whole(signed_remainder)
 
 
-@kernel("sign", "sgn")
 def sign(x: Array) -> Array:
     return jnp.where(x == 0, jnp.zeros((), x.dtype), jnp.sign(x)) if x.dtype.kind != "b" else x  # -0.0 has the sign 0.0
 
 
-@kernel("trunc_divide")
 def trunc_divide(x: Any, y: Any) -> Array:
     x, y = promoted(x, y)
     return jnp.trunc(x / y) if x.dtype.kind == "f" else lax.div(*jnp.broadcast_arrays(x, y))
 
 
-@kernel("complex")
 def complex_of(x: Array, y: Array) -> Array:
     return lax.complex(*jnp.broadcast_arrays(x, y))
 
 
-@kernel("view_as_complex")
 def view_as_complex(x: Array) -> Array:
     return lax.complex(x[..., 0], x[..., 1])
 
 
-@kernel("view_as_real")
 def view_as_real(x: Array) -> Array:
     return jnp.stack((x.real, x.imag), -1)
 
 
-@kernel("strong_mul")
 def strong_mul(g: Any, d: Any) -> Any:
     """g * d, and 0 where g is 0 even if d is not finite: one comparison instead of NumPy's test of the result."""
     product = g * d

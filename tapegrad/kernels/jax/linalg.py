@@ -1,4 +1,4 @@
-"""Products, equations, decompositions and Fourier transforms for JAX, and what stands for helpers of `kernels.lapack`.
+"""Products, equations, decompositions and Fourier transforms for JAX.
 
 A matrix that LAPACK cannot factorise gives nan or infinity, as in the NumPy forwards; nothing raises in a compiled program.
 """
@@ -15,22 +15,18 @@ import numpy as np
 from jax import lax
 
 from .. import lapack, linalg
-from .derive import STANDS_FOR, derive
-from .registry import kernel
 
 EXACT = lax.Precision.HIGHEST  # a GPU would round float32 operands to TF32
 
 # ------------------------------------------------------------------------------------------------------------- products
 
 
-@kernel("matmul")
 def matmul(x: Any, y: Any) -> Any:
     if x.ndim == y.ndim == 2:
         return lax.dot(x, y, precision=EXACT)
     return jnp.matmul(x, y, precision=EXACT)
 
 
-@kernel("linear")
 def linear(x: Any, w: Any, b: Any) -> Any:
     if x.ndim < 2 or w.ndim != 2 or x.dtype != w.dtype:
         raise TypeError("for _checked_linear to sort out")
@@ -42,7 +38,6 @@ def _distances(x: Any, y: Any) -> Any:
     return jnp.sqrt(jnp.sum(d * d, -1))
 
 
-@kernel("cdist")
 @functools.partial(jax.jit, static_argnames="by_product")
 def cdist(x: Any, y: Any, by_product: bool) -> Any:
     """All from differences, in one loop without a temporary, where some would cancel in the product."""
@@ -63,23 +58,19 @@ def spread(*arrays: Any) -> list[Any]:
     return [jnp.broadcast_to(a, (*batch, *a.shape[-2:])) for a in arrays]
 
 
-@kernel("solve")
 def solve(xs: Sequence[Any], known: Any) -> Any:
     return jnp.linalg.solve(*spread(*xs))
 
 
-@kernel("solve_triangular")
 def solve_triangular(xs: Sequence[Any], upper: bool, unit: bool) -> Any:
     a, b = spread(*xs)
     return lax.linalg.triangular_solve(a, b, left_side=True, lower=not upper, unit_diagonal=unit)
 
 
-@kernel("inverse")
 def inverse(x: Any) -> Any:
     return jnp.linalg.inv(x)
 
 
-@kernel("slogdet")
 def slogdet(x: Any, real: bool) -> tuple[Any, Any]:
     sign, size = jnp.linalg.slogdet(x)
     return size, sign
@@ -99,24 +90,20 @@ def with_nan(function: Callable[..., Any], x: Any) -> Any:
     return jax.tree.map(marked, tuple(result) if isinstance(result, tuple) else result)
 
 
-@kernel("cholesky")
 def cholesky(x: Any) -> Any:
     lower = jnp.linalg.cholesky(x)
     return jnp.where(jnp.isfinite(lower).all((-2, -1), keepdims=True), lower, jnp.nan)
 
 
-@kernel("qr")
 def qr(x: Any, mode: str) -> tuple[Any, Any]:
     return tuple(jnp.linalg.qr(x, mode=mode))
 
 
-@kernel("lu_factor")
 def lu(x: Any) -> tuple[Any, Any]:
     packed, pivots, _ = lax.linalg.lu(x)
     return packed, pivots + 1
 
 
-@kernel("lu_permutation")
 def lu_permutation(xs: Sequence[Any]) -> Any:
     packed, pivots = xs
     m = packed.shape[-2]
@@ -129,12 +116,10 @@ def eigh(x: Any, upper: bool) -> tuple[Any, Any]:
     return w, v
 
 
-@kernel("eigh")
 def hermitian_eigh(x: Any, upper: bool) -> Any:
     return with_nan(lambda a: eigh(a, upper), _hermitian_part(x))
 
 
-@kernel("eigvalsh")
 def eigvalsh(x: Any) -> Any:
     return with_nan(lambda a: eigh(a, False)[0], _hermitian_part(x))
 
@@ -143,17 +128,14 @@ def _hermitian_part(x: Any) -> Any:
     return (x + lapack.mh(x)) * 0.5
 
 
-@kernel("svd")
 def svd(x: Any, full: bool) -> tuple[Any, ...]:
     return tuple(jnp.linalg.svd(x, full_matrices=full))
 
 
-@kernel("svdvals")
 def svdvals(x: Any) -> Any:
     return jnp.linalg.svd(x, compute_uv=False)
 
 
-@kernel("largest")
 def largest(x: Any) -> Any:
     size = x.real**2 + x.imag**2
     if not size.size:
@@ -161,7 +143,6 @@ def largest(x: Any) -> Any:
     return (jnp.arange(x.shape[-2])[:, None] == size.argmax(-2, keepdims=True)).astype(size.dtype)
 
 
-@kernel("phase_free")
 def phase_free(g: Any, k: Any, text: str) -> Any:
     """nan where the NumPy forward raises: for a loss that depends on the phases of the vectors."""
     if k.dtype.kind != "c":
@@ -174,15 +155,6 @@ def phase_free(g: Any, k: Any, text: str) -> Any:
 # --------------------------------------------------------------------------------------------------- matrix functions
 
 
-def set_diagonal(x: Any, value: Any) -> Any:
-    return jnp.where(jnp.eye(x.shape[-2], x.shape[-1], dtype=bool), jnp.asarray(value)[..., None], x)
-
-
-def kept_inverse(s: Any, atol: Any, rtol: Any) -> Any:
-    kept = derive(lapack.kept)(s, atol, rtol)
-    return jnp.where(kept, 1 / jnp.where(kept, s, 1), 0)
-
-
 def products_without(s: Any, k: int) -> Any:
     n = s.shape[-1]
     *places, own = [lax.broadcasted_iota(jnp.int32, (n,) * (k + 1), d) for d in range(k + 1)]
@@ -191,28 +163,6 @@ def products_without(s: Any, k: int) -> Any:
     return jnp.where((left_out <= 1).all(-1), product, 0)
 
 
-STANDS_FOR.update({
-    lapack.with_nan: with_nan,
-    lapack.inverse: inverse,
-    lapack.svd: svd,
-    lapack.set_diagonal: set_diagonal,
-    lapack.products_without: products_without,
-    lapack._kept_inverse: kept_inverse,
-})  # fmt: skip
-
-
-@kernel("cofactor")
-@jax.jit
-def cofactor(xs: Sequence[Any]) -> Any:
-    a, *directions = xs
-    general = derive(lapack._cofactor)
-    if len(directions) > 1 or not a.size:
-        return general(a, directions)
-    r, bad = derive(lapack._regular_cofactor)(a, directions)
-    return lax.cond(bad.any(), lambda: jnp.where(bad[..., None, None], general(a, directions), r), lambda: r)
-
-
-@kernel("matrix_exp")
 @jax.jit
 def matrix_exp(x: Any) -> Any:
     """The Pade approximant of the matrix halved until it is small, squared as often."""
@@ -231,11 +181,10 @@ def matrix_exp(x: Any) -> Any:
     return lax.fori_loop(0, times, lambda i, r: jnp.where(halvings > i, r @ r, r), r).astype(x.dtype)
 
 
-@kernel("matrix_exp_derivative")
 @jax.jit
 def matrix_exp_derivative(xs: Sequence[Any]) -> Any:
     """The exponential of xs[0], differentiated in the directions xs[1:], one after the other."""
-    function = matrix_exp
+    function: Callable[..., Any] = matrix_exp
     for direction in xs[1:]:
         function = functools.partial(_along, function, direction)
     return function(xs[0])
@@ -248,22 +197,18 @@ def _along(function: Callable[..., Any], direction: Any, x: Any) -> Any:
 # --------------------------------------------------------------------------------------------------- Fourier transforms
 
 
-@kernel("fft_c2c")
 def fft_c2c(x: Any, dims: tuple[int, ...], inverse: bool, norm: str) -> Any:
     return (jnp.fft.ifftn if inverse else jnp.fft.fftn)(x, axes=dims, norm=norm)
 
 
-@kernel("fft_r2c")
 def fft_r2c(x: Any, dim: int, norm: str) -> Any:
     return jnp.fft.rfft(x, axis=dim, norm=norm)
 
 
-@kernel("fft_c2r")
 def fft_c2r(x: Any, dim: int, n: int, norm: str) -> Any:
     return jnp.fft.irfft(x, n, axis=dim, norm=norm)
 
 
-@kernel("weigh_inner")
 def weigh_inner(x: Any, dim: int, n: int, factor: float) -> Any:
     k = lax.broadcasted_iota(jnp.int32, x.shape, dim)
     return jnp.where((k >= 1) & (k < (n + 1) // 2), x * factor, x)

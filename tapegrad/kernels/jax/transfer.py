@@ -7,16 +7,13 @@ from typing import Any
 import jax
 
 from .. import devices
-from .registry import kernel
 
 
-@kernel("transfer")
 def transfer(x: Any, device: Any, source: Any) -> Any:
     """x on a device; in a compiled program, which is on one device, x."""
     return x if isinstance(x, jax.core.Tracer) else devices.put(x, device)
 
 
-@kernel("bits")
 def bits(x: Any, dtype: Any) -> Any:
     """The bits of x taken for elements of another dtype; the last dimension grows or shrinks with their size."""
     return x.view(dtype)

@@ -1,0 +1,124 @@
+"""Softmax, its logarithm and the logarithm of a sum of exponentials, along rows; they keep the promises of `chunks`."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from .activations import greatest, least
+from .chunks import Array, computing
+from .numpy import quiet
+
+__all__ = ["log_softmax", "logsumexp", "max_kept", "modest", "row_max", "short", "softmax", "sum_kept"]
+
+Axis = int | Sequence[int]
+_SHORT_ROW = 32
+_MANY_ELEMENTS = 1 << 13
+_DOT_ROW = 1024  # on longer rows the pairwise `sum` is twice as accurate
+
+
+def sum_kept(x: Array, axis: int | tuple[int, ...]) -> Array:
+    """`x.sum(axis, keepdims=True)`; a dot product where it is cheaper (a third of `sum` for rows of 100)."""
+    if axis == x.ndim - 1 and short(x):
+        return np.asarray(np.vecdot(x, np.ones(x.shape[-1], x.dtype)))[..., None]
+    return np.asarray(np.add.reduce(x, axis=axis, keepdims=True))
+
+
+def max_kept(x: Array, axis: int | tuple[int, ...]) -> Array:
+    if axis == x.ndim - 1 and short(x) and x.flags.c_contiguous:
+        return row_max(x)
+    return np.asarray(x.max(axis=axis, keepdims=True, initial=-np.inf))
+
+
+def short(x: Array) -> bool:
+    """Whether rows are so short that the overhead of a reduction along each counts."""
+    return bool(_SHORT_ROW < x.shape[-1] <= _DOT_ROW)
+
+
+def row_max(x: Array) -> Array:
+    """The largest element (or a nan) of each row: `argmax` takes a third of the time of `max` for rows of 100."""
+    length = x.shape[-1]
+    place = x.argmax(-1)
+    place += np.arange(0, x.size, length).reshape(place.shape)
+    return np.asarray(x.reshape(-1).take(place))[..., None]
+
+
+_MODEST = 50.0  # exp(50) is 5e21, exp(-50) 2e-22: their sums neither overflow nor lose what a shift would keep
+
+
+def modest(x: Array) -> bool:
+    """Whether exp(x) needs no shift; without one it is the more accurate."""
+    if not x.size or not x.flags.c_contiguous:
+        return False
+    line = x.reshape(-1)
+    return bool(greatest(line) <= _MODEST and least(line) >= -_MODEST)
+
+
+def _softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
+    if modest(x):
+        result = np.exp(x)
+    else:
+        result = x - max_kept(x, axis)
+        np.exp(result, out=result)
+    result /= sum_kept(result, axis)
+    return result
+
+
+def _log_softmax(x: Array, axis: int | tuple[int, ...]) -> Array:
+    result = x - max_kept(x, axis)
+    result -= np.log(sum_kept(np.exp(result), axis))
+    return np.asarray(result)
+
+
+def _logsumexp(x: Array, axis: int | tuple[int, ...]) -> Array:
+    if modest(x):
+        return np.asarray(np.log(sum_kept(np.exp(x), axis)))
+    shift = max_kept(x, axis)
+    shift[~np.isfinite(shift)] = 0  # inf - inf would be nan; without a shift exp and log give the limits
+    terms = x - shift
+    np.exp(terms, out=terms)
+    return np.asarray(np.log(sum_kept(terms, axis)) + shift)
+
+
+@quiet
+def _rowwise(kernel: Callable[[Array, int | tuple[int, ...]], Array], x: Array, axis: Axis) -> Array:
+    """Run `kernel(x, axis)`, which keeps the dimensions, under the promises of this module."""
+    source = computing(x) if x.ndim else computing(x).reshape(1)
+    axes = (normalize_axis_index(axis, source.ndim),) if type(axis) is int else normalize_axis_tuple(axis, source.ndim)
+    length = source.shape[-1]
+    if axes == (source.ndim - 1,) and length <= _SHORT_ROW and source.size >= _MANY_ELEMENTS:
+        # Reductions and broadcasts cost ten times more along short rows than along long columns.
+        columns = np.ascontiguousarray(source.reshape(-1, length).T)
+        result = np.ascontiguousarray(kernel(columns, 0).T).reshape(*source.shape[:-1], -1)
+    else:
+        result = kernel(source, axes[0] if len(axes) == 1 else axes)
+    return np.asarray(result if x.ndim else result.reshape(()), x.dtype)
+
+
+def softmax(x: Array, axis: int) -> Array:
+    """exp(x - max)/sum(exp(x - max)) along `axis`.
+
+    A row that holds nan or +inf, or is wholly -inf, is nan as in PyTorch.
+    Error, in ulp of the largest element of a row: float64 9, float32 5.
+    """
+    return _rowwise(_softmax, x, axis)
+
+
+def log_softmax(x: Array, axis: int) -> Array:
+    """x - max - log(sum(exp(x - max))) along `axis`.
+
+    A row that holds nan or +inf, or is wholly -inf, is nan as in PyTorch.
+    Error, in ulp of the largest element of a row: 1.8.
+    """
+    return _rowwise(_log_softmax, x, axis)
+
+
+def logsumexp(x: Array, axis: Axis, keepdims: bool = False) -> Array:
+    """max + log(sum(exp(x - max))) over `axis`, one or several; -inf for an empty or wholly -inf row.
+
+    Error: 2.3 eps times the largest of 1, |max| and log(sum).
+    """
+    result = _rowwise(_logsumexp, x, axis)
+    if keepdims or x.ndim == 0:
+        return result
+    return result.squeeze(normalize_axis_tuple(axis, x.ndim))
