@@ -86,6 +86,44 @@ def test_public_functions_have_docstrings():
     assert not missing
 
 
+SPACES = {
+    "tg": tapegrad, "linalg": tapegrad.linalg, "special": tapegrad.special, "fft": tapegrad.fft,
+    "functional": tapegrad.nn.functional,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", names.LINES, ids=lambda line: f"{line.family}.{line.name}")
+def test_a_public_name_is_where_its_line_says(line):
+    for place in line.places:
+        if place in SPACES:
+            assert getattr(SPACES[place], line.name) is line.resolve()
+        elif place == "Tensor":
+            assert getattr(tapegrad.Tensor, line.name) is line.resolve()
+        elif place == "tg_":
+            assert getattr(tapegrad, line.name + "_") is getattr(tapegrad.Tensor, line.name + "_")
+        elif place in names.OPERATORS:
+            assert getattr(tapegrad.Tensor, names.OPERATORS[place]) is line.resolve()
+        elif place in names.IN_PLACE_OPERATORS:
+            method = getattr(tapegrad.Tensor, names.IN_PLACE_OPERATORS[place])
+            assert method is getattr(tapegrad.Tensor, line.name + "_")
+        else:
+            assert getattr(tapegrad.Tensor, line.name + "_").__doc__
+
+
+def test_no_name_stands_twice_in_a_place():
+    for place in [*SPACES, "Tensor", *names.OPERATORS]:
+        shown = [line.name if place not in names.OPERATORS else place for line in names.at(place)]
+        assert len(set(shown)) == len(shown), place
+
+
+def test_every_function_of_functions_that_is_public_has_a_line():
+    for place, module in SPACES.items():
+        own = {n for n, v in vars(module).items() if getattr(v, "__module__", "").startswith("tapegrad.functions.")}
+        lines = {line.name for line in names.at(place)} | {line.name + "_" for line in names.at("tg_")}
+        classes = {n for n in own if isinstance(getattr(module, n), type)}
+        assert own - classes - lines <= {"default_generator"}
+
+
 def test_a_record_alone_makes_a_reduction_public():
     """One line in the table of names gives a record with the parameters (dims, keepdim) its function and method."""
     sumsq = define(
