@@ -9,7 +9,24 @@ import importlib as _importlib
 import types as _types
 from math import e, inf, nan, pi
 
-from . import amp, autograd, cuda, custom, fft, func, linalg, masked, nn, numpy, optim, random, sparse, special, utils
+from . import (
+    amp,
+    autograd,
+    cuda,
+    custom,
+    fft,
+    func,
+    linalg,
+    masked,
+    nn,
+    numpy,
+    optim,
+    random,
+    serialization,
+    sparse,
+    special,
+    utils,
+)
 from .amp import (
     autocast,
     clear_autocast_cache,
@@ -79,10 +96,10 @@ from .func import vmap
 from .func.control import cond, scan, while_loop
 from .functions import names as _names
 from .functions.create import Generator, default_generator
+from .io import load, save
 from .jit import compile
 from .moved import watch as _watch_moved
 from .nn.module import typename
-from .serialization import load, save
 from .sparse import sparse_coo_tensor
 from .tensor.access import is_tensor
 from .tensor.einops import watch as _watch_einops

@@ -98,7 +98,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
 # Modules of functions that are no operations: their own annotations are exact.
 WITH_TYPES = (
     "tapegrad.core.", "tapegrad.dtypes", "tapegrad.func.", "tapegrad.functions.settings", "tapegrad.jit",
-    "tapegrad.kernels.", "tapegrad.serialization", "tapegrad.tensor.printing",
+    "tapegrad.io.", "tapegrad.kernels.", "tapegrad.tensor.printing",
 )  # fmt: skip
 COMPARISONS = {"__eq__", "__ne__"}
 OWN_RESULTS = (

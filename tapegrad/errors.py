@@ -1,8 +1,7 @@
-"""Exceptions and message texts: those that several places raise, those of PyTorch that programs match on, and the longer
-ones of the machine and of `compile`, which would hide the code that raises them. Other texts stand where they are raised.
+"""Exceptions, and message texts that are used twice or fixed by PyTorch or a test; others are written where they are raised.
 
-Where PyTorch raises for the same mistake, its error type and first sentence come first; then what happened here: the op,
-the shapes, where it was recorded, and the fix.
+Where PyTorch raises for the same mistake, the exception has its type and starts with its first sentence. The op, the shapes,
+the line that recorded the node and the remedy follow.
 """
 
 from __future__ import annotations
@@ -259,7 +258,7 @@ def captured_input(transform: str) -> RuntimeError:
     )
 
 
-def trace_stopped(what: str, place: tuple[str, int], line: str) -> RuntimeError:
+def trace_aborted(what: str, place: tuple[str, int], line: str) -> RuntimeError:
     file, number = place
     return RuntimeError(f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled.{remedy_of(what)}")
 

@@ -12,11 +12,13 @@ from typing import Any
 
 HOMES = {
     "arrays.dtypes": ("dtypes",),
+    "comparison": ("testing.comparison",),
     "arrays.kernels": tuple([f"kernels.{name}" for name in ("activations", "gaussian", "softmax", "cumsum", "accumulate")]),
     "compiler": ("jit",),
     "ops.define": ("table.define", "functions.arguments"),
     "ops.elementwise": ("functions.elementwise", "table.elementwise", "kernels.elementwise", "functions.activation"),
     "ops.operands": ("functions.operands", "table.refusals"),
+    "ops.parts": ("functions.complex_and_bits", "table.complex_and_bits", "kernels.complex_and_bits"),
     "ops.samples": ("table.samples.common",),
     "ops.shape": (
         "functions.shape", "functions.joining", "functions.copies", "functions.properties", "functions.arguments",

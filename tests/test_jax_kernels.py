@@ -39,7 +39,7 @@ TOLERANCE = {
 
 def samples_in(name, bits):
     """The record's samples in 32 or 64 bits."""
-    return [(tuple([testing._narrow(a, bits) for a in s.arrays]), s.params) for s in testing.samples_of(name)]
+    return [(tuple([testing.narrowed(a, bits) for a in s.arrays]), s.params) for s in testing.samples_of(name)]
 
 
 def numpy_forward(op, arrays, params):

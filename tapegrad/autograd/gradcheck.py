@@ -7,18 +7,19 @@ mode it is the inputs that are split so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..comparison import make_tensor
 from ..core.gradient import grad
 from ..core.level import level_of
 from ..core.record import wrap
 from ..core.warning import warn
 from ..functions import create
+from ..functions.complex_and_bits import view_as_real
 from ..functions.joining import stack
 from ..tensor.tensor import Tensor
 from .functional import batched, is_inexact, push
@@ -592,4 +593,10 @@ def leaf_again(x: Any) -> Any:
 
 def random_cotangent(y: Any, scattered: bool) -> Any:
     """A random leaf of an output's shape and dtype, between -1 and 1; scattered: not contiguous."""
-    return make_tensor(y.shape, dtype=y.dtype, low=-1, high=1, requires_grad=True, noncontiguous=scattered)
+    sizes = list(y.shape)
+    gaps = scattered and math.prod(sizes) > 1
+    if gaps:
+        sizes[-1] *= 2
+    t = create.empty(sizes, dtype=y.dtype)
+    (view_as_real(t) if t.is_complex() else t).uniform_(-1, 1)
+    return (t[..., 1::2] if gaps else t).requires_grad_()

@@ -117,7 +117,7 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
     old = getattr(t, "_g", None)
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):
-            g = level.fallen(g)
+            g = level.outer_gradient(g)
         if old is not None and functional(old._d) and not (old._s or g._s or alias.lifted(old) or alias.lifted(g)):
             return alias.assign(old, old + g, "backward"), False  # in place, as on the way below
         return (alias_tensor(g) if old is None else old + g), False

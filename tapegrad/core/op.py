@@ -63,7 +63,6 @@ SAVES_REMEDY = (
     'one text for all rules, as saves="x ans", or one a rule, as saves=("y", "x"); "" for nothing, "*" for everything'
 )
 EVERYTHING = "*"
-
 HOST = "host"  # the forward runs on NumPy's arrays, called back from a compiled program
 JAX_REMEDY = (
     "nothing says what runs on JAX: make the forward a ufunc of NumPy's, or a function whose first parameter, xp, is the "
@@ -102,9 +101,9 @@ class Op:
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
         series: whether the text of `jvp` runs on power series, too, or else is given tensors of a lower order; or what gives
             coefficient k of the result's series, better than a text: series(xp, k, *args, *params).
+        samples: yields (arrays, params) on which the laws run.
         jax: what JAX runs in place of `forward`: see `kernels.jax.forwards`. None for a ufunc of NumPy's and for a kernel
             that is handed its array namespace, of which `forward` is the one on NumPy's.
-        samples: yields (arrays, params) on which the laws run.
 
     What the machine adds: `call`, the recording function, which `record.make` sets; `id`, the first of the numbers that
     entries carry, see `number`; and in a variant for a renamed node `n_hidden_slots`.

@@ -174,7 +174,7 @@ def box(array: Any, slot: int) -> Any:
     out._s = slot
     out._st = None if type(array) is ndarray else Extra(None)
     if traces and (trace := TRACE.get()) is not None:
-        trace.met(out, array)
+        trace.saw(out, array)
     return out
 
 
@@ -193,7 +193,7 @@ def on_arrays(op: Op, xs: list[Any], params: tuple[Any, ...]) -> Any:
     else:
         y = op.forward(*xs, *params)
     if (trace := running_trace()) is not None:
-        trace.note(op, (None,) * len(xs), xs, params, (y,))
+        trace.record_instruction(op, (None,) * len(xs), xs, params, (y,))
     return y
 
 
@@ -205,7 +205,7 @@ def functional(array: Any) -> bool:
 def known(t: Any) -> None:
     """Let a running trace know a tensor whose array is to be used under another name."""
     if (trace := running_trace()) is not None:
-        trace.known(t)
+        trace.lookup(t)
 
 
 def user_frame(frame: Any, tape: Any) -> tuple[Any, int]:
@@ -666,11 +666,11 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     if op.outputs > 1:
         out = _record_outputs(op, half, tensors, arrays, slots, r, params, tape, slot_hooks)
         if trace is not None:
-            trace.note(op, tensors, arrays, params, [t._d for t in out])
+            trace.record_instruction(op, tensors, arrays, params, [t._d for t in out])
         return out
     r = as_array(r)
     if trace is not None:
-        trace.note(op, tensors, arrays, params, (r,))
+        trace.record_instruction(op, tensors, arrays, params, (r,))
     if op.kind == "linear" and op.arity == 1 and tensors[0]._st is not None:
         res = services.result_on_shared(tensors[0], op, params, r)
         if res is not None:

@@ -105,7 +105,12 @@ def warn_of_lost_gradient(t: Any) -> None:
     """Inside a function that `func` differentiates, a tensor that becomes a number leaves tape and levels unseen."""
     level = t._st.level if t._st is not None else None
     # Of a batched tensor the read itself raises; what is held in a dual level of one's own may be looked at.
-    moves = level is not None and not level.soft and t._st.payload is not None and level.constant(True) is None
+    moves = (
+        level is not None
+        and not level.shares_outer_layer
+        and t._st.payload is not None
+        and level.detached_payload(True) is None
+    )
     if moves or (TRANSFORMING.get() is not None and t.requires_grad):
         warn(errors.LOST_GRADIENT)
 
@@ -265,9 +270,9 @@ def copied(data: Any, dtype: Any) -> Any:
         return wrap(array)
     if not isinstance(data, np.ndarray | np.generic):
         return fixed(array)
-    if trace.knows(data):
+    if trace.is_bound(data):
         return constant(data).to(dtypes.of(array.dtype))
-    trace.outside(data, array, lambda now: from_data(now, dtype))
+    trace.converted(data, array, lambda now: from_data(now, dtype))
     return wrap(array)
 
 
@@ -350,7 +355,7 @@ def from_numpy(ndarray: Any) -> Any:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = dtypes.settled(np.asarray(ndarray))
     if (trace := running_trace()) is not None:
-        trace.outside(ndarray, array, dtypes.settled)
+        trace.converted(ndarray, array, dtypes.settled)
     return alias.foreign(array)
 
 
@@ -628,7 +633,7 @@ def random_seed(generator: Any = None) -> int:
 def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None) -> Any:
     """Random numbers make(generator, shape), as a tensor; inside vmap its `randomness` says which samples share them."""
     g = generator_of(generator)
-    levels = draws.noted(g) if draws.inside() else []
+    levels = draws.register_draw(g) if draws.inside() else []
     full = (*[level.size for level in levels], *shape)
     trace = running_trace()
     array = make(g, full) if trace is None else trace.draw(lambda: make(g, full))
@@ -639,7 +644,7 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     """Random numbers make(generator, array) that depend on the values of a tensor, as a tensor."""
     g = generator_of(generator)
     shape = shape_of(x)
-    own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
+    own, different = draws.batches_of(x), draws.register_draw(g) if draws.inside() else []
     levels = sorted({*own, *different}, key=lambda level: level.id)
     reads(x, "random numbers that depend on values")
     values = values_of(x)
@@ -667,7 +672,7 @@ def wrapped_at(array: Any, levels: list[Any]) -> Any:
     """A tensor whose samples at these levels, from the outermost on, are an array's first dimensions."""
     t = wrap(array)
     for level in levels:
-        t = level.lift(t, True)
+        t = level.wrap(t, True)
     return t
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
-from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.tracing import reads
 from ..core.vjp import fixed_like
@@ -19,6 +18,7 @@ from ..dtypes import HALF, is_inexact
 from ..kernels import devices
 from ..table.elementwise import (
     _add,
+    _cast_to,
     _clamp,
     _clamp_max,
     _clamp_min,
@@ -211,7 +211,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         reads(c, lookup.SHAPE)
         return tuple([fixed_like(i, c) for i in np.nonzero(devices.host(c._d))])
     if c._d.dtype.kind != "b":
-        c = TABLE["cast"].call(c, np.dtype(bool))
+        c = _cast_to(c, np.dtype(bool))
     x, y = operand(input, True), operand(other, True)
     if not isinstance(x, Box) and not isinstance(y, Box):
         x = tensor(x)  # in the default dtype, not NumPy's

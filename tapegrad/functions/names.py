@@ -73,6 +73,45 @@ attention:
     multi_head_attention_forward        functional
     scaled_dot_product_attention        functional
 
+complex_and_bits:
+    angle                               tg Tensor
+    bitwise_left_shift                  tg Tensor Tensor_ x<<y x<<=y
+    bitwise_right_shift                 tg Tensor Tensor_ x>>y x>>=y
+    complex                             tg
+    conj_physical                       tg tg_ Tensor Tensor_
+    copysign                            tg Tensor Tensor_
+    deg2rad                             tg tg_ Tensor Tensor_
+    float_power                         tg Tensor Tensor_
+    fmax                                tg Tensor
+    fmin                                tg Tensor
+    frac                                tg tg_ Tensor Tensor_
+    frexp                               tg Tensor
+    gcd                                 tg tg_ Tensor Tensor_
+    heaviside                           tg Tensor Tensor_
+    imag                                tg
+    is_conj                             tg Tensor
+    is_neg                              tg Tensor
+    isneginf                            tg Tensor
+    isposinf                            tg Tensor
+    isreal                              tg Tensor
+    itself                              +x
+    lcm                                 tg tg_ Tensor Tensor_
+    ldexp                               tg tg_ Tensor Tensor_
+    nextafter                           tg Tensor Tensor_
+    polar                               tg
+    positive                            tg Tensor
+    rad2deg                             tg tg_ Tensor Tensor_
+    rbitwise_left_shift                 y<<x
+    rbitwise_right_shift                y>>x
+    real                                tg
+    resolve_conj                        tg Tensor
+    resolve_neg                         tg Tensor
+    signbit                             tg Tensor
+    view_as_complex                     tg
+    view_as_complex_copy                tg
+    view_as_real                        tg
+    view_as_real_copy                   tg
+
 conv:
     conv1d                              tg functional
     conv2d                              tg functional
@@ -525,45 +564,6 @@ normalize:
     normalize                           functional
     pairwise_distance                   tg functional
     rms_norm                            tg functional
-
-parts:
-    angle                               tg Tensor
-    bitwise_left_shift                  tg Tensor Tensor_ x<<y x<<=y
-    bitwise_right_shift                 tg Tensor Tensor_ x>>y x>>=y
-    complex                             tg
-    conj_physical                       tg tg_ Tensor Tensor_
-    copysign                            tg Tensor Tensor_
-    deg2rad                             tg tg_ Tensor Tensor_
-    float_power                         tg Tensor Tensor_
-    fmax                                tg Tensor
-    fmin                                tg Tensor
-    frac                                tg tg_ Tensor Tensor_
-    frexp                               tg Tensor
-    gcd                                 tg tg_ Tensor Tensor_
-    heaviside                           tg Tensor Tensor_
-    imag                                tg
-    is_conj                             tg Tensor
-    is_neg                              tg Tensor
-    isneginf                            tg Tensor
-    isposinf                            tg Tensor
-    isreal                              tg Tensor
-    itself                              +x
-    lcm                                 tg tg_ Tensor Tensor_
-    ldexp                               tg tg_ Tensor Tensor_
-    nextafter                           tg Tensor Tensor_
-    polar                               tg
-    positive                            tg Tensor
-    rad2deg                             tg tg_ Tensor Tensor_
-    rbitwise_left_shift                 y<<x
-    rbitwise_right_shift                y>>x
-    real                                tg
-    resolve_conj                        tg Tensor
-    resolve_neg                         tg Tensor
-    signbit                             tg Tensor
-    view_as_complex                     tg
-    view_as_complex_copy                tg
-    view_as_real                        tg
-    view_as_real_copy                   tg
 
 pool:
     adaptive_avg_pool1d                 tg functional

@@ -30,7 +30,7 @@ def constant(a: Any, copy: bool = True) -> Any:
         kept = np.array(kept, order="K", subok=False)
         alias.count_copy(kept)
     if (trace := running_trace()) is not None:
-        trace.outside(a, kept, _interned_dtype)
+        trace.converted(a, kept, _interned_dtype)
     return wrap(kept)
 
 

@@ -27,7 +27,7 @@ def _order(length: int, reverse: bool) -> range:
     return range(length - 1, -1, -1) if reverse else range(length)
 
 
-def _cut_up(values: Sequence[Any], *lengths: int) -> list[Tensors]:
+def _split(values: Sequence[Any], *lengths: int) -> list[Tensors]:
     """Consecutive parts of a sequence, the last one with what is left."""
     parts, start = [], 0
     for n in lengths:

@@ -1,4 +1,4 @@
-"""Functions of layers under PyTorch's names."""
+"""The functions of torch.nn.functional; all are differentiable to any order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What `tapegrad.numpy` holds: NumPy's names, signatures and meaning on tensors, and those of the Python array API standard.
 
 Functions take tensors, arrays, numbers and nested lists, and give tensors; all are recorded. Numbers and lists become
-float64, int64, complex128 or bool, as in NumPy. `numpy.sin(tensor)` of NumPy itself does the same: see `rows`.
+float64, int64, complex128 or bool, as in NumPy. `numpy.sin(tensor)` of NumPy itself does the same:
+see `ufuncs` and `overrides`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from ..tensor.tensor import Tensor as ndarray
 from . import fft as fft
 from . import linalg as linalg
 from . import routines as routines
-from .rows import FUNCTIONS, LATER, UFUNCS, _dtype_of, _holds_tensor, _tensor, _tensors, _to, call_ufunc
+from .arguments import FUNCTIONS, LATER, _dtype_of, _holds_tensor, _tensor, _tensors, _to
+from .ufuncs import UFUNCS, call_ufunc
 
 __array_api_version__ = "2024.12"
 Shape = int | tuple[int, ...]

@@ -56,11 +56,10 @@ def define(
     """A record of any kind; returns its recording function op(*arrays, *params).
 
     `doc` describes the public function that follows from the record, see `functions.derived`.
-    The forward runs on JAX's arrays, too: a ufunc of NumPy's; a function whose first parameter, `xp`, is the array namespace
-    (see `kernels.namespace`); or any other with `jax=`, which names a kernel of `kernels.jax`, or is "host".
-
     `aliases`: further names, which printed tapes and programs show, each with the name of its nodes.
     `around`: makes of the recording function the one that rules and public functions call, where some operands need none.
+    The forward runs on JAX's arrays, too: a ufunc of NumPy's; a function whose first parameter, `xp`, is the array namespace
+    (see `kernels.namespace`); or any other with `jax=`, which names a kernel of `kernels.jax`, or is "host".
     """
     op = Op(name, kind, on_numpy(forward), rules, **fields)
     for other, display in (aliases or {}).items():

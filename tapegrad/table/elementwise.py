@@ -148,8 +148,7 @@ _predicate("isinf", np.isinf, "Whether each element is infinite.", PREDICATE)
 _predicate("isfinite", np.isfinite, "Whether each element is finite.", PREDICATE)
 _predicate("logical_not", np.logical_not, "Elementwise logical negation.", INTEGRAL)
 _predicate(
-    "bitwise_not", _on_bits("bitwise_not"), "Elementwise bitwise (for bool: logical) negation.",
-    samples.BITWISE_NOT,
+    "bitwise_not", _on_bits("bitwise_not"), "Elementwise bitwise (for bool: logical) negation.", samples.BITWISE_NOT,
 )  # fmt: skip
 
 
@@ -202,8 +201,8 @@ _cast_to = define(
 
 define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
-    (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),), params=("device", "source"),
-    jax="transfer.transfer",
+    (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),),
+    jax="transfer.transfer", params=("device", "source"),
     around=lambda recorded: lambda x, *params: record.slow(TABLE["transfer"], (x,), params),
     display="ToCopy", batch=batching.last, samples=samples.moves,
 )  # fmt: skip

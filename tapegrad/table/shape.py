@@ -77,15 +77,15 @@ define(
     batch=Lifted(batching.expanded), samples=samples.EXPAND,
 )  # fmt: skip
 define(
-    "reshape", "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), jax="shape.reshape",
-    saves="x.shape",
-    params=("shape",), display="View", aliases={"view": "View", "unsqueeze": "Unsqueeze", "squeeze": "Squeeze"},
+    "reshape", "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), saves="x.shape",
+    jax="shape.reshape", params=("shape",), display="View",
+    aliases={"view": "View", "unsqueeze": "Unsqueeze", "squeeze": "Squeeze"},
     batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
 )  # fmt: skip
 define(
-    "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), jax="shape.permute",
-    params=("dims",),
-    aliases={"transpose": "Transpose", "t": "T"}, batch=Lifted(batching.permuted), samples=samples.PERMUTATIONS,
+    "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
+    jax="shape.permute", aliases={"transpose": "Transpose", "t": "T"}, batch=Lifted(batching.permuted),
+    samples=samples.PERMUTATIONS,
 )  # fmt: skip
 
 

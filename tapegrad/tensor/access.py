@@ -18,7 +18,7 @@ from ..core.state import TRACE, is_recording
 from ..core.tape import HEAVY, next_slot
 from ..functions import create, shape
 from ..kernels.memory import keep_freed_memory
-from ..levels.level import Lift, raise_in_place, relabelled
+from ..levels.level import LevelState, promote_in_place, relabelled
 
 C = TypeVar("C")
 
@@ -33,7 +33,7 @@ def raw(t: Any) -> Any:
     if t._st is not None:
         alias.sync_only(t)
     if record.traces and (trace := TRACE.get()) is not None:
-        trace.looks(t)
+        trace.guard_on_metadata(t)
     return t._d
 
 
@@ -54,7 +54,7 @@ def set_leaf(t: Any, on: bool) -> None:
     if on == (t._s != 0):
         return
     if (trace := record.running_trace()) is not None:
-        trace.switches(t)
+        trace.requires_grad_switched(t)
     slot = 0
     if on:
         slot = getattr(t, "_leaf", 0)
@@ -65,7 +65,7 @@ def set_leaf(t: Any, on: bool) -> None:
             leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
         level = layer_of(LEVEL.get())
         if level is not None and layer_of(level_of(t)) is not level:
-            raise_in_place(t, level, False)
+            promote_in_place(t, level, False)
         share_slot(t, slot)
     a = t._st
     if on and type(a) is alias.Alias and not a.hchain:
@@ -77,10 +77,10 @@ def set_leaf(t: Any, on: bool) -> None:
 def share_slot(t: Any, slot: int) -> None:
     """Give the tensor below one of a soft level, whose layer is the same, its slot."""
     st = t._st
-    if type(st) is Lift and st.level.soft:
-        lower = relabelled(st.lower, slot)
+    if type(st) is LevelState and st.level.shares_outer_layer:
+        lower = relabelled(st.primal, slot)
         share_slot(lower, slot)
-        t._st = Lift(st.level, lower, st.payload, st.slot_hooks)
+        t._st = LevelState(st.level, lower, st.payload, st.slot_hooks)
 
 
 def forget_leaf(slot: int, _: Any = None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from .. import dialect, dtypes
 from ..core import record
 from ..kernels import devices
-from ..levels.level import Lift
+from ..levels.level import LevelState
 from .access import raw
 
 _Array = np.ndarray[Any, np.dtype[Any]]
@@ -222,6 +222,6 @@ def history_suffix(t: Any) -> list[str]:
         suffixes.append(f"grad_fn=<{dialect.current.leaf[1]}>")
     elif t._s:
         suffixes.append("requires_grad=True")
-    if type(t._st) is Lift and t._st.level.soft and t._st.payload is not None:
+    if type(t._st) is LevelState and t._st.level.shares_outer_layer and t._st.payload is not None:
         suffixes.append(f"tangent={tensor_text(t._st.payload)}")
     return suffixes

@@ -55,11 +55,11 @@ class Protocols(Box):
     def to_sparse(
         self, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None
     ) -> Any:
-        """The elements that are not 0 as a sparse tensor; only the coordinate form, with every dimension sparse."""
+        """The nonzero elements as a sparse tensor in coordinate form; every dimension is sparse."""
         return dense_to_sparse(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
     to_sparse_coo = to_sparse
 
     def sparse_mask(self, mask: Any) -> Any:
-        """The elements at the places of a sparse tensor."""
+        """The elements at the indices of a sparse tensor, as a sparse tensor."""
         return dense_at_places(self, mask)

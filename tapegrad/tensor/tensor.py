@@ -21,19 +21,19 @@ from ..core.record import Box
 from ..core.state import TRACE, is_recording
 from ..core.tracing import reads, same, touches
 from ..core.vjp import bottom, fixed_like
+from ..floats import scalar
 from ..functions import (
+    complex_and_bits,
     create,
     elementwise,
     index,
     operands,
-    parts,
     shape,
 )  # fmt: skip
 from ..functions.arguments import given
 from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
-from ..levels import scalar
 from . import storage as storages
 from .access import boxed, destination, only_element, overwrite, raw, refuse_device, refuse_recorded, set_leaf
 from .filling import Filling
@@ -312,10 +312,10 @@ class Tensor(Filling, Protocols, TableMethods):
     def requires_grad(self) -> bool:
         """Whether operations on it are recorded."""
         if record.traces and (trace := TRACE.get()) is not None:
-            trace.looks(self)
+            trace.guard_on_metadata(self)
         if self._st is not None:
             alias.sync_only(self)
-            return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.lower.requires_grad)
+            return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.primal.requires_grad)
         return self._s != 0
 
     @requires_grad.setter
@@ -933,12 +933,12 @@ class Tensor(Filling, Protocols, TableMethods):
     @property
     def real(self) -> Tensor:
         """Real part, a view."""
-        return parts.real(self)  # type: ignore[no-any-return]
+        return complex_and_bits.real(self)  # type: ignore[no-any-return]
 
     @property
     def imag(self) -> Tensor:
         """Imaginary part, a view."""
-        return parts.imag(self)  # type: ignore[no-any-return]
+        return complex_and_bits.imag(self)  # type: ignore[no-any-return]
 
 
 def is_inference(input: Tensor) -> bool:

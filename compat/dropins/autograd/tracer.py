@@ -14,7 +14,8 @@ from tapegrad.core.level import level_of
 from tapegrad.func import tree
 from tapegrad.func.reverse import converted
 from tapegrad.numpy import namespace
-from tapegrad.numpy.rows import FUNCTIONS, UFUNCS, call_ufunc
+from tapegrad.numpy.arguments import FUNCTIONS
+from tapegrad.numpy.ufuncs import UFUNCS, call_ufunc
 from tapegrad.tensor.access import raw
 from tapegrad.tensor.tensor import Tensor
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..kernels.parts import _angle_real, _join, _of_pairs, _step, _to_pairs
+from ..kernels.complex_and_bits import _angle_real, _join, _of_pairs, _step, _to_pairs
 from . import batching
 from .define import binary, define, unary
 from .refusals import no_kernel, refused_as
-from .samples import parts as samples
+from .samples import complex_and_bits as samples
 from .samples.common import PREDICATE
 
 define(

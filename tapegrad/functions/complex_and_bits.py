@@ -1,6 +1,6 @@
 """Parts of numbers: real and imaginary part, sign and size, mantissa and exponent; whole numbers as bits.
 
-The public functions of the records in `table.parts`.
+The public functions of the records in `table.complex_and_bits`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ..core import alias
 from ..core.op import TABLE
 from ..core.record import Box, set_grad_fn_name
 from ..dtypes import is_floating
-from ..kernels.parts import _holds_pairs
+from ..kernels.complex_and_bits import _holds_pairs
 from ..table import elementwise as elementwise_records
+from ..table.complex_and_bits import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
 from ..table.define import named
-from ..table.parts import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
 from . import casting, elementwise
 from .arguments import with_out
 from .copies import copied
