@@ -134,17 +134,17 @@ def test_every_function_of_functions_that_is_public_has_a_line():
 
 def test_a_record_alone_makes_a_reduction_public():
     """One line in the table of names gives a record with the parameters (dims, keepdim) its function and method."""
-    sumsq = define(
-        "sumsq", "general", lambda xp, x, dims, keepdim: xp.sum(x * x, axis=dims, keepdims=keepdim),
+    summed = define(
+        "summed_squares", "general", lambda xp, x, dims, keepdim: xp.sum(x * x, axis=dims, keepdims=keepdim),
         (lambda xp, g, ans, x, dims, keepdim: 2.0 * xp.conj(x) * xp.spread(g, x.shape, dims, keepdim),),
         params=("dims", "keepdim"), saves="x", doc="Sum of the squares.",
     )  # fmt: skip
     try:
-        (line,) = names.read("reduce:\n    sumsq  tg Tensor\n")
+        (line,) = names.read("reduce:\n    summed_squares  tg Tensor\n")
         function = line.resolve()
     finally:
-        del TABLE["sumsq"]
-    assert callable(sumsq) and (function.__name__, function.__doc__) == ("sumsq", "Sum of the squares.")
+        del TABLE["summed_squares"]
+    assert callable(summed) and (function.__name__, function.__doc__) == ("summed_squares", "Sum of the squares.")
     x = tapegrad.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     assert function(x, -1, True).tolist() == [[5.0], [25.0]] and function(x, axis=0).tolist() == [10.0, 20.0]
     function(x).backward()
