@@ -100,19 +100,57 @@ def test_public_functions_have_docstrings():
     assert not missing
 
 
+SPACES = {
+    "tg": tapegrad, "linalg": tapegrad.linalg, "special": tapegrad.special, "fft": tapegrad.fft,
+    "functional": tapegrad.nn.functional,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", names.LINES, ids=lambda line: f"{line.family}.{line.name}")
+def test_a_public_name_is_where_its_line_says(line):
+    for place in line.places:
+        if place in SPACES:
+            assert getattr(SPACES[place], line.name) is line.resolve()
+        elif place == "Tensor":
+            assert getattr(tapegrad.Tensor, line.name) is line.resolve()
+        elif place == "tg_":
+            assert getattr(tapegrad, line.name + "_") is getattr(tapegrad.Tensor, line.name + "_")
+        elif place in names.OPERATORS:
+            assert getattr(tapegrad.Tensor, names.OPERATORS[place]) is line.resolve()
+        elif place in names.IN_PLACE_OPERATORS:
+            method = getattr(tapegrad.Tensor, names.IN_PLACE_OPERATORS[place])
+            assert method is getattr(tapegrad.Tensor, line.name + "_")
+        else:
+            assert getattr(tapegrad.Tensor, line.name + "_").__doc__
+
+
+def test_no_name_stands_twice_in_a_place():
+    for place in [*SPACES, "Tensor", *names.OPERATORS]:
+        shown = [line.name if place not in names.OPERATORS else place for line in names.at(place)]
+        assert len(set(shown)) == len(shown), place
+
+
+def test_every_function_of_functions_that_is_public_has_a_line():
+    for place, module in SPACES.items():
+        own = {n for n, v in vars(module).items() if getattr(v, "__module__", "").startswith("tapegrad.functions.")}
+        lines = {line.name for line in names.at(place)} | {line.name + "_" for line in names.at("tg_")}
+        classes = {n for n in own if isinstance(getattr(module, n), type)}
+        assert own - classes - lines <= {"default_generator"}
+
+
 def test_a_record_alone_makes_a_reduction_public():
     """One line in the table of names gives a record with the parameters (dims, keepdim) its function and method."""
-    sumsq = define(
-        "sumsq", "general", lambda xp, x, dims, keepdim: xp.sum(x * x, axis=dims, keepdims=keepdim),
+    summed = define(
+        "summed_squares", "general", lambda xp, x, dims, keepdim: xp.sum(x * x, axis=dims, keepdims=keepdim),
         (lambda xp, g, ans, x, dims, keepdim: 2.0 * xp.conj(x) * xp.spread(g, x.shape, dims, keepdim),),
         params=("dims", "keepdim"), saves="x", doc="Sum of the squares.",
     )  # fmt: skip
     try:
-        (line,) = names.read("reduce:\n    sumsq  tg Tensor\n")
+        (line,) = names.read("reduce:\n    summed_squares  tg Tensor\n")
         function = line.resolve()
     finally:
-        del TABLE["sumsq"]
-    assert callable(sumsq) and (function.__name__, function.__doc__) == ("sumsq", "Sum of the squares.")
+        del TABLE["summed_squares"]
+    assert callable(summed) and (function.__name__, function.__doc__) == ("summed_squares", "Sum of the squares.")
     x = tapegrad.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     assert function(x, -1, True).tolist() == [[5.0], [25.0]] and function(x, axis=0).tolist() == [10.0, 20.0]
     function(x).backward()

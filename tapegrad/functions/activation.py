@@ -20,7 +20,7 @@ from ..kernels.shape import dim_of, shape_of
 from ..table import elementwise as elementwise_records
 from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
 from . import casting, create, elementwise, reduce, shape
-from .arguments import printed
+from .arguments import with_grad_fn_name
 from .joining import chunk
 from .operands import floating, tensor
 
@@ -49,7 +49,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return applied("leaky_relu", _leaky_relu, input, inplace, negative_slope)
 
 
-@printed("ThresholdBackward0")
+@with_grad_fn_name("ThresholdBackward0")
 def _threshold(x: Any, threshold: float, value: float) -> Any:
     x = floating(x, "threshold_cpu", "c")
     return elementwise.where(elementwise.le(x, threshold), value, x)
@@ -83,7 +83,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
     return applied("relu6", _limited, input, inplace, 0.0, 6.0)
 
 
-@printed("HardsigmoidBackward0")
+@with_grad_fn_name("HardsigmoidBackward0")
 def _hardsigmoid(x: Any) -> Any:
     return _limited(floating(x, "hardsigmoid_cpu") + 3.0, 0.0, 6.0) / 6.0
 
@@ -98,7 +98,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
     return applied("hardswish", _hardswish, floating(input, "hardswish_cpu"), inplace)
 
 
-@printed("HardshrinkBackward0")
+@with_grad_fn_name("HardshrinkBackward0")
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """input where it is outside [-lambd, lambd], else 0."""
     x = floating(input, "hardshrink_cpu")
@@ -106,7 +106,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     return elementwise.where(inside, 0.0, x)
 
 
-@printed("SoftshrinkBackward0")
+@with_grad_fn_name("SoftshrinkBackward0")
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """input moved by lambd towards 0, and 0 in [-lambd, lambd].
 
@@ -120,7 +120,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return x - elementwise.clamp(x, -lambd, lambd)
 
 
-@printed("PreluKernelBackward0")
+@with_grad_fn_name("PreluKernelBackward0")
 @casting.in_16_bits
 def prelu(input: Any, weight: Any) -> Any:
     """input where positive, else weight * input; weight has one element, or one for each channel (dimension 1).
@@ -184,7 +184,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return applied("elu", _elu, input, inplace, alpha)
 
 
-@printed("CeluBackward0")
+@with_grad_fn_name("CeluBackward0")
 def _celu(x: Any, alpha: float) -> Any:
     return _scaled_elu(floating(x, "elu_cpu"), float(alpha), 1.0, 1.0 / alpha)
 
@@ -204,7 +204,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@printed("EluBackward0")
+@with_grad_fn_name("EluBackward0")
 def _selu(x: Any) -> Any:
     return _scaled_elu(floating(x, "elu_cpu"), SELU_ALPHA, SELU_SCALE, 1.0)
 
@@ -224,7 +224,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
     return applied("silu", _silu, input, inplace)
 
 
-@printed("MishBackward0")
+@with_grad_fn_name("MishBackward0")
 def _mish(x: Any) -> Any:
     return x * elementwise_records.tanh(softplus(x))
 
@@ -264,7 +264,7 @@ def softsign(input: Any) -> Any:
     return x / (elementwise_records.abs(x) + 1) if x.is_complex() else _softsign(x)
 
 
-@printed("GluBackward0")
+@with_grad_fn_name("GluBackward0")
 def glu(input: Any, dim: int = -1) -> Any:
     """First half of input along dim times the sigmoid of the second.
 

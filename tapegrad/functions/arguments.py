@@ -94,7 +94,7 @@ def numpy_names(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def printed(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def with_grad_fn_name(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """For functions made of several ops, whose result is a new tensor: its node gets the name that PyTorch's has."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

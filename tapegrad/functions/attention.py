@@ -18,7 +18,7 @@ from ..kernels.shape import shape_of
 from ..table.attention import _attend_to
 from . import casting, create, shape
 from .activation import softmax
-from .arguments import printed
+from .arguments import with_grad_fn_name
 from .dropout import dropout
 from .einsum import einsum
 from .index import repeat_interleave
@@ -68,7 +68,7 @@ def _repeated(q: Any, x: Any) -> Any:
     return repeat_interleave(x, shape_of(q)[-3] // shape_of(x)[-3], -3)
 
 
-@printed("UnsafeViewBackward0")
+@with_grad_fn_name("UnsafeViewBackward0")
 @casting.in_16_bits
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,

@@ -642,7 +642,7 @@ def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = Non
     full = (*[level.size for level in levels], *shape)
     trace = running_trace()
     array = make(g, full) if trace is None else trace.draw(lambda: make(g, full))
-    return lifted(array, levels)
+    return wrapped_at(array, levels)
 
 
 def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
@@ -670,10 +670,10 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
         rows.append(make(g, np.array(array[place], order="C")))
     result = np.stack(rows).reshape(*[sizes[k] for k in order], *rows[0].shape[len(different) :])
     result = result.transpose(*np.argsort(order), *builtins.range(len(levels), result.ndim))
-    return lifted(arrays.beside(result, bottom(x)), levels)
+    return wrapped_at(arrays.beside(result, bottom(x)), levels)
 
 
-def lifted(array: Any, levels: list[Any]) -> Any:
+def wrapped_at(array: Any, levels: list[Any]) -> Any:
     """A tensor whose samples at these levels, from the outermost on, are an array's first dimensions."""
     t = wrap(array)
     for level in levels:

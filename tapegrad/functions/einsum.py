@@ -19,7 +19,7 @@ from ..core.op import TABLE
 from ..core.record import set_grad_fn_name
 from ..kernels.shape import dim_of, shape_of
 from . import casting
-from .arguments import printed
+from .arguments import with_grad_fn_name
 from .operands import promoted, tensor, to_dtype
 
 Label = str | int  # a letter, or -1, -2, .. for the dimensions of an ellipsis, counted from its end
@@ -322,7 +322,7 @@ def _reshaped(x: Any, shape: Shape) -> Any:
 # ----------------------------------------------------------------------------------------------------------- tensordot
 
 
-@printed("ViewBackward0")
+@with_grad_fn_name("ViewBackward0")
 @casting.in_16_bits
 def tensordot(a: Any, b: Any, dims: Any = 2, *, axes: Any = None) -> Any:
     """Sum of products over pairs of dimensions.

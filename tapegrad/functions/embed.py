@@ -20,7 +20,7 @@ from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
 from ..table.embed import _embedding, add_rows
 from . import create, elementwise, reduce, shape
-from .arguments import printed
+from .arguments import with_grad_fn_name
 from .operands import tensor, to_dtype
 
 # --------------------------------------------------------------------------------------------------- public functions
@@ -142,7 +142,7 @@ def _largest(rows: Any, bags: Any, count: int, there: Any) -> Any:
     return elementwise.where(best < n, found, 0.0)
 
 
-@printed("EmbeddingBagBackward0")
+@with_grad_fn_name("EmbeddingBagBackward0")
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,

@@ -145,7 +145,7 @@ def getitem(x: Any, index: Any) -> Any:
         if plain is None and any([isinstance(i, Box) for i in key]):
             if lookup.varies(key):
                 return lookup.picked(x, key)
-            key = lookup.settled(key)
+            key = lookup.with_arrays(key)
         if type(x._d) in record.foreign:
             # raises where JAX takes the nearest element
             np.broadcast_to(np.False_, x._d.shape)[tuple(map(devices.host, key))]
@@ -156,7 +156,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 def shown(name: str, x: Any, key: Any) -> Any:
     """What an index shows, by the record of that name."""
-    return lookup.read(x, key) if lookup.varies(key) else TABLE[name].call(x, lookup.settled(key))
+    return lookup.read(x, key) if lookup.varies(key) else TABLE[name].call(x, lookup.with_arrays(key))
 
 
 def index_error(shape: tuple[int, ...], key: Index, cause: Exception) -> Exception:
@@ -180,7 +180,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if lookup.varies(key):
         write_into(x, Write("index_put", key, v))
         return
-    key = lookup.settled(key)
+    key = lookup.with_arrays(key)
     try:
         shape = form_of(x._d)[tuple(map(devices.host, key))].shape
     except (IndexError, ValueError) as e:
@@ -275,10 +275,10 @@ def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) 
             f"Size does not match at dimension {at} expected index {list(i.shape)} to be no larger than self {list(shape)} "
             f"apart from dimension {d}. In {name}()."
         )
-    return _places_along(shape, d, _in_range(name, i, shape[d], d, RuntimeError))
+    return _flat_index_along(shape, d, _in_range(name, i, shape[d], d, RuntimeError))
 
 
-def _places_along(shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
+def _flat_index_along(shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
     """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
     steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     at = lookup.from_zero(i, shape[d]) * steps[d]
@@ -315,7 +315,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     i = TABLE["expand"].call(i, wide) if isinstance(i, Box) else np.broadcast_to(i, wide)
     whole = (*full[:d], shape[d], *full[d + 1 :])
     x = TABLE["expand"].call(x, whole) if whole != shape else x
-    return shown("take_along_dim", x, _places_along(whole, d, _in_range("take_along_dim", i, shape[d], d)))
+    return shown("take_along_dim", x, _flat_index_along(whole, d, _in_range("take_along_dim", i, shape[d], d)))
 
 
 @with_out
@@ -324,10 +324,10 @@ def take(input: Any, index: Any) -> Any:
     x = tensor(input)
     i = _index_of("take", index)
     shape_of(x)
-    return shown("take", x, _flat_places("take", i, x._d.size))
+    return shown("take", x, _flat_index("take", i, x._d.size))
 
 
-def _flat_places(name: str, i: Any, size: int) -> FlatIndex:
+def _flat_index(name: str, i: Any, size: int) -> FlatIndex:
     known = lookup_records.values(i)
     if known.size and (known.min() < -size or known.max() >= size):
         bad = int(known.max() if known.max() >= size else known.min())
@@ -371,7 +371,7 @@ def written(x: Any, write: Write) -> Any:
     try:
         if lookup.varies(write.key):
             return lookup.write(x, write.value, write.key, "add" if write.op.endswith("add") else "put")
-        return TABLE[write.op].call(x, write.value, lookup.settled(write.key))
+        return TABLE[write.op].call(x, write.value, lookup.with_arrays(write.key))
     except (IndexError, ValueError, RuntimeError) as e:
         raise errors.index_failed(write.op, shape_of(x), e) from None
 
@@ -382,7 +382,7 @@ def write_into(x: Any, write: Write) -> Any:
     if lookup.varies(write.key):
         alias.inplace(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
     else:
-        alias.put(line, lookup.settled(write.key), write.value, TABLE[write.op])
+        alias.put(line, lookup.with_arrays(write.key), write.value, TABLE[write.op])
     return x
 
 
@@ -510,7 +510,7 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Write:
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{v._d.size}, index.numel() = {math.prod(i.shape)}"
         )
-    places = _flat_places("put_", i.reshape(-1), math.prod(shape_of(x)))
+    places = _flat_index("put_", i.reshape(-1), math.prod(shape_of(x)))
     return Write("index_add" if accumulate else "put", places, TABLE["reshape"].call(v, (v._d.size,)))
 
 

@@ -17,7 +17,7 @@ from ..kernels.shape import dim_of, shape_of
 from ..table.elementwise import mul
 from ..table.linalg import _cdist_op, _linear, _matmul, _one_dtype
 from . import casting, reduce
-from .arguments import numbers_first, numpy_names, printed, with_out
+from .arguments import numbers_first, numpy_names, with_grad_fn_name, with_out
 from .einsum import tensordot
 from .elementwise import add, conj, sub
 from .joining import cat
@@ -98,7 +98,7 @@ def mm(input: Any, mat2: Any) -> Any:
 
 
 @with_out
-@printed("BmmBackward0")
+@with_grad_fn_name("BmmBackward0")
 def bmm(input: Any, mat2: Any) -> Any:
     """Products of two batches of matrices, (B, n, k) and (B, k, m)."""
     x, y = tensor(input), tensor(mat2)
@@ -255,7 +255,7 @@ def _plus(input: Any, product: Any, beta: float, alpha: float) -> Any:
 
 
 @with_out
-@printed("AddmmBackward0")
+@with_grad_fn_name("AddmmBackward0")
 @numbers_first("beta", "alpha")
 @casting.in_16_bits
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
@@ -267,7 +267,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1
 
 
 @with_out
-@printed("AddmvBackward0")
+@with_grad_fn_name("AddmvBackward0")
 @numbers_first("beta", "alpha")
 @casting.as_given
 def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
@@ -280,7 +280,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) 
 
 
 @with_out
-@printed("AddrBackward0")
+@with_grad_fn_name("AddrBackward0")
 @numbers_first("beta", "alpha")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta * input + alpha * outer(vec1, vec2); of bools, "or" and "and"."""
@@ -293,7 +293,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1)
 
 
 @with_out
-@printed("BaddbmmBackward0")
+@with_grad_fn_name("BaddbmmBackward0")
 @numbers_first("beta", "alpha")
 @casting.in_16_bits
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
@@ -302,7 +302,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: flo
 
 
 @with_out
-@printed("AddbmmBackward0")
+@with_grad_fn_name("AddbmmBackward0")
 @numbers_first("beta", "alpha")
 @casting.in_16_bits
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
@@ -372,7 +372,7 @@ def linalg_matmul(input: Any, other: Any) -> Any:
 
 
 @with_out
-@printed("UnsafeViewBackward0")
+@with_grad_fn_name("UnsafeViewBackward0")
 def kron(input: Any, other: Any) -> Any:
     """Kronecker product: blocks input[i, j, ..] * other."""
     x, y = promoted([tensor(input), tensor(other)])
@@ -383,7 +383,7 @@ def kron(input: Any, other: Any) -> Any:
     return TABLE["reshape"].call(mul(x, y), tuple([n * m for n, m in zip(a, b, strict=True)]))
 
 
-@printed("TraceBackward0")
+@with_grad_fn_name("TraceBackward0")
 @casting.in_float32
 def trace(input: Any) -> Any:
     """Sum of a matrix's diagonal."""
@@ -431,7 +431,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 
 @with_out
-@printed("LinalgCrossBackward0")
+@with_grad_fn_name("LinalgCrossBackward0")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """Vector product of 3-vectors along `dim` (by default the first dimension of size 3), the others broadcast."""
     x, y = promoted([tensor(input), tensor(other)])
@@ -504,7 +504,7 @@ def _distances(x: Any, y: Any, p: float) -> Any:
     return reduce.norm(d, p, -1) if shape_of(d)[-1] else reduce.sum(d, -1)
 
 
-@printed("PdistBackward0")
+@with_grad_fn_name("PdistBackward0")
 @casting.in_float32
 def pdist(input: Any, p: float = 2.0) -> Any:
     """p-norm distances between every two rows of an (N, D) matrix, in the order (0, 1), (0, 2), .., (N-2, N-1).

@@ -136,7 +136,7 @@ def flat_table(x: Any, rows: Any) -> tuple[Any, Table]:
     return TABLE["reshape"].call(x, (n,)), Table((), (0,), ((n,), ()), rows, 0)
 
 
-def settled(key: Any) -> Any:
+def with_arrays(key: Any) -> Any:
     """An index with the arrays of the tensors in it, which a running trace knows."""
     if type(key) is FlatIndex:
         return FlatIndex(_array_of(key.at)) if isinstance(key.at, Box) else key

@@ -25,7 +25,7 @@ from ..table.loss import _cross_entropy, _log_loss
 from . import casting, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, relu
-from .arguments import printed
+from .arguments import with_grad_fn_name
 from .joining import cat, stack
 from .linalg import linear
 from .normalize import pairwise_distance
@@ -104,7 +104,7 @@ def l1_loss(
     return _weighted(elementwise_records.abs(_difference(input, target)), reduction, weight)
 
 
-@printed("MseLossBackward0")
+@with_grad_fn_name("MseLossBackward0")
 @casting.in_float32
 def mse_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
@@ -114,7 +114,7 @@ def mse_loss(
     return _weighted(elementwise_records.square(_difference(input, target, "mse_cpu")), reduction, weight)
 
 
-@printed("SmoothL1LossBackward0")
+@with_grad_fn_name("SmoothL1LossBackward0")
 @casting.in_float32
 def smooth_l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
@@ -133,7 +133,7 @@ def smooth_l1_loss(
     return reduced(losses, _reduction(size_average, reduce, reduction))
 
 
-@printed("HuberLossBackward0")
+@with_grad_fn_name("HuberLossBackward0")
 @casting.in_float32
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """(input - target)**2 / 2 where the difference is below delta, else delta * (|input - target| - delta / 2).
@@ -245,7 +245,7 @@ def kl_div(
     return reduced(losses, reduction)
 
 
-@printed("BinaryCrossEntropyBackward0")
+@with_grad_fn_name("BinaryCrossEntropyBackward0")
 @casting.in_float32
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
@@ -275,7 +275,7 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@printed("BinaryCrossEntropyWithLogitsBackward0")
+@with_grad_fn_name("BinaryCrossEntropyWithLogitsBackward0")
 @casting.in_float32
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
@@ -305,7 +305,7 @@ def binary_cross_entropy_with_logits(
 # -------------------------------------------------------------------------------------------------------- of margins
 
 
-@printed("SoftMarginLossBackward0")
+@with_grad_fn_name("SoftMarginLossBackward0")
 @casting.in_float32
 def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
     """log(1 + exp(-target * input)) for targets 1 and -1: mean, sum or (reduction="none") each."""
@@ -398,7 +398,7 @@ def _rows(name: str, input: Any, target: Any) -> tuple[Any, Any, bool]:
     return (shape.reshape(x, (1, -1)) if single else x), (shape.reshape(y, (1, -1)) if single else y), single
 
 
-@printed("MultiMarginLossBackward0")
+@with_grad_fn_name("MultiMarginLossBackward0")
 @casting.in_float32
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None,
@@ -444,7 +444,7 @@ def multi_margin_loss(
     return reduced(shape.reshape(losses, ()) if single else losses, reduction)
 
 
-@printed("MultilabelMarginLossBackward0")
+@with_grad_fn_name("MultilabelMarginLossBackward0")
 @casting.in_float32
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
@@ -600,7 +600,7 @@ def _of_labels(losses: Any, labels: Any, counted: Any, weight: Any, reduction: s
     return reduced(losses, reduction, sums.sum(factor) if reduction == "mean" else None)
 
 
-@printed("NllLossBackward0")
+@with_grad_fn_name("NllLossBackward0")
 @casting.in_float32
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,

@@ -23,7 +23,7 @@ from ..kernels.shape import dim_of, shape_of
 from ..levels.level import bottom
 from ..table.matrix import _det, _inverse, _matrix_exp, _pinv, _rank, _slogdet_op, _solve, _solve_triangular
 from . import casting, reduce
-from .arguments import printed, reduced_dims, with_out
+from .arguments import reduced_dims, with_grad_fn_name, with_out
 from .create import randn
 from .decompose import (
     batch_element,
@@ -100,7 +100,7 @@ def _check_equation(name: str, a: Any, b: Any, left: bool) -> None:
 
 @with_out
 @casting.in_float32
-@printed("LinalgSolveExBackward0")
+@with_grad_fn_name("LinalgSolveExBackward0")
 def linalg_solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """X of A X = B (or of X A = B for left=False) for square A; B may be one vector for each matrix. Batches broadcast.
 

@@ -201,11 +201,8 @@ def _removed(name: str, advice: str) -> Callable[..., Any]:
     return named(function, name, "Raises: PyTorch has removed this function. " + advice)
 
 
-REMOVED = {
-    "eig": _removed("eig", "`torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals."),
-    "lstsq": _removed("lstsq", "`torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed."),
-    "solve": _removed("solve", "`torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed."),
-    "symeig": _removed("symeig", "Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle."),
-}
-eig, lstsq, solve, symeig = REMOVED.values()
+eig = _removed("eig", "`torch.linalg.eig` returns complex tensors: use it, or linalg.eigvals.")
+lstsq = _removed("lstsq", "`torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`: its arguments are reversed.")
+solve = _removed("solve", "`torch.solve` is deprecated in favor of `torch.linalg.solve`: its arguments are reversed.")
+symeig = _removed("symeig", "Use linalg.eigh, or linalg.eigvalsh, which read the lower triangle.")
 matrix_rank = _removed("matrix_rank", "Use linalg.matrix_rank.")

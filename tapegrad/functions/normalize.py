@@ -24,7 +24,7 @@ from ..levels.level import bottom
 from ..table import elementwise as elementwise_records
 from ..table.normalize import standardize
 from . import casting, create, elementwise, reduce, shape
-from .arguments import printed
+from .arguments import with_grad_fn_name
 from .joining import cat
 from .lookup import is_batched
 from .operands import floating, tensor, to_dtype
@@ -149,7 +149,7 @@ def _batch(
     return (y if half is None else TABLE["cast"].call(y, half)), None, None
 
 
-@printed("NativeBatchNormBackward0")
+@with_grad_fn_name("NativeBatchNormBackward0")
 def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
     momentum: float | None = 0.1, eps: float = 1e-5,
@@ -253,7 +253,7 @@ def _layer(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
     return _standardized_by(x, weight, bias, dims, ending, eps)
 
 
-@printed("NativeLayerNormBackward0")
+@with_grad_fn_name("NativeLayerNormBackward0")
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """The last dimensions, of sizes normalized_shape, scaled to mean 0 and variance 1, then by weight and bias.
 
@@ -287,7 +287,7 @@ def _group(x: Any, groups: int, weight: Any, bias: Any, eps: float) -> tuple[Any
     return _reshape(y, sizes), mean, var
 
 
-@printed("NativeGroupNormBackward0")
+@with_grad_fn_name("NativeGroupNormBackward0")
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1, then by weight and bias.
 
@@ -319,7 +319,7 @@ def native_group_norm(
     return (shape.reshape(y, shape_of(x)), *statistics)
 
 
-@printed("ViewBackward0")
+@with_grad_fn_name("ViewBackward0")
 def instance_norm(
     input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
@@ -410,7 +410,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     return reduce.sum(units[0] * units[1], dim)
 
 
-@printed("NormBackward1")
+@with_grad_fn_name("NormBackward1")
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """p-norm of x1 - x2 + eps along the last dimension."""
     return reduce.norm(tensor(x1) - tensor(x2) + eps, p, -1, keepdim)

@@ -18,7 +18,7 @@ SCALARS = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.flo
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
-def _settled(now: Any) -> Any:
+def _interned_dtype(now: Any) -> Any:
     """An array with the dtype's own object; whatever else has taken its place."""
     return dtypes.settled(now) if isinstance(now, np.ndarray) else now
 
@@ -30,7 +30,7 @@ def constant(a: Any, copy: bool = True) -> Any:
         kept = np.array(kept, order="K", subok=False)
         alias.count_copy(kept)
     if (trace := running_trace()) is not None:
-        trace.converted(a, kept, _settled)
+        trace.converted(a, kept, _interned_dtype)
     return wrap(kept)
 
 

@@ -24,7 +24,7 @@ from ..kernels.shape import shape_of
 from ..table.define import named
 from ..table.pool import _best, _folded, _maximum, _places, _unfolded
 from . import casting, create, index, lookup
-from .arguments import dim_within, printed
+from .arguments import dim_within, with_grad_fn_name
 from .conv import integers, tensors
 from .operands import to_dtype
 from .resample import adaptive_mean, means
@@ -217,7 +217,7 @@ def _window_sizes(n: int, m: int, kernel: int, stride: int, padding: int, includ
     return np.asarray((first + kernel).clip(None, n) - first.clip(0, None))
 
 
-@printed("SqueezeBackward1")
+@with_grad_fn_name("SqueezeBackward1")
 def avg_pool1d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -226,7 +226,7 @@ def avg_pool1d(
     return _averaged("avg_pool1d", input, 1, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
-@printed("AvgPool2DBackward0")
+@with_grad_fn_name("AvgPool2DBackward0")
 def avg_pool2d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
@@ -246,7 +246,7 @@ def avg_pool2d(
     return _averaged("avg_pool2d", input, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@printed("AvgPool3DBackward0")
+@with_grad_fn_name("AvgPool3DBackward0")
 @casting.in_float32
 def avg_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -347,7 +347,7 @@ def _of_windows(x: Any, indices: Sequence[Any], return_indices: bool) -> Any:
 
     Leading dimensions of the indices are those of x.
     """
-    won = _best(x, lookup.settled(indices))
+    won = _best(x, lookup.with_arrays(indices))
     lead = shape_of(x)[: -len(indices)]
     line, places = (TABLE["reshape"].call(t, (*lead, math.prod(t._d.shape[len(lead) :]))) for t in (x, won))
     maxima = TABLE["reshape"].call(index.gather(line, len(lead), places), won._d.shape)
@@ -521,7 +521,7 @@ def _unpooling(dims: int) -> Callable[..., Any]:
         if lookup.is_batched(flat):
             put = lookup.write(create.zeros(lead * size, dtype=x.dtype, device=x.device), line, (flat,), "put")
         else:
-            put = TABLE["write_zeros"].call(line, (lead * size,), lookup.settled((flat,)))
+            put = TABLE["write_zeros"].call(line, (lead * size,), lookup.with_arrays((flat,)))
         return TABLE["reshape"].call(put, (*shape[:-dims], *sizes))
 
     return named(max_unpool, name, f"""The maxima back at their places, other elements 0, {dims}-D.

@@ -41,7 +41,7 @@ from ..table.reduce import (
     _var_op,
 )
 from . import casting
-from .arguments import numpy_names, printed, put_out, reduced_dims, with_out
+from .arguments import numpy_names, put_out, reduced_dims, with_grad_fn_name, with_out
 from .decompose import svdvals_of
 from .operands import floating, tensor
 from .results import result
@@ -203,9 +203,9 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
             return TABLE[elementwise].call(x, dim)
         if not x._d.ndim:
             return result(name, TABLE["clone"].call(x), fixed_like(np.zeros((), np.int64), x))
-        place = dim_of(dim, x._d.ndim)
-        not_empty(name, x, (place,))
-        return result(name, *pick(x, place, keepdim))
+        along = dim_of(dim, x._d.ndim)
+        not_empty(name, x, (along,))
+        return result(name, *pick(x, along, keepdim))
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "tapegrad"
@@ -222,23 +222,23 @@ min.__doc__ = """Smallest value of all (ties share evenly); with dim: (values, i
 @numpy_names
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the largest element along `dim`, or in the flattened tensor."""
-    return _place("argmax", _argmax, input, dim, keepdim)
+    return _index_of("argmax", _argmax, input, dim, keepdim)
 
 
 @with_out
 @numpy_names
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Index of the smallest element along `dim`, or in the flattened tensor."""
-    return _place("argmin", _argmin, input, dim, keepdim)
+    return _index_of("argmin", _argmin, input, dim, keepdim)
 
 
-def _place(name: str, op: Any, input: Any, dim: int | None, keepdim: bool) -> Any:
+def _index_of(name: str, op: Any, input: Any, dim: int | None, keepdim: bool) -> Any:
     x = tensor(input)
-    place = None if dim is None else dim_of(dim, x._d.ndim)
+    along = None if dim is None else dim_of(dim, x._d.ndim)
     if dim is None and not x._d.size:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-    not_empty(name, x, None if place is None else (place,))
-    return op(x, place if x._d.ndim else None, keepdim)
+    not_empty(name, x, None if along is None else (along,))
+    return op(x, along if x._d.ndim else None, keepdim)
 
 
 @with_out
@@ -270,7 +270,7 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
 
 @with_out
 @numpy_names
-@printed("LinalgVectorNormBackward0")
+@with_grad_fn_name("LinalgVectorNormBackward0")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Vector p-norm over the given dimensions, or all: (sum |x|^p)^(1/p); the derivative at the zero vector is 0."""
     x = _start(input, dtype)
@@ -386,7 +386,7 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 @with_out
 @numpy_names
-@printed("NansumBackward0")
+@with_grad_fn_name("NansumBackward0")
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Sum of the elements that are not nan over the given dimensions, or all."""
     x = _start(input, dtype)

@@ -23,7 +23,7 @@ from ..kernels.devices import host
 from ..kernels.resample import Array, Spec, adaptive_windows, cubic_weights
 from ..kernels.shape import shape_of
 from . import casting, lookup
-from .arguments import printed
+from .arguments import with_grad_fn_name
 from .conv import integers, tensors
 from .operands import tensor, to_dtype
 from .shape import constant_pad_nd, pad_widths
@@ -316,7 +316,7 @@ def _element(rows: Any, batch: Array, places: Sequence[Array], sizes: Sequence[i
         index = index * n + place.clip(0, n - 1)
     if isinstance(index, Box):
         varies = lookup.is_batched(index)
-        values = lookup.read(rows, (index,)) if varies else TABLE["index"].call(rows, lookup.settled((index,)))
+        values = lookup.read(rows, (index,)) if varies else TABLE["index"].call(rows, lookup.with_arrays((index,)))
         inside = TABLE["reshape"].call(inside, (*inside._d.shape, 1))
         return TABLE["where"].call(inside, values, 0.0) if zeros else values
     values = TABLE["index"].call(rows, (index,))
@@ -456,7 +456,7 @@ def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_cor
     )
 
 
-@printed("AffineGridGeneratorBackward0")
+@with_grad_fn_name("AffineGridGeneratorBackward0")
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
     """Grid (N, *sizes, 2 or 3) for grid_sample from affine maps theta: (N, 2, 3) and size (N, C, H, W), or one more of each.
 
@@ -515,7 +515,7 @@ def _check_factor(name: str, argument: str, x: Any, factor: int) -> Sizes:
     return shape
 
 
-@printed("PixelShuffleBackward0")
+@with_grad_fn_name("PixelShuffleBackward0")
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """(*, C r r, H, W) as (*, C, H r, W r), for the factor r: blocks of channels become blocks of pixels."""
     (x,) = tensors("pixel_shuffle", input=input)
@@ -531,7 +531,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return _arranged(x, (*batch, c // (r * r), r, r, h, w), dims, (*batch, c // (r * r), h * r, w * r))
 
 
-@printed("PixelUnshuffleBackward0")
+@with_grad_fn_name("PixelUnshuffleBackward0")
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """(*, C, H r, W r) as (*, C r r, H, W), for the factor r: the inverse of pixel_shuffle."""
     (x,) = tensors("pixel_unshuffle", input=input)
@@ -548,7 +548,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return _arranged(x, (*batch, c, h // r, r, w // r, r), dims, (*batch, c * r * r, h // r, w // r))
 
 
-@printed("ChannelShuffleBackward0")
+@with_grad_fn_name("ChannelShuffleBackward0")
 def channel_shuffle(input: Any, groups: int) -> Any:
     """(N, C, *) with the channels of the groups taken in turn."""
     (x,) = tensors("channel_shuffle", input=input)

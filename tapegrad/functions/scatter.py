@@ -67,7 +67,7 @@ def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
     if how == "prod":
         result = _products(x, v, places, include_self)
     else:
-        key = lookup.settled((places,))
+        key = lookup.with_arrays((places,))
         if not include_self:
             x = TABLE["index_put"].call(x, fixed(np.full((), _lowest(dtype, how), dtype)), key)
         result = TABLE[f"scatter_{how}"].call(x, v, key)

@@ -495,7 +495,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     else:
         own, base, root = alias.layers(x)
         whole, order = own is root and own.flags.c_contiguous, tuple(range(own.ndim))
-        at, count = (0, own.size) if whole else place_in(own, root, own.itemsize)
+        at, count = (0, own.size) if whole else offset_in(own, root, own.itemsize)
     offset = at if storage_offset is None else operator.index(storage_offset)
     last = -1 if 0 in full else offset + builtins.sum([(n - 1) * k for n, k in zip(full, steps, strict=True)])
     if offset < 0 or last >= count:
@@ -516,7 +516,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         of_base, view_it = alias.view_of_base(x, TABLE["view_as_real"]), alias.view
         base = of_base._d
     for part, y, shown in ((own, x, alias.view), (base, of_base, view_it)):
-        order, begin = memory_order(part), place_in(part, root, own.itemsize)[0]
+        order, begin = memory_order(part), offset_in(part, root, own.itemsize)[0]
         if part.transpose(order).flags.c_contiguous and offset >= begin and last - begin < part.size:
             return shown(y, TABLE["as_strided"], full, steps, offset - begin, order)
     if x._s > 0 and is_recording():
@@ -541,7 +541,7 @@ def _looked_at(x: Any) -> tuple[Any, int]:
     return x, int(places.reshape(-1)[0]) if places.size else 0
 
 
-def place_in(part: Any, block: Any, unit: int) -> tuple[int, int]:
+def offset_in(part: Any, block: Any, unit: int) -> tuple[int, int]:
     """Where a part begins in a block, and the block's length, in elements of `unit` bytes."""
     low, high = np.lib.array_utils.byte_bounds(block)
     return (np.lib.array_utils.byte_bounds(part)[0] - low) // unit, (high - low) // unit

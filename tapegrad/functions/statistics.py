@@ -19,7 +19,7 @@ from ..core.warning import warn
 from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, part_along
 from . import casting
-from .arguments import dim_within, numpy_names, printed, with_out
+from .arguments import dim_within, numpy_names, with_grad_fn_name, with_out
 from .joining import cat
 from .linalg import matmul
 from .operands import promoted, tensor
@@ -366,7 +366,7 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:
 
 
 @with_out
-@printed("RenormBackward0")
+@with_grad_fn_name("RenormBackward0")
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     """Each slice along `dim` whose p-norm exceeds maxnorm scaled down to that norm."""
     x = tensor(input)

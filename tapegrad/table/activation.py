@@ -1,4 +1,4 @@
-"""Activation functions under the names and signatures of torch.nn.functional."""
+"""Records of activation functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constructors of records: a record, its recording function and its public function in one statement."""
+"""Constructors of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses under the names and signatures of torch.nn.functional."""
+"""Records of losses."""
 
 from __future__ import annotations
 

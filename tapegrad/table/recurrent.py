@@ -1,4 +1,4 @@
-"""Recurrent layers: one record for all steps of a layer in one direction, and the functions made of them.
+"""Recurrent layers: one record for all steps of a layer in one direction.
 
 Sequences lie packed: the rows of all that run at step 0, then of those that run at step 1, and so on, the longest first in
 each step; `sizes` tells how many run at each step. A batch of sequences of one length is the case of equal sizes.

@@ -1,4 +1,4 @@
-"""Reductions, scans and normalising functions along dimensions."""
+"""Reductions, scans and normalising functions along dimensions: records."""
 
 from __future__ import annotations
 

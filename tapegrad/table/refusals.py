@@ -1,4 +1,4 @@
-"""Operands as the machine takes them: NumPy arrays become constants, dtypes follow PyTorch's promotion."""
+"""What records refuse: errors for operands of dtypes that have no implementation."""
 
 from __future__ import annotations
 

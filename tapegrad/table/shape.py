@@ -1,4 +1,4 @@
-"""Shape operations. Those that PyTorch makes views share memory with their argument here too."""
+"""Records of shape operations. Those that PyTorch makes views share memory with their argument here too."""
 
 from __future__ import annotations
 

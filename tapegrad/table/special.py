@@ -1,4 +1,4 @@
-"""Special functions: the gamma, error and Bessel families, and what is made of them.
+"""Special functions: the gamma, error and Bessel families.
 
 Where a derivative leads out of the named functions, a record with an order carries the family on: polygamma, the repeated
 integrals of erfc, I(n)/x**n, the derivatives of sin(x)/x. So no derivative of any order cancels or divides by 0.

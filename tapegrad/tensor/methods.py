@@ -42,11 +42,11 @@ def _in_place(function: Callable[..., Any], place: str) -> Callable[..., Any]:
     if place == "view_":
         return _view_method(name, function)
     if name in index.WRITES:
-        return _write_method(name, function, index.WRITES[name])
-    return _inplace_method(name, function)
+        return _part_writing_method(name, function, index.WRITES[name])
+    return _overwriting_method(name, function)
 
 
-def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _overwriting_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     op = TABLE.get({"pow": "pow_scalar"}.get(name, name))
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -65,9 +65,9 @@ def _named_inplace(method: Callable[..., Any], name: str, function: Callable[...
     return method
 
 
-def _write_method(name: str, function: Callable[..., Any], plan: Callable[..., Any]) -> Callable[..., Any]:
+def _part_writing_method(name: str, function: Callable[..., Any], plan: Callable[..., Any]) -> Callable[..., Any]:
     """A write of a part: only that part is touched."""
-    reduced = _inplace_method(name, function)
+    reduced = _overwriting_method(name, function)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "reduce" in kwargs:

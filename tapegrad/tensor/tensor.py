@@ -178,7 +178,7 @@ class Tensor(Filling, Protocols, TableMethods):
     def storage_offset(self) -> int:
         """Elements between the beginning of the memory block and the first element."""
         own, _, block = alias.layers(self)
-        return shape.place_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
+        return shape.offset_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
 
     def is_nonzero(self) -> bool:
         """Whether the one element is not 0."""
