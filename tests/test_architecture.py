@@ -73,6 +73,25 @@ def test_imports_point_downwards(path):
         )
 
 
+def names_of_instructions(tree):
+    """What a file imports, reads or calls that decodes instructions or makes functions of code."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+            yield from names & {"dis", "opcode"}
+        elif isinstance(node, ast.Attribute) and node.attr in ("co_code", "_co_code_adaptive"):
+            yield node.attr
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("CodeType", "FunctionType"):
+            yield node.func.attr
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_instruction_is_decoded_and_no_code_copied(path):
+    """`compat` alone reads instructions: nothing else tells it whether an import wants a name."""
+    found = set(names_of_instructions(ast.parse(path.read_text())))
+    assert found == ({"opcode", "co_code"} if path.name == "compat.py" else set())
+
+
 @pytest.mark.parametrize("name", sorted(_stubs.pages()))
 def test_stub_is_current(name):
     assert (ROOT / name).read_text() == _stubs.pages()[name], "run: python -m tapegrad._stubs"
