@@ -10,9 +10,11 @@
     )
 
 `softsign(x)` takes tensors, ndarrays and numbers, is differentiated to any order and in both modes, and runs under
-`tg.func.vmap`. A derivative calls tapegrad's functions through `xp` and operators, so that it can itself be differentiated;
-it names its arguments, because only those that it reads are saved. The laws of `tapegrad.testing` run on the samples when
-an operation is defined: a wrong derivative raises at once. Defining a name again replaces it.
+`tg.func.vmap`. A forward whose first parameter is `xp` is handed NumPy's functions or those of `jax.numpy`, and so becomes
+part of compiled programs, which call any other on the host. A derivative calls tapegrad's functions through `xp` and
+operators, so that it can itself be differentiated; it names its arguments, because only those that it reads are saved. The
+laws of `tapegrad.testing` run on the samples when an operation is defined: a wrong derivative raises at once. Defining a
+name again replaces it.
 
 Where a derivative cannot be written that way (it needs NumPy or another library) use `tg.autograd.Function`.
 """
