@@ -173,13 +173,13 @@ def dispatch(L: Any) -> dict[str, float]:
     compiled, x = L.compile(add, fullgraph=True), L.ones(16, 16)
     for _ in range(300):
         compiled(x)
-    (kind,) = compiled.kinds.values()
-    entry = kind.entries[0]
+    (specialization,) = compiled.specializations.values()
+    program = specialization.programs[0]
     arrays = [jax_copy(t) for t in tensors]
     one = [jax_copy(x)]
 
     def bare() -> None:
-        arrays[:] = entry.run(arrays, one)
+        arrays[:] = program.run(arrays, one)
 
     times: dict[str, list[float]] = {"call": [], "executable": []}
     for _ in range(41):
@@ -211,8 +211,8 @@ def stages(L: Any, name: str) -> dict[str, float]:
     compiled(x)
     after = L.compile.stats()
     traced = after["trace_seconds"] - before["trace_seconds"] - eager_seconds
-    (kind,) = compiled.kinds.values()
-    cost = kind.entries[0].executable.cost()
+    (specialization,) = compiled.specializations.values()
+    cost = specialization.programs[0].executable.cost()
     hand = by_hand(name)
     start = time.perf_counter()
     lowered = hand.jitted.lower(*hand.arguments)  # type: ignore[attr-defined]

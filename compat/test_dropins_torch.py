@@ -44,7 +44,6 @@ NAMESPACES = (
 )  # fmt: skip
 ELSEWHERE = {  # classes that are, for the program, the ones PyTorch has under another name
     ("torch.optim.lr_scheduler", "_LRScheduler"),
-    ("torch.serialization", "Storage"),
 }
 
 

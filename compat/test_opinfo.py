@@ -132,7 +132,7 @@ def coverage_page():
         "|---|---|",
     ]
     for title, reason in [*MISSING.items(), *REASONS.items(), *ROUNDING.items()]:
-        kind = "not there: " if title in MISSING else "differs in some samples: "
+        kind = "missing: " if title in MISSING else "differs in some samples: "
         lines.append(f"| `{title}` | {kind}{reason} |")
     return "\n".join(lines) + "\n"
 

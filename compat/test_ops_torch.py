@@ -243,7 +243,7 @@ def added_rows(g, index, rows, padding):
 
 # Parts of rules, which PyTorch does not have.
 INTERNAL = {
-    "barrier", "cond", "cut", "felt_or_zero", "scan", "strong_mul", "transfer", "while",
+    "barrier", "cond", "felt_or_zero", "scan", "stop_gradient", "strong_mul", "transfer", "while",
     "across", "airy", "alias", "amax_rows", "amin_rows", "attention", "bessel_j", "bessel_k", "bessel_ke", "bessel_mean",
     "bessel_ratio", "bessel_y", "beta_ratio", "by_sign", "cast_whole", "cbrt", "cofactor", "conv_weight",
     "cross_entropy_back", "dot_along", "eig", "elu_slope", "exp_diff", "exponent", "function", "gamma_path", "gamma_ratio",
@@ -413,7 +413,7 @@ def test_single_precision_shapes_and_dtypes(name):
     for sample in testing.samples_of(op):
         if any(isinstance(p, np.dtype) for p in sample.params):
             continue
-        arrays = tuple(testing._narrow(a, 32) for a in sample.arrays)
+        arrays = tuple(testing.narrowed(a, 32) for a in sample.arrays)
         narrow = testing.Sample(arrays, sample.params, sample.smooth)
         rng = testing.generator(op, arrays)
         seeds = testing.cotangents_for(op, arrays, sample.params, rng)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self, overload
 
 from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFormat, RandomGenerator, ATau, EigenvaluesEigenvectors, HistBinEdges, InverseInfo, LInfo, LUPivots, LUPivotsInfo, MantissaExponent, MinMax, PLU, QR, ResultInfo, SignLogabsdet, SolutionClonedCoefficient, SolutionResidualsRankSingularValues, USV, USVh, ValuesIndices
+from . import amp as amp
 from . import autograd as autograd
+from . import compat as compat
 from . import cuda as cuda
 from . import custom as custom
 from . import distributions as distributions
@@ -17,20 +19,21 @@ from . import numpy as numpy
 from . import optim as optim
 from . import random as random
 from . import serialization as serialization
+from . import sparse as sparse
 from . import special as special
 from . import testing as testing
 from . import utils as utils
-from .tensor.tensor import BFloat16Tensor as BFloat16Tensor
-from .tensor.tensor import BoolTensor as BoolTensor
-from .tensor.tensor import ByteTensor as ByteTensor
-from .tensor.tensor import CharTensor as CharTensor
-from .tensor.tensor import DoubleTensor as DoubleTensor
-from .tensor.tensor import FloatTensor as FloatTensor
+from .tensor.legacy import BFloat16Tensor as BFloat16Tensor
+from .tensor.legacy import BoolTensor as BoolTensor
+from .tensor.legacy import ByteTensor as ByteTensor
+from .tensor.legacy import CharTensor as CharTensor
+from .tensor.legacy import DoubleTensor as DoubleTensor
+from .tensor.legacy import FloatTensor as FloatTensor
 from .functions.create import Generator as Generator
-from .tensor.tensor import HalfTensor as HalfTensor
-from .tensor.tensor import IntTensor as IntTensor
-from .tensor.tensor import LongTensor as LongTensor
-from .tensor.tensor import ShortTensor as ShortTensor
+from .tensor.legacy import HalfTensor as HalfTensor
+from .tensor.legacy import IntTensor as IntTensor
+from .tensor.legacy import LongTensor as LongTensor
+from .tensor.legacy import ShortTensor as ShortTensor
 from .dtypes import Size as Size
 from .tensor import Tensor as Tensor
 from .tensor.storage import TypedStorage as TypedStorage
@@ -58,11 +61,11 @@ from .core.modes import is_grad_enabled as is_grad_enabled
 from .core.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from .functions.settings import is_warn_always_enabled as is_warn_always_enabled
 from .dtypes import layout as layout
-from .serialization import load as load
+from .io.files import load as load
 from .dtypes import memory_format as memory_format
 from .core.modes import no_grad as no_grad
 from .dtypes import promote_types as promote_types
-from .serialization import save as save
+from .io.files import save as save
 from .func.control import scan as scan
 from .core.modes import set_anomaly_enabled as set_anomaly_enabled
 from .dtypes import set_default_dtype as set_default_dtype
@@ -468,7 +471,7 @@ def clamp_min_(input: Operand, min: Operand) -> Tensor:
     """clamp_min() written into this tensor; returns it."""
 
 def clear_autocast_cache() -> None:
-    """Nothing: casts of parameters are not kept."""
+    """No effect: casts of parameters are not cached."""
 
 def clip(input: Operand, min: Operand | None = None, max: Operand | None = None, *, out: Tensor | None = None) -> Tensor:
     """Each element limited to [min, max], numbers or tensors; its derivative is 1 at the bounds."""
@@ -898,7 +901,7 @@ def get_autocast_cpu_dtype() -> dtype:
     """get_autocast_dtype("cpu")."""
 
 def get_autocast_dtype(device_type: builtins.str) -> dtype:
-    """The dtype of the autocast that is on here, or else the default: bfloat16 on the CPU, float16 for "cuda"."""
+    """The dtype of the active autocast context, else the default: bfloat16 for "cpu", float16 for "cuda"."""
 
 def get_autocast_gpu_dtype() -> dtype:
     """get_autocast_dtype("cuda")."""
@@ -1062,13 +1065,13 @@ def inverse(input: Operand, *, out: Tensor | None = None) -> Tensor:
     """linalg.inv."""
 
 def is_autocast_cache_enabled() -> builtins.bool:
-    """Whether casts of parameters are kept: no."""
+    """False: casts of parameters are not cached."""
 
 def is_autocast_cpu_enabled() -> builtins.bool:
-    """Whether autocast is on here."""
+    """Whether CPU autocast is active."""
 
 def is_autocast_enabled(device_type: builtins.str = 'cuda') -> builtins.bool:
-    """Whether autocast is on here for a kind of device; never for "cuda", of which there is none."""
+    """Whether autocast is active for a device type; always False for "cuda"."""
 
 def is_complex(input: Operand) -> builtins.bool:
     """Whether the dtype is complex."""
@@ -1853,21 +1856,21 @@ def sort(input: Operand, dim: builtins.int = -1, descending: builtins.bool = Fal
     """(values, indices) of the elements in order along `dim`; nan counts as the largest. Up to 64 always stable."""
 
 def sparse_coo_tensor(indices: Any, values: Any = None, size: Dims | None = None, *, dtype: DType | None = None, device: Device | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False, check_invariants: builtins.bool | None = None, is_coalesced: builtins.bool | None = None) -> Tensor:
-    """A sparse tensor of elements at given places.
+    """A sparse tensor with the given values at the given indices.
 
     Args:
-        indices: integers of shape (dimensions, elements); the size alone may be given in its place, for no elements.
-        values: the elements, one-dimensional; those of one place are added. Gradients reach them.
-        size: the shape; as large as the indices need by default.
-        dtype: of the result; by default the values'.
+        indices: integers of shape (ndim, nnz); a size alone, in their place, gives a tensor without elements.
+        values: the elements, shape (nnz,); differentiable. Values at equal indices are summed.
+        size: the shape; by default the smallest that contains the indices.
+        dtype: dtype of the result; by default that of the values.
         device: only 'cpu'.
-        pin_memory, check_invariants: of no effect; the indices are always checked.
-        requires_grad: not here: let the values require grad.
-        is_coalesced: that the elements are in row-major order, no two of one place.
+        pin_memory, check_invariants: no effect; the indices are always checked.
+        requires_grad: not supported: set it on the values instead.
+        is_coalesced: states that the indices are sorted in row-major order without duplicates.
 
     Raises:
-        RuntimeError: indices that do not fit the values or the size.
-        NotImplementedError: values of more than one dimension; requires_grad."""
+        RuntimeError: if the indices do not match the values or the size.
+        NotImplementedError: for values of more than one dimension, or requires_grad."""
 
 def split(tensor: Operand, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None, axis: Dims | None = None) -> tuple[Tensor, ...]:
     """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.

@@ -114,7 +114,7 @@ WAYS: dict[str, tuple[Way, ...]] = {
 # Modules of functions that are no operations: their own annotations are exact.
 WITH_TYPES = (
     "tapegrad.core.", "tapegrad.dtypes", "tapegrad.func.", "tapegrad.functions.settings", "tapegrad.jit",
-    "tapegrad.kernels.", "tapegrad.serialization", "tapegrad.tensor.printing",
+    "tapegrad.io.", "tapegrad.kernels.", "tapegrad.tensor.printing",
 )  # fmt: skip
 COMPARISONS = {"__eq__", "__ne__"}
 IN_PLACE = {
@@ -235,22 +235,16 @@ def define(name: str, function: Any, indent: str, method: bool, prefix: str = ""
 
 def public_page() -> str:
     import tapegrad
-    import tapegrad.distributions  # these are otherwise loaded on first use
-    import tapegrad.testing
 
-    modules, classes, values, functions = [], [], [], []
+    modules = [f"from . import {name} as {name}\n" for name in dir(tapegrad) if is_module(tapegrad, name)]
+    classes, values, functions = [], [], []
     for name in sorted(vars(tapegrad)):
         value = getattr(tapegrad, name)
         if (name.startswith("_") and name != "__version__") or name == "annotations":
             continue
         if isinstance(value, types.ModuleType):
-            if (
-                value.__package__ in (f"tapegrad.{name}", "tapegrad")
-                and hasattr(value, "__file__")
-                and name in PUBLIC_MODULES
-            ):
-                modules.append(f"from . import {name} as {name}\n")
-        elif isinstance(value, type):
+            continue
+        if isinstance(value, type):
             classes.append(f"from {value_module(value)} import {value.__name__} as {name}\n")
         elif isinstance(value, types.FunctionType) and value.__module__.startswith(WITH_TYPES):
             classes.append(f"from .{value.__module__.removeprefix('tapegrad.')} import {value.__name__} as {name}\n")
@@ -263,23 +257,21 @@ def public_page() -> str:
     return head + "".join(modules + classes) + "\n" + "".join(values) + "\n" + "\n".join(functions)
 
 
-PUBLIC_MODULES = {
-    "autograd", "cuda", "custom", "distributions", "fft", "func", "linalg", "masked", "nn", "numpy", "optim", "random",
-    "serialization", "special", "testing", "utils",
-}  # fmt: skip
+def is_module(module: types.ModuleType, name: str) -> bool:
+    return isinstance(getattr(module, name), types.ModuleType)
 
 
 def value_module(cls: type) -> str:
-    from .tensor.tensor import TYPES
+    from .tensor.legacy import TYPES
 
-    homes = {"Tensor": ".tensor", "Generator": ".functions.create", **dict.fromkeys(TYPES, ".tensor.tensor")}
+    homes = {"Tensor": ".tensor", "Generator": ".functions.create", **dict.fromkeys(TYPES, ".tensor.legacy")}
     return homes.get(cls.__name__, "." + cls.__module__.removeprefix("tapegrad."))
 
 
 def methods_page() -> str:
     from . import dtypes
     from .functions.create import Generator
-    from .tensor.tensor import ATTACHED
+    from .tensor.methods import methods
 
     home = dtypes.__name__.removeprefix("tapegrad")
     imports = IMPORTS.replace("Literal, Self, overload", "Literal, NamedTuple, Self, SupportsIndex, TypeAlias, overload")
@@ -293,7 +285,7 @@ def methods_page() -> str:
     for fields in sorted(set(FIELDS.values())):
         lines += [f"class {fields_type(fields)}(NamedTuple):", *[f"{INDENT}{f}: Tensor" for f in fields], ""]
     lines.append("class TableMethods:")
-    lines += [define(name, function, INDENT, True) for name, function in sorted(ATTACHED.items())]
+    lines += [define(name, function, INDENT, True) for name, function in sorted(methods().items())]
     return "\n".join(lines)
 
 

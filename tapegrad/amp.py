@@ -1,11 +1,11 @@
-"""torch.amp: computing in 16 bits where that is enough, and scaling losses so that small gradients survive it."""
+"""Mixed precision (torch.amp): operations in 16 bits, and losses scaled so that gradients do not underflow."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from . import dtypes
 from .core.modes import no_grad
@@ -21,23 +21,26 @@ __all__ = [
 
 DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
 HALVES = (dtypes.bfloat16, dtypes.float16)
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T", Tensor, list[Tensor], tuple[Tensor, ...])
 
 
 class autocast:
-    """Inside, products and convolutions of float32 tensors run in a 16-bit dtype, and losses in float32, as in PyTorch.
+    """Matrix products and convolutions of float32 tensors run in a 16-bit dtype, losses in float32, as in PyTorch.
 
-    A context or a decorator. On the CPU the functions are those of PyTorch's CPU autocast; float64 stays as it is. There is
-    no CUDA device here, so that for "cuda" it warns and does nothing, as PyTorch does on such a machine.
+    A context manager or decorator. The operations are those of PyTorch's CPU autocast; float64 is not cast. There is no CUDA
+    device, so "cuda" warns and has no effect, as in PyTorch on a machine without one.
 
     Args:
         device_type: "cpu" or "cuda".
         dtype: bfloat16 (the default on the CPU; needs ml_dtypes) or float16.
-        enabled: False: no casts inside, even within another context.
-        cache_enabled: of no effect: parameters are cast each time.
+        enabled: if False, nothing is cast inside, even within another autocast context.
+        cache_enabled: no effect; parameters are cast at each use.
 
     Raises:
-        ValueError: if device_type is no string.
-        RuntimeError: for another kind of device.
+        ValueError: if device_type is not a string.
+        RuntimeError: if device_type is neither "cpu" nor "cuda".
     """
 
     def __init__(
@@ -68,13 +71,13 @@ class autocast:
         if self.device == "cpu":
             casting.leave(self._before.pop())
 
-    def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """func with the context around each call."""
+    def __call__(self, func: Callable[P, R]) -> Callable[P, R]:
+        """Decorator: each call of func runs inside this context."""
         if not callable(func):
             raise TypeError(f"autocast()(func) requires a callable, but got {type(func).__name__}.")
 
         @functools.wraps(func)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
             with self:
                 return func(*args, **kwargs)
 
@@ -87,22 +90,22 @@ def _check_type(device_type: Any) -> None:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast knows a kind of device: "cpu" and "cuda"."""
+    """Whether autocast exists for a device type: True for "cpu" and "cuda"."""
     return device_type in DEFAULTS
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is on here for a kind of device; never for "cuda", of which there is none."""
+    """Whether autocast is active for a device type; always False for "cuda"."""
     return device_type == "cpu" and casting.current() is not None
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether autocast is on here."""
+    """Whether CPU autocast is active."""
     return is_autocast_enabled("cpu")
 
 
 def get_autocast_dtype(device_type: str) -> dtypes.dtype:
-    """The dtype of the autocast that is on here, or else the default: bfloat16 on the CPU, float16 for "cuda"."""
+    """The dtype of the active autocast context, else the default: bfloat16 for "cpu", float16 for "cuda"."""
     current = casting.current() if device_type == "cpu" else None
     return DEFAULTS[device_type] if current is None else dtypes.of(current)
 
@@ -118,22 +121,22 @@ def get_autocast_gpu_dtype() -> dtypes.dtype:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of parameters are kept: no."""
+    """False: casts of parameters are not cached."""
     return False
 
 
 def clear_autocast_cache() -> None:
-    """Nothing: casts of parameters are not kept."""
+    """No effect: casts of parameters are not cached."""
 
 
 def custom_fwd(
     fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtypes.dtype | None = None
 ) -> Callable[..., Any]:
-    """Decorator of the forward of an autograd.Function: inside autocast it runs without, on inputs of a dtype of its own.
+    """Decorator for the forward of an autograd.Function that fixes the dtype in which it runs under autocast.
 
     Args:
         device_type: "cpu" or "cuda".
-        cast_inputs: that dtype; without it the forward runs inside autocast as it stands.
+        cast_inputs: floating-point inputs are cast to this dtype and autocast is off inside; None: autocast stays on.
     """
     _check_type(device_type)
     if fwd is None:
@@ -155,7 +158,7 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
-    """Decorator of the backward of an autograd.Function: it runs inside autocast if the forward, with custom_fwd, did."""
+    """Decorator for the backward of an autograd.Function: it runs under autocast if the forward (custom_fwd) did."""
     _check_type(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
@@ -170,19 +173,19 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Ca
 
 
 class GradScaler:
-    """Scales a loss so that gradients in 16 bits do not vanish, and skips steps whose gradients overflowed.
+    """Scales a loss so that 16-bit gradients do not underflow, and skips steps whose gradients overflow.
 
-    `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()`. The scale is divided by 2 after an overflow and
-    doubled after growth_interval steps without. For the device "cuda" (the default), of which there is none, it warns and
-    hands everything on as it is, as PyTorch does on such a machine.
+    `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()`. By default an overflow halves the scale, and
+    growth_interval steps without one double it. For "cuda" (the default), which is not available, it warns and is
+    disabled, as in PyTorch on a machine without a GPU.
 
     Args:
         device: "cuda" or "cpu".
         init_scale: the first scale.
-        growth_factor: what the scale is multiplied by after growth_interval steps without inf or nan.
-        backoff_factor: what it is multiplied by after a step with inf or nan.
-        growth_interval: number of such steps.
-        enabled: False: everything is handed on as it is.
+        growth_factor: factor (> 1) applied to the scale after growth_interval consecutive steps without inf or nan.
+        backoff_factor: factor (< 1) applied to the scale after a step with inf or nan.
+        growth_interval: number of consecutive steps after which the scale grows.
+        enabled: if False, losses and steps are passed through unchanged.
     """
 
     def __init__(
@@ -204,11 +207,15 @@ class GradScaler:
         self._stepped: set[int] = set()
 
     def is_enabled(self) -> bool:
-        """Whether it scales."""
+        """Whether scaling is enabled."""
         return self._enabled
 
+    @overload
+    def scale(self, outputs: T) -> T: ...
+    @overload
+    def scale(self, outputs: Iterable[Tensor]) -> Iterable[Tensor]: ...
     def scale(self, outputs: Any) -> Any:
-        """A loss, or each of several in a list or tuple, times the scale."""
+        """The loss times the scale; for a list, tuple or other iterable, each of its losses."""
         if not self._enabled:
             return outputs
         self._scaled = True
@@ -227,10 +234,10 @@ class GradScaler:
             )
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimiser's parameters by the scale, before they are clipped, say; step() does so else.
+        """Divide the gradients of an optimiser's parameters by the scale, as before clipping; otherwise step() does it.
 
         Raises:
-            RuntimeError: if that has been done since the last update().
+            RuntimeError: if called twice for an optimiser since the last update().
             ValueError: for gradients in float16.
         """
         if not self._enabled:
@@ -250,10 +257,10 @@ class GradScaler:
         self._found[key] = not all(bool(g.isfinite().all()) for g in gradients)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """optimizer.step(*args, **kwargs) on gradients without the scale; nothing if there is inf or nan among them.
+        """Call optimizer.step(*args, **kwargs) on the unscaled gradients; skip it if they contain inf or nan.
 
         Raises:
-            RuntimeError: for a closure, or a second step before update().
+            RuntimeError: if a closure is given, or for a second step before update().
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)

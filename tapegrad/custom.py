@@ -9,12 +9,12 @@
         lambda xp, ans, x: 1 / (1 + xp.abs(x)) ** 2,
     )
 
-`softsign(x)` takes tensors, ndarrays and numbers, is differentiated to any order and in both modes, and runs under
-`tg.func.vmap`. A forward whose first parameter is `xp` is handed NumPy's functions or those of `jax.numpy`, and so becomes
-part of compiled programs, which call any other on the host. A derivative calls tapegrad's functions through `xp` and
-operators, so that it can itself be differentiated; it names its arguments, because only those that it reads are saved. The
-laws of `tapegrad.testing` run on the samples when an operation is defined: a wrong derivative raises at once. Defining a
-name again replaces it.
+`softsign(x)` accepts tensors, ndarrays and numbers, can be differentiated to any order in both modes, and runs under
+`tg.func.vmap`. A forward whose first parameter is `xp` is given NumPy's functions or those of `jax.numpy`, and so becomes
+part of compiled programs; any other forward is called on the host. A derivative calls tapegrad's functions through `xp` and
+operators, so that it can itself be differentiated; it must name its arguments, because only those that it reads are saved.
+The laws of `tapegrad.testing` run on the samples when an operation is defined: a wrong derivative raises LawError. Defining
+a name again replaces the operation.
 
 Where a derivative cannot be written that way (it needs NumPy or another library) use `tg.autograd.Function`.
 """
@@ -73,30 +73,30 @@ def elementwise(
     saves: str | Sequence[str] = EVERYTHING,
     jax: Callable[..., Any] | str | None = None,
 ) -> Function:
-    """A function of each element; several arguments broadcast.
+    """Define an elementwise operation; its arguments broadcast.
 
     Args:
-        name: of the function and, capitalised, of its node.
-        forward: forward(*arrays, *params) on ndarrays, a number as one of no dimensions; or forward(xp, *arrays, *params)
-            with the array namespace as xp, numpy's functions or jax.numpy's. Integers arrive in the default dtype, 16-bit
-            floats as float32.
-        derivatives: d(xp, ans, *arrays, *params) for each array argument: the derivative with respect to it, at each
-            element; a number where it is constant; None where there is none.
+        name: name of the function and, capitalised, of its node.
+        forward: forward(*arrays, *params) on ndarrays, or forward(xp, *arrays, *params) with the array namespace as xp
+            (numpy's functions or jax.numpy's); numbers are passed as 0-d arrays, integers converted to the default dtype
+            and 16-bit floats to float32.
+        derivatives: d(xp, ans, *arrays, *params) for each array argument: the elementwise derivative with respect to it; a
+            number if it is constant; None if it is not differentiable.
         doc: docstring of the function.
-        samples: calls on which the laws run, each an array or a tuple of the forward's arguments, or a `Sample`; or a
-            function that gives them. Without it, values in (-2, 2) for one or two arrays.
-        check: run the laws.
-        saves: what the derivatives read, which the tape keeps: argument names as they take them, "ans" for the result,
-            "x.shape" for a shape alone; one text for all, as "x ans", or one a derivative. By default everything is kept.
-        jax: what runs on JAX's arrays, in `tg.compile` and on devices: a function with the forward's arguments. Without it
-            a forward that takes xp, or is a ufunc of NumPy's, runs there itself; any other is called on the host ("host").
+        samples: calls on which the laws run: each an array, a tuple of the forward's arguments, or a `Sample`; or a function
+            that returns them. Default: values in (-2, 2) for one or two arrays.
+        check: whether to run the laws.
+        saves: what the derivatives read and the tape therefore saves: argument names, "ans" for the result, "x.shape" for a
+            shape alone; one string for all, such as "x ans", or one per derivative. By default everything is saved.
+        jax: what runs on JAX's arrays, in `tg.compile` and on devices: a function with the forward's arguments. By default
+            a ufunc or a forward that takes xp runs there itself, any other is called on the host ("host").
 
     Returns:
-        The function; parameters after the arrays may be given by keyword.
+        The function; parameters after the arrays can be passed by keyword.
 
     Raises:
-        LawError: if a law is broken; names the law and shows the numbers.
-        TypeError, ValueError: for a derivative that cannot be one.
+        LawError: if a law is broken; the message names the law and shows both values.
+        TypeError, ValueError: for a derivative with a wrong signature or result.
     """
     if not derivatives:
         raise ValueError(f"elementwise({name!r}) needs a derivative for each array argument; None where there is none")
@@ -116,7 +116,7 @@ def linear(
     batch: Callable[..., Any] | None = None,
     jax: Callable[..., Any] | str | None = None,
 ) -> Function:
-    """A linear function of one array.
+    """Define a linear operation of one array.
 
     Args:
         forward: forward(x, *params) on ndarrays, or forward(xp, x, *params).
@@ -161,15 +161,15 @@ def general(
     saves: str | Sequence[str] = EVERYTHING,
     jax: Callable[..., Any] | str | None = None,
 ) -> Function:
-    """A function of any kind.
+    """Define an operation of any kind.
 
     Args:
-        forward: forward(*arrays, *params) on ndarrays, or forward(xp, *arrays, *params); gives an array, or a tuple of
+        forward: forward(*arrays, *params) on ndarrays, or forward(xp, *arrays, *params); returns an array, or a tuple of
             `outputs` arrays.
-        vjps: v(xp, g, ans, *arrays, *params) for each array argument: the cotangent of the argument from that of the
-            result, g (a list of them for several outputs). None where there is none.
-        jvp: jvp(xp, tangents, ans, *arrays, *params): the tangent of the result from those of the arguments (None for 0);
-            without it forward mode transposes the vjps.
+        vjps: v(xp, g, ans, *arrays, *params) for each array argument: the cotangent of the argument, given the
+            cotangent g of the result (a list for several outputs). None if it is not differentiable.
+        jvp: jvp(xp, tangents, ans, *arrays, *params): the tangent of the result, given those of the arguments (None for
+            0); without it forward mode transposes the vjps.
         batch: batch(op, n, args, batched, params), see `tapegrad.core.op`; without it vmap runs sample by sample.
         name, doc, samples, check, saves, jax: as for `elementwise`; the laws need samples.
 
@@ -186,12 +186,12 @@ def general(
 
 
 def use(xp: Any, name: str) -> Callable[..., Any]:
-    """A custom operation inside a derivative, which may be its own: `use(xp, "bessel_i")(x, n - 1)`."""
+    """A custom operation for use inside a derivative, also its own: `use(xp, "bessel_i")(x, n - 1)`."""
     return getattr(xp, _KEYS[name])  # type: ignore[no-any-return]
 
 
 def _key(name: str) -> str:
-    """What the record of a new definition is called."""
+    """Key of the record of a new definition."""
     if not name.isidentifier():
         raise ValueError(f"the name of an operation must be an identifier, not {name!r}")
     n = _COUNTS[name] = _COUNTS.get(name, 0) + 1
@@ -248,14 +248,14 @@ def _define(
 
 
 def _without_numbers(args: Sequence[Any]) -> list[Any]:
-    """Python numbers as arrays in the dtype of a tensor or array beside them: functions of a number would be doubles."""
+    """Python numbers as arrays of the other operands' dtype: a function of a Python float would return float64."""
     dtypes = [a._d.dtype if isinstance(a, Box) else a.dtype for a in args if isinstance(a, Box | np.ndarray)]
     dtype = next((d for d in dtypes if kinds.is_inexact(d)), None)
     return [np.asarray(a, dtype) if type(a) in (int, float) and dtype is not None else a for a in args]
 
 
 def _signature(name: str, forward: Callable[..., Any], arity: int) -> inspect.Signature:
-    """Parameters of the forward: arrays first; a ufunc has nothing else."""
+    """Names of the forward's parameters: arrays first; a ufunc has arrays only."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     if isinstance(forward, np.ufunc):
         count = forward.nin
@@ -289,7 +289,7 @@ def _check_rule(name: str, i: int, rule: Any, count: int) -> None:
 
 
 def _fitted(forward: Callable[..., Any], arity: int) -> Callable[..., Any]:
-    """The forward with its results in the arguments' precision."""
+    """The forward with results cast to the arguments' precision."""
     takes_xp = takes_namespace(forward)
 
     def fit(xp: Any, r: Any, dtype: Any) -> Any:
@@ -312,7 +312,7 @@ def _fitted(forward: Callable[..., Any], arity: int) -> Callable[..., Any]:
 def _samples(
     name: str, arity: int, params: list[inspect.Parameter], samples: Any, kind: str
 ) -> Callable[[], Iterator[Sample]] | None:
-    """The samples in the record's form."""
+    """The samples in the form that records use."""
     if samples is None:
         defaults = tuple([p.default for p in params])
         if kind != "elementwise" or arity > 2 or inspect.Parameter.empty in defaults:

@@ -1,8 +1,7 @@
-"""Exceptions and message texts: those that several places raise, those of PyTorch that programs match on, and the longer
-ones of the machine and of `compile`, which would hide the code that raises them. Other texts stand where they are raised.
+"""Exceptions, and message texts that are used twice or fixed by PyTorch or a test; others are written where they are raised.
 
-Where PyTorch raises for the same mistake, its error type and first sentence come first; then what happened here: the op,
-the shapes, where it was recorded, and the fix.
+Where PyTorch raises for the same mistake, the exception has its type and starts with its first sentence. The op, the shapes,
+the line that recorded the node and the remedy follow.
 """
 
 from __future__ import annotations
@@ -259,7 +258,7 @@ def captured_input(transform: str) -> RuntimeError:
     )
 
 
-def trace_stopped(what: str, place: tuple[str, int], line: str) -> RuntimeError:
+def trace_aborted(what: str, place: tuple[str, int], line: str) -> RuntimeError:
     file, number = place
     return RuntimeError(f"tapegrad.compile: {what} at {file}:{number} ({line}) cannot be compiled.{remedy_of(what)}")
 
@@ -885,3 +884,28 @@ def underivable_body(what: str, file: str, line: int) -> RuntimeError:
     return RuntimeError(
         f"the derivative, or the batched form, of the body of a control-flow function depends on {what} ({file}:{line})"
     )
+
+
+def negative_size(shape: Sequence[int]) -> RuntimeError:
+    return RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
+
+
+def batch2_sizes(wanted: Sequence[int], found: Sequence[int]) -> RuntimeError:
+    return RuntimeError(
+        f"Expected size for first two dimensions of batch2 tensor to be: {list(wanted)} but got: {list(found)}."
+    )
+
+
+def norm_of_nothing(order: str) -> RuntimeError:
+    return RuntimeError(
+        f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the operation does not have an "
+        "identity"
+    )
+
+
+def matrix_norm_dims(dims: Sequence[int]) -> RuntimeError:
+    return RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+
+
+def circular_padding() -> RuntimeError:
+    return RuntimeError("Padding value causes wrapping around more than once.")

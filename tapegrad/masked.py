@@ -1,8 +1,8 @@
-"""Reductions and normalisations of the elements that a mask takes in, under PyTorch's names (torch.masked).
+"""Reductions and normalisations over the elements that a mask selects, under the names of torch.masked.
 
-`mask` is a boolean tensor that broadcasts to the input, True where an element is taken in. What a mask leaves out has no
-gradient. A row with nothing in it has the reduction's identity (0 for sum and norm, 1 for prod, -inf for amax, ..), or nan
-where there is none (mean, median, var, std).
+`mask` is a boolean tensor that broadcasts to the input and is True at the elements to use. Masked-out elements have gradient
+0. A fully masked row gives the identity of the reduction (0 for sum and norm, 1 for prod, -inf for amax, ...), or nan where
+there is none (mean, median, var, std).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from . import dtypes
 from .core.vjp import fixed_like
 from .functions import elementwise, reduce, sort
+from .functions.operands import tensor
 from .kernels.devices import values_of
 from .table import elementwise as elementwise_records
-from .table.operands import tensor
 
 __all__ = [
     "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
@@ -28,7 +28,7 @@ INFINITY = float("inf")
 
 
 def _mask_of(x: Any, mask: Any) -> Any:
-    """The mask in the input's shape; None if there is none."""
+    """The mask broadcast to the input's shape; None without a mask."""
     if mask is None:
         return None
     mask = tensor(mask)
@@ -38,7 +38,7 @@ def _mask_of(x: Any, mask: Any) -> Any:
 
 
 def _filled(input: Any, mask: Any, value: float) -> Any:
-    """The input with a value where the mask leaves out; -inf and inf stand for the least and largest of an integer dtype."""
+    """The input with a value at masked-out elements; in an integer dtype, inf stands for its largest number."""
     x = tensor(input)
     if mask is None:
         return x
@@ -54,43 +54,43 @@ def _cast(x: Any, dtype: Any) -> Any:
 
 
 def sum(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Sum of the elements taken in."""
+    """Sum of the unmasked elements."""
     return reduce.sum(_filled(input, mask, 0), dim, keepdim, dtype=dtype)
 
 
 def prod(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Product of the elements taken in."""
+    """Product of the unmasked elements."""
     return reduce.prod(_filled(input, mask, 1), dim, keepdim, dtype=dtype)
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Running sum of the elements taken in."""
+    """Running sum of the unmasked elements."""
     return _cast(reduce.cumsum(_filled(input, mask, 0), dim, dtype=dtype), tensor(input).dtype if dtype is None else dtype)
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Running product of the elements taken in."""
+    """Running product of the unmasked elements."""
     return _cast(reduce.cumprod(_filled(input, mask, 1), dim, dtype=dtype), tensor(input).dtype if dtype is None else dtype)
 
 
 def amax(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Largest of the elements taken in."""
+    """Largest of the unmasked elements."""
     return _cast(reduce.amax(_filled(input, mask, -INFINITY), dim, keepdim), dtype)
 
 
 def amin(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Smallest of the elements taken in."""
+    """Smallest of the unmasked elements."""
     return _cast(reduce.amin(_filled(input, mask, INFINITY), dim, keepdim), dtype)
 
 
 def argmax(input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Index of the largest of the elements taken in, in the input's dtype unless one is given."""
+    """Index of the largest of the unmasked elements, in the input's dtype unless one is given."""
     x = tensor(input)
     return _cast(reduce.argmax(_filled(x, mask, -INFINITY), dim, keepdim), dtype or x.dtype)
 
 
 def argmin(input: Any, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Index of the smallest of the elements taken in, in the input's dtype unless one is given."""
+    """Index of the smallest of the unmasked elements, in the input's dtype unless one is given."""
     x = tensor(input)
     return _cast(reduce.argmin(_filled(x, mask, INFINITY), dim, keepdim), dtype or x.dtype)
 
@@ -101,7 +101,7 @@ def _count(x: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
 
 
 def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Mean of the elements taken in."""
+    """Mean of the unmasked elements."""
     x = tensor(input)
     wanted = x.dtype if dtype is None else dtype
     if dtypes.to_numpy(wanted).kind in "biu":
@@ -114,7 +114,7 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = Non
 
 
 def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Median of the elements taken in, the lower of two."""
+    """Median of the unmasked elements, the lower of two."""
     x = tensor(input)
     whole = x._d.dtype.kind in "biu"
     values = sort.nanmedian(_filled(x.float() if whole else x, mask, float("nan")), dim, keepdim)[0]
@@ -126,13 +126,13 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
 
 
 def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """log(sum(exp())) of the elements taken in, in the input's dtype unless one is given."""
+    """log(sum(exp())) of the unmasked elements, in the input's dtype unless one is given."""
     x = tensor(input)
     return _cast(reduce.logsumexp(_filled(x, mask, -INFINITY), dim, keepdim), dtype or x.dtype)
 
 
 def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
-    """log(exp(input) + exp(other)) of the elements taken in."""
+    """log(exp(input) + exp(other)) of the unmasked elements."""
     return _cast(
         elementwise_records.logaddexp(_filled(input, input_mask, -INFINITY), _filled(other, other_mask, -INFINITY)), dtype
     )
@@ -141,7 +141,7 @@ def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = No
 def norm(
     input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Any:
-    """Vector norm of the elements taken in."""
+    """Vector norm of the unmasked elements."""
     x = _filled(input, mask, INFINITY if ord == -INFINITY else 0)
     return reduce.norm(x, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
 
@@ -150,7 +150,7 @@ def var(
     input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
-    """Variance of the elements taken in."""
+    """Variance of the unmasked elements."""
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     x = tensor(input)
@@ -172,7 +172,7 @@ def std(
     input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False,
     dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
-    """Standard deviation of the elements taken in."""
+    """Standard deviation of the unmasked elements."""
     variance = var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
     return elementwise_records.sqrt(variance)
 
@@ -196,7 +196,7 @@ softmin = _normaliser(_softmin, INFINITY, "softmin", "softmax(-input) over the e
 
 
 def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
-    """The elements taken in over their norm, or over eps if that is larger; 0 elsewhere."""
+    """The unmasked elements divided by max(norm, eps); 0 elsewhere."""
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(input, mask, 0) / elementwise.clamp(size, min=eps)
 

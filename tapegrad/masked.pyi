@@ -7,46 +7,46 @@ from ._methods import Operand, ArrayLike, Dims, DType, Device, Layout, MemoryFor
 from .tensor import Tensor
 
 def amax(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Largest of the elements taken in."""
+    """Largest of the unmasked elements."""
 
 def amin(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Smallest of the elements taken in."""
+    """Smallest of the unmasked elements."""
 
 def argmax(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Index of the largest of the elements taken in, in the input's dtype unless one is given."""
+    """Index of the largest of the unmasked elements, in the input's dtype unless one is given."""
 
 def argmin(input: Operand, dim: builtins.int | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Index of the smallest of the elements taken in, in the input's dtype unless one is given."""
+    """Index of the smallest of the unmasked elements, in the input's dtype unless one is given."""
 
 def cumprod(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Running product of the elements taken in."""
+    """Running product of the unmasked elements."""
 
 def cumsum(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Running sum of the elements taken in."""
+    """Running sum of the unmasked elements."""
 
 def log_softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """log(softmax) over the elements taken in."""
 
 def logaddexp(input: Operand, other: Operand, *, dtype: DType | None = None, input_mask: Any = None, other_mask: Any = None) -> Tensor:
-    """log(exp(input) + exp(other)) of the elements taken in."""
+    """log(exp(input) + exp(other)) of the unmasked elements."""
 
 def logsumexp(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """log(sum(exp())) of the elements taken in, in the input's dtype unless one is given."""
+    """log(sum(exp())) of the unmasked elements, in the input's dtype unless one is given."""
 
 def mean(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Mean of the elements taken in."""
+    """Mean of the unmasked elements."""
 
 def median(input: Operand, dim: builtins.int = -1, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Median of the elements taken in, the lower of two."""
+    """Median of the unmasked elements, the lower of two."""
 
 def norm(input: Operand, ord: builtins.float | None = 2.0, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Vector norm of the elements taken in."""
+    """Vector norm of the unmasked elements."""
 
 def normalize(input: Operand, ord: builtins.float, dim: builtins.int, *, eps: builtins.float = 1e-12, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """The elements taken in over their norm, or over eps if that is larger; 0 elsewhere."""
+    """The unmasked elements divided by max(norm, eps); 0 elsewhere."""
 
 def prod(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Product of the elements taken in."""
+    """Product of the unmasked elements."""
 
 def softmax(input: Operand, dim: builtins.int, *, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
     """Softmax over the elements taken in; 0 elsewhere."""
@@ -55,10 +55,10 @@ def softmin(input: Operand, dim: builtins.int, *, dtype: DType | None = None, ma
     """softmax(-input) over the elements taken in; 0 elsewhere."""
 
 def std(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Standard deviation of the elements taken in."""
+    """Standard deviation of the unmasked elements."""
 
 def sum(input: Operand, dim: Dims | None = None, *, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Sum of the elements taken in."""
+    """Sum of the unmasked elements."""
 
 def var(input: Operand, dim: Dims | None = None, unbiased: builtins.bool | None = None, *, correction: builtins.float | None = None, keepdim: builtins.bool = False, dtype: DType | None = None, mask: Operand | None = None) -> Tensor:
-    """Variance of the elements taken in."""
+    """Variance of the unmasked elements."""

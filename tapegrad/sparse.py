@@ -1,9 +1,9 @@
-"""Sparse tensors in coordinate form, under PyTorch's names (torch.sparse): what graph networks need.
+"""Sparse tensors in coordinate (COO) form, under the names of torch.sparse: the part that graph networks need.
 
 A sparse tensor is its indices, an integer array of shape (dimensions, elements), and its values, a tensor that may require
-grad. Products with dense matrices, sums, scaling and transposing work on these and give what they give in PyTorch; every
-other operation runs on the dense tensor and gives a dense result, so no number depends on how an operand is stored.
-Writing in place is refused, and so are dense dimensions and the compressed forms (csr, csc, bsr, bsc).
+grad. Products with dense matrices, sums, scaling and transposing work on these, with PyTorch's results; every other
+operation runs on the dense tensor and returns a dense result, so values never depend on the storage format. In-place writes,
+dense dimensions and the compressed formats (csr, csc, bsr, bsc) are not supported.
 """
 
 # mypy: disable-error-code="override, assignment, misc"
@@ -21,10 +21,14 @@ from . import dtypes, errors
 from .core import alias
 from .core.record import Box, set_grad_fn_name
 from .core.tracing import reads
-from .functions import create, linalg, shape
-from .table.operands import tensor
+from .functions import create, linalg
+from .functions.joining import cat
+from .functions.operands import tensor
 from .tensor import printing
-from .tensor.tensor import Tensor, dtype_suffix, history_suffix, raw
+from .tensor.access import raw
+from .tensor.printing import dtype_suffix, history_suffix
+from .tensor.protocols import use_sparse
+from .tensor.tensor import Tensor
 
 __all__ = ["addmm", "log_softmax", "mm", "softmax", "sparse_coo_tensor", "sum"]
 
@@ -36,7 +40,7 @@ class SparseTensor(Tensor):
     is_sparse = True
     layout = dtypes.sparse_coo
     _i: Any  # (dimensions, elements), int64; elements of one place are added
-    _v: Any
+    _v: Tensor
     _size: dtypes.Size
     _sorted: bool  # coalesced: in row-major order, no two of one place
     _made: Any  # the dense tensor, once an operation needed it
@@ -79,21 +83,21 @@ class SparseTensor(Tensor):
 
     @_st.setter
     def _st(self, state: Any) -> None:
-        """Not kept: views of the dense tensor do not show what is written to a sparse one, which nothing is."""
+        """Never stored: a sparse tensor cannot be written in place, so it has no views to update."""
 
     def to_dense(self, dtype: Any = None, *, masked_grad: Any = None) -> Any:
-        """A dense tensor of the same elements."""
+        """The dense tensor with the same elements."""
         flat = create.zeros(math.prod(self._size), dtype=self.dtype).index_add(0, self._places(), self._v)
         dense = flat.reshape(self._size)
         return dense if dtype is None else dense.to(dtype)
 
     def _places(self) -> Any:
-        """Where the elements lie in the flattened dense tensor."""
+        """Flat indices of the elements in the dense tensor."""
         i = self._i
         return create.tensor(np.ravel_multi_index(tuple(i), self._size) if len(i) else np.zeros(i.shape[1], np.int64))
 
     def _with(self, values: Any) -> Any:
-        """The same places with other values."""
+        """The same indices with other values."""
         return self if values is self._v else SparseTensor(self._i, values, self._size, self._sorted)
 
     # ---------------------------------------------------------------------------------------------------- what it is
@@ -113,11 +117,11 @@ class SparseTensor(Tensor):
         return len(self._size)
 
     def sparse_dim(self) -> int:
-        """Number of dimensions that are sparse: all."""
+        """Number of sparse dimensions: all dimensions are sparse."""
         return len(self._size)
 
     def dense_dim(self) -> int:
-        """Number of dimensions that are dense: 0."""
+        """Number of dense dimensions: 0."""
         return 0
 
     def numel(self) -> int:
@@ -128,25 +132,25 @@ class SparseTensor(Tensor):
 
     @property
     def dtype(self) -> dtypes.dtype:
-        return self._v.dtype  # type: ignore[no-any-return]
+        return self._v.dtype
 
     @property
     def requires_grad(self) -> bool:
-        return self._v.requires_grad  # type: ignore[no-any-return]
+        return self._v.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Refused, unless nothing changes: it is the values that may require grad."""
+        """Raise NotImplementedError unless nothing changes: set requires_grad on the values instead."""
         if requires_grad != self._v.requires_grad:
             raise errors.sparse_leaf()
         return self
 
     @property
     def grad_fn(self) -> Any:
-        """The recorded operation that made it."""
+        """The node of the operation that created the values."""
         return self._v.grad_fn
 
     @property
@@ -159,11 +163,11 @@ class SparseTensor(Tensor):
         return not self.requires_grad
 
     def is_coalesced(self) -> bool:
-        """Whether its elements are in row-major order, no two of one place."""
+        """Whether the indices are sorted in row-major order without duplicates."""
         return self._sorted
 
     def _nnz(self) -> int:
-        return self._i.shape[1]  # type: ignore[no-any-return]
+        return int(self._i.shape[1])
 
     def _indices(self) -> Any:
         return create.tensor(self._i)
@@ -172,13 +176,13 @@ class SparseTensor(Tensor):
         return self._v.detach()
 
     def indices(self) -> Any:
-        """The places, (dimensions, elements), of a coalesced tensor."""
+        """Indices of a coalesced tensor, int64 of shape (ndim, nnz)."""
         if not self._sorted:
             raise errors.uncoalesced("indices")
         return create.tensor(self._i)
 
     def values(self) -> Any:
-        """The elements, of a coalesced tensor."""
+        """Values of a coalesced tensor, shape (nnz,)."""
         if not self._sorted:
             raise errors.uncoalesced("values")
         return set_grad_fn_name("ValuesBackward0", self._v.view_as(self._v))
@@ -195,7 +199,7 @@ class SparseTensor(Tensor):
     # --------------------------------------------------------------------------------------------------- other tensors
 
     def numpy(self, *, force: bool = False) -> Any:
-        """Refused: a NumPy array is dense."""
+        """Raise TypeError: NumPy arrays are dense."""
         raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
 
     def to_sparse(self, *args: Any, **kwargs: Any) -> Any:
@@ -205,7 +209,7 @@ class SparseTensor(Tensor):
     to_sparse_coo = to_sparse
 
     def coalesce(self) -> Any:
-        """With its elements in row-major order, those of one place added."""
+        """Sort the indices in row-major order and sum the values of duplicates."""
         if self._sorted:
             return self
         places, order, inverse = np.unique(raw(self._places()), return_index=True, return_inverse=True)
@@ -234,7 +238,7 @@ class SparseTensor(Tensor):
     T = mT = property(t)
 
     def sum(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-        """The sum of all elements; or a sparse tensor of sums over some dimensions."""
+        """Sum of all elements, or a sparse tensor of sums over the given dimensions."""
         values = self._v if dtype is None else self._v.to(dtype)
         gone = {d % self.ndim for d in ([dim] if isinstance(dim, int) else dim or range(self.ndim))}
         if len(gone) == self.ndim and not keepdim:
@@ -246,7 +250,7 @@ class SparseTensor(Tensor):
         return SparseTensor(self._i[kept], values, [self._size[d] for d in kept]).coalesce()
 
     def mul(self, other: Any) -> Any:
-        """Each element times a number, or times the element of a tensor at its place."""
+        """Elementwise product with a number or a tensor of the same shape."""
         factor = tensor(other)
         one = self.coalesce() if isinstance(factor, SparseTensor) else self
         if not factor.ndim:
@@ -267,19 +271,19 @@ class SparseTensor(Tensor):
         """The sum: sparse with another sparse tensor of its shape, dense with a dense one."""
         if not isinstance(other, SparseTensor) or other._size != self._size:
             return self._dense().add(other, alpha=alpha)
-        values = shape.cat([self._v, other._v if alpha == 1 else other._v * alpha])
+        values = cat([self._v, other._v if alpha == 1 else other._v * alpha])
         return SparseTensor(np.hstack([self._i, other._i]), values, self._size).coalesce()
 
     __add__ = add
 
     def sub(self, other: Any, *, alpha: Any = 1) -> Any:
-        """The difference, as of add."""
+        """The difference; sparse or dense as for add."""
         return self.add(other, alpha=-alpha)
 
     __sub__ = subtract = sub
 
     def neg(self) -> Any:
-        """Each element with the other sign."""
+        """Elementwise negation."""
         return self._with(-self._v)
 
     __neg__ = negative = neg
@@ -293,7 +297,7 @@ class SparseTensor(Tensor):
     # --------------------------------------------------------------------------------------------------------- products
 
     def _times(self, other: Any) -> Any:
-        """self @ other, of a matrix and a dense vector or matrix (or a sparse one: sparse then)."""
+        """self @ other for a dense vector or matrix (dense result) or a sparse matrix (sparse result)."""
         y = tensor(other)
         if self.ndim != 2 or y.ndim not in (1, 2):
             return linalg.matmul(self._dense(), y)
@@ -342,21 +346,21 @@ def sparse_coo_tensor(
     indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
 ) -> Any:  # fmt: skip
-    """A sparse tensor of elements at given places.
+    """A sparse tensor with the given values at the given indices.
 
     Args:
-        indices: integers of shape (dimensions, elements); the size alone may be given in its place, for no elements.
-        values: the elements, one-dimensional; those of one place are added. Gradients reach them.
-        size: the shape; as large as the indices need by default.
-        dtype: of the result; by default the values'.
+        indices: integers of shape (ndim, nnz); a size alone, in their place, gives a tensor without elements.
+        values: the elements, shape (nnz,); differentiable. Values at equal indices are summed.
+        size: the shape; by default the smallest that contains the indices.
+        dtype: dtype of the result; by default that of the values.
         device: only 'cpu'.
-        pin_memory, check_invariants: of no effect; the indices are always checked.
-        requires_grad: not here: let the values require grad.
-        is_coalesced: that the elements are in row-major order, no two of one place.
+        pin_memory, check_invariants: no effect; the indices are always checked.
+        requires_grad: not supported: set it on the values instead.
+        is_coalesced: states that the indices are sorted in row-major order without duplicates.
 
     Raises:
-        RuntimeError: indices that do not fit the values or the size.
-        NotImplementedError: values of more than one dimension; requires_grad.
+        RuntimeError: if the indices do not match the values or the size.
+        NotImplementedError: for values of more than one dimension, or requires_grad.
     """
     if not create.check_device(device).type == "cpu":
         raise NotImplementedError("sparse tensors are on the CPU: give device='cpu'")
@@ -393,7 +397,7 @@ def sparse_coo_tensor(
 
 def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
               dense_dim: int | None = None) -> Any:  # fmt: skip
-    """The elements that are not 0 as a sparse tensor; only the coordinate form, with every dimension sparse."""
+    """The nonzero elements as a sparse tensor in coordinate form; every dimension is sparse."""
     if sparse_dim not in (None, self.ndim) or dense_dim or blocksize or layout not in (None, SparseTensor.layout):
         raise errors.out_of_scope("to_sparse", "dense dimensions and compressed forms of sparse tensors")
     reads(self, "to_sparse(): the number of elements depends on values")
@@ -405,26 +409,25 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
 
 
 def sparse_mask(self: Any, mask: Any) -> Any:
-    """The elements at the places of a sparse tensor."""
+    """The elements at the indices of a sparse tensor, as a sparse tensor."""
     return mask._with(self.broadcast_to(mask.shape).reshape(-1)[mask._places()])
 
 
-Tensor.to_sparse = Tensor.to_sparse_coo = to_sparse  # type: ignore[attr-defined]
-Tensor.sparse_mask = sparse_mask  # type: ignore[attr-defined]
+use_sparse(to_sparse, sparse_mask)
 
 
 def mm(mat1: Any, mat2: Any) -> Any:
-    """Product of a sparse matrix and a dense one (or any two matrices); gradients reach the values and the dense one."""
+    """Product of a sparse and a dense matrix (or of any two matrices), differentiable in the values and the dense matrix."""
     return linalg.mm(mat1, mat2)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
-    """beta * mat + alpha * (mat1 @ mat2), mat1 sparse."""
+    """beta * mat + alpha * (mat1 @ mat2) with a sparse matrix mat1."""
     return linalg.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
-    """The sum of a sparse tensor: of all elements, or a sparse tensor of the sums over some dimensions."""
+    """Sum of all elements of a sparse tensor, or a sparse tensor of sums over the given dimensions."""
     if not input.is_sparse:
         raise errors.not_sparse("coalesce")
     return input.sum(dim, dtype=dtype)
@@ -440,12 +443,12 @@ def _normalized(name: str, input: Any, dim: int, dtype: Any) -> Any:
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Softmax along dim over the elements that are stored."""
+    """Softmax along dim over the stored elements."""
     return _normalized("softmax", input, dim, dtype)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Logarithm of softmax along dim over the elements that are stored."""
+    """Log-softmax along dim over the stored elements."""
     return _normalized("log_softmax", input, dim, dtype)
 
 

@@ -59,8 +59,8 @@ def spec(t):
 
 
 def text(compiled):
-    (kind,) = compiled.kinds.values()
-    return kind.entries[0].executable.compiled.as_text()
+    (specialization,) = compiled.specializations.values()
+    return specialization.programs[0].executable.compiled.as_text()
 
 
 def error(kind, function):
@@ -114,8 +114,8 @@ def sharded_parameter():
     eager(tg.tensor(points(0)))
     assert spec(w) == P(None, "data")
     assert far(alone.state_dict(), net.state_dict()) < 1e-6
-    (kind,) = step.kinds.values()
-    assert len(kind.entries) == 1
+    (specialization,) = step.specializations.values()
+    assert len(specialization.programs) == 1
 
 
 def everything_else():

@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,9 @@ import pytest
 
 import tapegrad
 from tapegrad import _stubs
+from tapegrad.core.op import TABLE
+from tapegrad.functions import names
+from tapegrad.table.define import define
 
 ROOT = pathlib.Path(tapegrad.__file__).parent
 # A module imports only from lines above its own (DESIGN section 4).
@@ -17,13 +21,14 @@ LAYERS = [
     {"errors"},
     {"dtypes"},
     {"core"},
+    {"floats"},
     {"levels"},
     {"programs"},
     {"kernels"},
     {"table"},
     {"functions"},
     {"tensor"},
-    {"special", "linalg", "fft", "masked", "sparse", "cuda", "random", "amp", "comparison"},
+    {"special", "linalg", "fft", "masked", "sparse", "cuda", "random", "amp"},
     {"numpy"},
     {"func"},
     {"autograd"},
@@ -32,10 +37,10 @@ LAYERS = [
     {"distributions"},
     {"jit"},
     {"utils"},
+    {"io"},
     {"serialization"},
     {"testing"},
     {"custom"},
-    {"_places"},
     {"compat", "moved"},
     {"__main__"},
 ]
@@ -87,9 +92,15 @@ def names_of_instructions(tree):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_instruction_is_decoded_and_no_code_copied(path):
-    """`compat` alone reads instructions: nothing else tells it whether an import wants a name."""
+    """The drop-ins' finder alone reads instructions: nothing else tells it whether an import wants a name."""
     found = set(names_of_instructions(ast.parse(path.read_text())))
-    assert found == ({"opcode", "co_code"} if path.name == "compat.py" else set())
+    assert found == ({"opcode", "co_code"} if path == ROOT / "compat" / "finder.py" else set())
+
+
+def test_the_drawing_shows_every_room():
+    drawing = (pathlib.Path(__file__).parent.parent / "docs" / "rooms.svg").read_text()
+    names = set(re.findall(r"\w+", " ".join(re.findall(r'<text class="name"[^>]*>([^<]*)<', drawing))))
+    assert {p.parent.name for p in ROOT.glob("*/__init__.py") if not p.parent.name.startswith("_")} <= names
 
 
 @pytest.mark.parametrize("name", sorted(_stubs.pages()))
@@ -100,6 +111,54 @@ def test_stub_is_current(name):
 def test_public_functions_have_docstrings():
     missing = [n for n, v in vars(tapegrad).items() if not n.startswith("_") and callable(v) and not v.__doc__]
     assert not missing
+
+
+def test_a_record_alone_makes_a_reduction_public():
+    """One line in the table of names gives a record with the parameters (dims, keepdim) its function and method."""
+    sumsq = define(
+        "sumsq", "general", lambda xp, x, dims, keepdim: xp.sum(x * x, axis=dims, keepdims=keepdim),
+        (lambda xp, g, ans, x, dims, keepdim: 2.0 * xp.conj(x) * xp.spread(g, x.shape, dims, keepdim),),
+        params=("dims", "keepdim"), saves="x", doc="Sum of the squares.",
+    )  # fmt: skip
+    try:
+        (line,) = names.read("reduce:\n    sumsq  tg Tensor\n")
+        function = line.resolve()
+    finally:
+        del TABLE["sumsq"]
+    assert callable(sumsq) and (function.__name__, function.__doc__) == ("sumsq", "Sum of the squares.")
+    x = tapegrad.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    assert function(x, -1, True).tolist() == [[5.0], [25.0]] and function(x, axis=0).tolist() == [10.0, 20.0]
+    function(x).backward()
+    assert x.grad.tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+@pytest.mark.parametrize("text", ["reduce:\n sum nowhere\n", "reduce:\n sum\n"])
+def test_a_line_of_names_without_a_known_place_is_refused(text):
+    with pytest.raises(ValueError, match="no such place"):
+        names.read(text)
+
+
+def test_a_name_without_function_and_record_says_so():
+    (line,) = names.read("reduce:\n    nothing  tg\n")
+    with pytest.raises(LookupError, match="no function of this name"):
+        line.resolve()
+
+
+def test_records_are_made_in_the_table_alone():
+    """And changed nowhere; what users define makes records of its own."""
+    makers, changers = set(), set()
+    for path in ROOT.rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Op":
+                makers.add(name)
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("table.define"):
+                makers |= {name for alias in node.names if alias.name in ("define", "unary", "binary")}
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                if isinstance(target, ast.Attribute) and ast.unparse(target.value).startswith("TABLE["):
+                    changers.add(name)
+    assert {m for m in makers if not m.startswith("table/")} == {"custom.py", "autograd/function.py"}
+    assert not changers
 
 
 def test_importing_needs_numpy_alone():

@@ -149,7 +149,7 @@ def test_under_another_batch(name):
         arrays = [copies(op, a, n) if i in chosen else a for i, a in enumerate(sample.arrays)]
         wide = [copies(op, a, m) if isinstance(a, np.ndarray) else a for a in arrays]
         with Batch(m) as level:
-            xs = [level.lift(testing.leaf(a, False), True) if isinstance(a, np.ndarray) else a for a in wide]
+            xs = [level.wrap(testing.leaf(a, False), True) if isinstance(a, np.ndarray) else a for a in wide]
             out = rule_of(op)(op, n, xs, [i in chosen for i in range(len(xs))], sample.params)
             got = [level.physical(y)._d for y in (out if op.outputs > 1 else [out])]
         flags = [i in chosen for i in range(len(xs))]

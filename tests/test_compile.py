@@ -29,7 +29,7 @@ import tapegrad as tg
 from tapegrad import func, nn, optim
 from tapegrad.core import record
 from tapegrad.core.state import TRACE
-from tapegrad.jit.pending import KINDS
+from tapegrad.jit.pending import PENDING_CLASSES
 
 jax = pytest.importorskip("jax")
 
@@ -516,19 +516,19 @@ def test_many_values_of_an_argument_run_eagerly():
     assert "8 programs that differ only in values" in message
     assert "argument batch['name'][0]: 'n7' has become 'n8'" in message
     assert "static_argnames" in message
-    assert len(compiled.kinds) == 8
+    assert len(compiled.specializations) == 8
     _, counts = counted(lambda: [compiled(batches[0]), compiled(batches[19])])
     assert counts == (0, 0, 1) or counts == (1, 0, 1) or counts == (0, 1, 1)
     flags = tg.compile(lambda a, *flags: a * sum(flags), fullgraph=True)
     assert not warned([lambda f=f: flags(X, *f) for f in itertools.product([True, False], repeat=3)])
-    assert len(flags.kinds) == 8
+    assert len(flags.specializations) == 8
 
 
 def test_many_traces_warn():
     for compiled in (tg.compile(lambda a, k: a, static_argnames="k"), tg.compile(lambda a, k: a, fullgraph=True)):
         (message,) = warned([lambda k=k: compiled(X, k) for k in range(100)])
         assert "has been traced 16 times, now because of 'argument k: 14 has become 15'" in message
-        assert len(compiled.kinds) <= 64
+        assert len(compiled.specializations) <= 64
 
 
 def test_reasons_for_a_trace_say_what_changed():
@@ -536,7 +536,7 @@ def test_reasons_for_a_trace_say_what_changed():
 
     def reason(*args, **kwargs):
         compiled(*args, **kwargs)
-        return next(reversed(compiled.kinds.values())).history[-1]
+        return next(reversed(compiled.specializations.values())).history[-1]
 
     assert reason(X, 0.5) == "the first call"
     assert reason(X, 0.35) == "argument damp: 0.5 has become 0.35"
@@ -557,16 +557,20 @@ def test_reasons_for_a_trace_say_what_changed():
     assert reason(X, 0.5, more={"k": [2]}) == "argument more['k'][0]: 1 has become 2"
     batches = tg.compile(lambda batch: batch["x"])
     batches({"x": X, "name": list("abcde")}), batches({"x": X, "name": list("fghij")})
-    assert next(reversed(batches.kinds.values())).history[-1].endswith("batch['name'][2]: 'c' has become 'h' and 2 more")
+    assert (
+        next(reversed(batches.specializations.values()))
+        .history[-1]
+        .endswith("batch['name'][2]: 'c' has become 'h' and 2 more")
+    )
     options = Options()
     rated = tg.compile(lambda a: a * options.rate)
     for options.rate in (1.0, 2.0, 3.0):
         rated(X)
-    (kind,) = rated.kinds.values()
-    assert kind.history[-1] == "'rate' changed from 2.0 to 3.0"
+    (specialization,) = rated.specializations.values()
+    assert specialization.history[-1] == "'rate' changed from 2.0 to 3.0"
     two = tg.compile(lambda a, b: a + b)
     two(X, X * 2), two(X, X)
-    assert next(reversed(two.kinds.values())).history == ["other arguments are one tensor, or share memory"]
+    assert next(reversed(two.specializations.values())).history == ["other arguments are one tensor, or share memory"]
 
 
 # ------------------------------------------------------------------------------------------------------------- optimizers
@@ -1319,8 +1323,8 @@ def test_pending_tensors():
 
     def fresh():
         result = step()
-        assert type(w) in KINDS
-        assert type(result) in KINDS
+        assert type(w) in PENDING_CLASSES
+        assert type(result) in PENDING_CLASSES
         assert isinstance(w, nn.Parameter)
         assert isinstance(result, tg.Tensor)
         assert (type(w).__name__, w.__class__.__name__) == ("Parameter", "Parameter")
@@ -1416,7 +1420,7 @@ def test_nested_arguments_and_results():
             assert_same(compiled(*args, **more), function(*args, **more))
     defaults = tg.compile(lambda a, k=2.0: a * k, static_argnames=("k",))
     assert_same([defaults(X), defaults(X, 2.0), defaults(X, k=2.0), defaults(X, k=3.0)], [X * 2] * 3 + [X * 3])
-    assert len(defaults.kinds) == 2
+    assert len(defaults.specializations) == 2
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         tg.compile(lambda a, b: a)(X)
 
@@ -1916,7 +1920,7 @@ def test_copies_and_files_have_no_programs(tmp_path):
     for twin in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled)), loaded):
         assert type(twin) is type(compiled)
         assert twin._compiled.function is twin._orig_mod is not net
-        assert not twin._compiled.kinds
+        assert not twin._compiled.specializations
         assert_same([twin(X), twin(X)], [compiled(X)] * 2)
     average = optim.swa_utils.AveragedModel(compiled)
     for _ in range(2):
@@ -2000,8 +2004,8 @@ def test_derivatives_that_run_eagerly_say_so():
     compiled = tg.compile(lambda: (w**3).sum())
     compiled()
     tg.autograd.grad(compiled(), w, create_graph=True)
-    (entry,) = next(iter(compiled.kinds.values())).entries
-    assert repr(entry.backward.higher) == "<compiled the derivative of <lambda>>"
+    (program,) = next(iter(compiled.specializations.values())).programs
+    assert repr(program.backward.higher) == "<compiled the derivative of <lambda>>"
 
 
 def same_as_eagerly(build, calls=5):

@@ -78,7 +78,7 @@ class Case:
 
     def __init__(self, name, bits, highest):
         self.name, self.highest, sample = name, highest, sample_of(name, bits)
-        self.sample = sample._replace(arrays=[testing._narrow(a, bits) for a in sample.arrays])
+        self.sample = sample._replace(arrays=[testing.narrowed(a, bits) for a in sample.arrays])
         self.given = [a for a in self.sample.arrays if isinstance(a, np.ndarray)]
         for change in (moved, shrunk) if self.sample.smooth else (rolled, np.copy):
             self.others, self.seeds = [change(a) for a in self.given], []
@@ -108,9 +108,9 @@ def compiled(cases):
     for arrays in ([c.given for c in cases], [c.others for c in cases]):
         tensors = [[tg.tensor(a) for a in xs] for xs in arrays]
         found = program(tensors, [[tg.tensor(a) for a in c.seeds] for c in cases])
-    (kind,) = program.kinds.values()
+    (specialization,) = program.specializations.values()
     assert program.traces == 1
-    return found, kind.entries[0].executable.compiled.as_text()
+    return found, specialization.programs[0].executable.compiled.as_text()
 
 
 def array(name, t):

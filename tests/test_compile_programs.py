@@ -1238,8 +1238,8 @@ def test_compiled_equals_eager(name):
     finally:
         tg.set_default_dtype(default)
     for c in compiled:
-        for kind in c.kinds.values():
-            assert len(kind.history) <= traces, kind.history
+        for specialization in c.specializations.values():
+            assert len(specialization.history) <= traces, specialization.history
     assert [name for name, _ in got] == [name for name, _ in expected]
     for (name, a), (_, b) in zip(got, expected, strict=True):
         same(name, a, b)

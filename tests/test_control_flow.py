@@ -257,7 +257,7 @@ def without(z):
     return z * factor
 
 
-BODIES = {  # what is done with a value, and whether it can be noted
+BODIES = {  # what is done with a value, and whether it can be traced
     "detach": (lambda s, z: z.detach() * s.w + z, True),
     "no_grad": (lambda s, z: without(z), True),
     "closed over twice": (lambda s, z: z + s.w.detach() * s.w, True),
@@ -310,11 +310,11 @@ def outcome(scan, body):
 
 @pytest.mark.parametrize("name", BODIES)
 def test_bodies(name):
-    body, noted = BODIES[name]
+    body, traced = BODIES[name]
     got, calls = outcome(tg.scan, body)
     want, _ = outcome(loop, body)
     close(got, want)
-    assert calls == (1 if noted else 4)
+    assert calls == (1 if traced else 4)
 
 
 @pytest.mark.skipif(not HAS_JAX, reason="needs JAX")

@@ -287,6 +287,13 @@ def test_misspelled_function_is_named():
         custom.elementwise("typo", np.cos, lambda xp, ans, x0: -xp.sinus(x0))
 
 
+def test_laws_by_name_meet_the_newest_definition():
+    custom.elementwise("redefined", np.sin, lambda xp, ans, x: xp.cos(x))
+    custom.elementwise("redefined", np.cos, lambda xp, ans, x: xp.sin(x), check=False)
+    with pytest.raises(testing.LawError, match="redefined"):
+        testing.check("redefined")
+
+
 def test_two_arguments_and_numbers():
     """A number beside an array is of its dtype: np.sin of a Python number would be a double."""
     f = tg.custom.elementwise(

@@ -17,7 +17,8 @@ from multiprocessing import spawn
 import pytest
 
 import tapegrad
-from tapegrad import _places, compat
+from tapegrad import compat
+from tapegrad.compat import module_names
 
 HERE = pathlib.Path(__file__).parent
 MODULES = (HERE / "torch_modules.txt").read_text().split()
@@ -214,7 +215,7 @@ def test_each_class_and_function_is_where_it_says(torch):
     for module in ("distributions", "testing", "utils.data"):
         importlib.import_module(f"torch.{module}")
     scalar = sys.modules["tapegrad.tensor.tensor"].Scalar  # it goes by the name of Tensor
-    moved = [v for v in _places._first if v is not scalar and v.__module__.startswith("torch")]
+    moved = [v for v in module_names._first if v is not scalar and v.__module__.startswith("torch")]
     elsewhere = [v for v in moved if getattr(importlib.import_module(v.__module__), v.__name__, None) is not v]
     assert len(moved) > 1500 and not [v for v in elsewhere if v.__name__ != "<lambda>"]
 

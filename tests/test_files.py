@@ -17,6 +17,9 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import nn
+from tapegrad.io.legacy import LEGACY_MAGIC
+from tapegrad.io.rebuild import TORCH, Call
+from tapegrad.io.writer import Name, Rebuilt, Stored, Writer
 
 CHECKPOINT = Path(__file__).with_name("pytorch_checkpoint.pt")  # written by PyTorch 2.13
 REFUSALS = (pickle.UnpicklingError, RuntimeError, EOFError)
@@ -421,7 +424,7 @@ HAND_WRITTEN = {
 
 @pytest.mark.parametrize("name", HAND_WRITTEN)
 def test_hand_written_pickles(name):
-    calls = [v for v in tg.serialization.TORCH.values() if isinstance(v, tg.serialization.Call)]
+    calls = [v for v in TORCH.values() if isinstance(v, Call)]
     before = [(c._function, getattr(c._function, "__defaults__", None)) for c in calls]
     with pytest.raises(REFUSALS):
         tg.load(archive(HAND_WRITTEN[name], {"data/0": b"1234"}))
@@ -452,7 +455,7 @@ def test_keys_whose_hash_would_never_end(name, value):
 def legacy(pickled, end=b""):
     """A file of the old format in memory."""
     about = {"protocol_version": 1001, "little_endian": True, "type_sizes": {}}
-    head = b"".join(pickle.dumps(v, 2) for v in (tg.serialization.LEGACY_MAGIC, 1001, about))
+    head = b"".join(pickle.dumps(v, 2) for v in (LEGACY_MAGIC, 1001, about))
     return io.BytesIO(head + pickled + end)
 
 
@@ -469,7 +472,7 @@ def test_errors_do_not_print_what_never_ends(value):
     for file in (archive(b"c_codecs\nencode\nX\x01\x00\x00\x00a%s\x86R." % value), legacy(b"N.", b"](%se." % value)):
         with pytest.raises(pickle.UnpicklingError, match="another encoding|whose key is a tuple"):
             tg.load(file)
-    magic = pickle.dumps(tg.serialization.LEGACY_MAGIC, 2)
+    magic = pickle.dumps(LEGACY_MAGIC, 2)
     with pytest.raises(RuntimeError, match="Invalid protocol version: tuple"):
         tg.load(io.BytesIO(magic + value + b"."))
 
@@ -505,11 +508,11 @@ def test_all_unknown_globals_are_named():
 
 def tensor_pickle(size, stride, offset=0, count=4, kind="FloatStorage"):
     """The pickle of one tensor on the storage data/0."""
-    rebuild = tg.serialization.Name("torch._utils", "_rebuild_tensor_v2")
-    stored = tg.serialization.Stored(tg.serialization.Name("torch", kind), 0, count)
+    rebuild = Name("torch._utils", "_rebuild_tensor_v2")
+    stored = Stored(Name("torch", kind), 0, count)
     file = io.BytesIO()
-    call = tg.serialization.Rebuilt(rebuild, (stored, offset, size, stride, False, collections.OrderedDict()))
-    tg.serialization.Writer(file, 2, None).dump(call)
+    call = Rebuilt(rebuild, (stored, offset, size, stride, False, collections.OrderedDict()))
+    Writer(file, 2, None).dump(call)
     return file.getvalue()
 
 

@@ -59,7 +59,7 @@ def sample_of(name, bits):
     """(arrays, params) of a sample where the record is smooth, if there is one, in 32 or 64 bits."""
     samples = testing.samples_of(name)
     sample = next((s for s in samples if s.smooth and testing.differentiable(TABLE[name], s.arrays)), samples[0])
-    return [testing._narrow(a, bits) for a in sample.arrays], sample.params
+    return [testing.narrowed(a, bits) for a in sample.arrays], sample.params
 
 
 def check_close(got, want, tolerance, device="jax:0"):

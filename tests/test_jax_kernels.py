@@ -39,7 +39,7 @@ TOLERANCE = {
 
 def samples_in(name, bits):
     """The record's samples in 32 or 64 bits."""
-    return [(tuple([testing._narrow(a, bits) for a in s.arrays]), s.params) for s in testing.samples_of(name)]
+    return [(tuple([testing.narrowed(a, bits) for a in s.arrays]), s.params) for s in testing.samples_of(name)]
 
 
 def numpy_forward(op, arrays, params):
@@ -311,8 +311,8 @@ def test_what_runs_of_a_users_operation(forward, given, called_back):
         want = SCALE * np.tanh(x + shift)
         np.testing.assert_allclose(y.numpy(), want, rtol=1e-14)
         np.testing.assert_allclose(g.numpy(), 2 * want * SCALE * (1 - np.tanh(x + shift) ** 2), rtol=1e-12)
-    (kind,) = program.kinds.values()
-    assert ("callback" in kind.entries[0].executable.compiled.as_text()) is called_back
+    (specialization,) = program.specializations.values()
+    assert ("callback" in specialization.programs[0].executable.compiled.as_text()) is called_back
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import pytest
 from numpy_cases import FFT, HERMITIAN, IN_PLACE, LINALG, ROUTINES, SIGNED, STEPS, Out, Refused, c
 
 import tapegrad as tg
-from tapegrad.numpy.rows import FUNCTIONS, LATER, REDUCTIONS, SCANS, UFUNCS, name_of
+from tapegrad.numpy.arguments import FUNCTIONS, LATER, name_of
+from tapegrad.numpy.reductions import REDUCTIONS, SCANS
+from tapegrad.numpy.ufuncs import UFUNCS
 
 RNG = np.random.default_rng(5)
 M = RNG.uniform(0.2, 2.0, (3, 4))

@@ -5,7 +5,8 @@ import pytest
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
-from tapegrad.numpy.rows import FUNCTIONS, UFUNCS, name_of
+from tapegrad.numpy.arguments import FUNCTIONS, name_of
+from tapegrad.numpy.ufuncs import UFUNCS
 
 # The functions of the Python array API standard, version 2024.12.
 STANDARD = [

@@ -1,5 +1,6 @@
-"""What `import tapegrad` and the first large array change in the process: what is written here, and nothing else."""
+"""What `import tapegrad`, the first tensor and the first large array change in the process: what is here, nothing else."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -7,8 +8,16 @@ import textwrap
 import pytest
 
 STATE = """
-import atexit, builtins, contextvars, copyreg, gc, json, locale, logging, os, random, signal, sys, threading, warnings
+import atexit, builtins, codecs, contextvars, copyreg, gc, importlib.metadata, json, locale, logging, multiprocessing, os
+import random, signal, sys, sysconfig, threading, time, warnings
+from multiprocessing import spawn
 import numpy as np
+import numpy.random
+
+forks = []
+register_at_fork = getattr(os, "register_at_fork", None)
+if register_at_fork is not None:
+    os.register_at_fork = lambda **handlers: (forks.append(sorted(handlers)), register_at_fork(**handlers))
 
 def state():
     return {
@@ -16,18 +25,26 @@ def state():
         "geterr": np.geterr(), "errcall": repr(np.geterrcall()), "bufsize": np.getbufsize(),
         "print": str(np.get_printoptions()), "numpy random": str(np.random.get_state()), "random": repr(random.getstate()),
         "meta_path": [type(f).__qualname__ if not isinstance(f, type) else f.__qualname__ for f in sys.meta_path],
-        "path_hooks": [repr(h) for h in sys.path_hooks], "path": sys.path,
-        "hooks": [repr(h) for h in (sys.excepthook, sys.displayhook, sys.unraisablehook, threading.excepthook)],
+        "path_hooks": [repr(h) for h in sys.path_hooks], "path": list(sys.path),
+        "hooks": [repr(h) for h in (sys.excepthook, sys.displayhook, sys.breakpointhook, sys.unraisablehook,
+                                    threading.excepthook, builtins.__import__)],
         "tracing": [repr(f()) for f in (sys.gettrace, sys.getprofile, sys.getdlopenflags, sys.get_asyncgen_hooks)],
         "limits": [sys.getrecursionlimit(), sys.getswitchinterval(), sys.get_int_max_str_digits(), threading.stack_size()],
         "collector": [gc.get_threshold(), gc.isenabled(), gc.get_freeze_count(), gc.get_debug(), len(gc.callbacks)],
         "signals": {int(s): repr(signal.getsignal(s)) for s in signal.valid_signals()},
-        "threads": threading.active_count(), "environment": dict(os.environ), "directory": os.getcwd(),
+        "threads": [t.name for t in threading.enumerate()], "processes": len(multiprocessing.active_children()),
+        "environment": dict(os.environ), "directory": os.getcwd(), "arguments": list(sys.argv), "zone": time.tzname,
         "context": {v.name: repr(x) for v, x in contextvars.copy_context().items()},
-        "builtins": sorted(vars(builtins)), "copyreg": len(copyreg.dispatch_table),
-        "locale": locale.setlocale(locale.LC_ALL),
+        "builtins": {n: id(v) for n, v in vars(builtins).items()}, "copyreg": sorted(map(str, copyreg.dispatch_table)),
+        "locale": locale.setlocale(locale.LC_ALL), "at exit": atexit._ncallbacks(), "forks": list(forks),
         "loggers": [logging.root.level, len(logging.root.handlers), sorted(logging.Logger.manager.loggerDict)],
+        "spawn": repr(spawn.get_preparation_data), "start method": multiprocessing.get_start_method(allow_none=True),
+        "streams": [id(f) for f in (sys.stdin, sys.stdout, sys.stderr)],
     }
+
+def changed(before):
+    after = state()
+    return {name: (before[name], after[name]) for name in before if before[name] != after[name]}
 """
 
 
@@ -38,46 +55,131 @@ def run(program):
     return done.stdout.split()
 
 
-def test_an_import_changes_nothing_but_one_filter_of_warnings_and_one_finder():
+def test_an_import_changes_nothing():
     run("""
         before = state()
         import tapegrad
-        after = state()
-        added = after["warnings"].pop(0)
-        assert "RuntimeWarning" in added and "tapegrad" in added, added  # see kernels/numpy.py
-        assert after["meta_path"].pop(0) == "_OnImport"  # see tensor/einops.py
-        assert after["meta_path"].pop() == "Finder"  # see moved.py
-        for name in before:
-            assert before[name] == after[name], (name, before[name], after[name])
+        import tapegrad.distributions, tapegrad.jit, tapegrad.testing, tapegrad.compat, tapegrad.utils.data
+        assert not changed(before), changed(before)
         """)
 
 
-def test_the_finder_is_there_only_until_einops_is_imported():
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("warnings.filterwarnings('ignore', module='nobody')", "warnings"), ("np.seterr(over='ignore')", "geterr"),
+        ("sys.meta_path.append(object())", "meta_path"), ("os.register_at_fork(before=print)", "forks"),
+        ("atexit.register(int)", "at exit"), ("gc.set_threshold(7)", "collector"), ("np.random.seed(5)", "numpy random"),
+        ("sys.excepthook = print", "hooks"), ("os.environ['NOBODY'] = '1'", "environment"),
+    ],
+)  # fmt: skip
+def test_the_state_shows_what_an_import_may_change(change, name):
+    if "fork" in change and not hasattr(os, "register_at_fork"):
+        pytest.skip("no fork")
+    run(f"""
+        before = state()
+        {change}
+        assert {name!r} in changed(before)
+        """)
+
+
+def test_the_first_tensor_waits_for_einops_alone():
+    run("""
+        before = state()
+        import tapegrad as tg
+        x = tg.ones(3)
+        (x * x).sum()
+        difference = changed(before)
+        assert set(difference) == {"meta_path"}, difference
+        old, new = difference["meta_path"]
+        assert new == ["_OnImport", *old]  # see tensor/einops.py
+        """)
+
+
+def test_nothing_waits_for_einops_once_it_is_imported():
     pytest.importorskip("einops")
+    for first, second in (("import tapegrad as tg", "import einops"), ("import einops", "import tapegrad as tg")):
+        run(f"""
+            import importlib.util
+            before = sys.meta_path[:]
+            {first}
+            {second}
+            assert einops.rearrange(tg.ones(2, 3), "a b -> b a").shape == (3, 2)
+            assert sys.meta_path == before
+            """)
     run("""
-        before = state()["meta_path"]
-        import tapegrad
+        before = sys.meta_path[:]
+        import tapegrad as tg
+        x = tg.ones(2, 3)
         import einops
-        assert state()["meta_path"] == [*before, "Finder"]
-        """)
-    run("""
-        import einops
-        before = state()["meta_path"]
-        import tapegrad
-        assert state()["meta_path"] == [*before, "Finder"]
+        assert einops.rearrange(x, "a b -> b a").shape == (3, 2)
+        assert sys.meta_path == before
         """)
 
 
-def test_the_filter_concerns_only_what_the_package_computes():
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="no fork")
+def test_fork_handlers_come_with_the_first_lock_that_is_taken():
     run("""
         import tapegrad as tg
-        with warnings.catch_warnings(record=True) as caught:
-            big = tg.tensor([3e38])
-            (big * 10 + big.exp() - big.exp()).sum()
-        assert not caught
-        with warnings.catch_warnings(record=True) as caught:
-            np.float32([3e38]) * np.float32(10)
-        assert len(caught) == 1
+        x = tg.ones(3, requires_grad=True)
+        tg.no_grad()
+        assert not forks
+        for _ in range(2):
+            (x * x).sum().backward()
+            assert forks == [["after_in_child"]]
+        for _ in range(2):
+            tg.rand(3), tg.Generator().manual_seed(1)
+            assert forks == [["after_in_child"]] * 2
+        """)
+
+
+def test_operations_are_silent_and_leave_numpy_as_it_was():
+    run("""
+        import threading
+        import tapegrad as tg
+        warnings.simplefilter("error")
+        set_by_caller = np.geterr()
+
+        def overflow():
+            big = tg.tensor([3e38, 0.0], requires_grad=True)
+            y = (big * 10 + big.exp() - big.exp()).sum() + (big / 0).mean() + big.log().sum() + (big @ big)
+            y.backward()
+            assert np.geterr() == set_by_caller
+
+        for _ in range(3):
+            overflow()
+        for warning in (lambda: np.float32([3e38]) * np.float32(10), lambda: np.ones(1) / 0):
+            try:
+                warning()
+            except RuntimeWarning:
+                continue
+            raise AssertionError("NumPy's own warnings are off")
+        """)
+
+
+def test_two_threads_compute_at_once():
+    """NumPy is silent in one context, in which only one thread can be: the others take the slow path."""
+    run("""
+        import threading
+        import tapegrad as tg
+        warnings.simplefilter("error")
+        sys.setswitchinterval(1e-6)
+        x = tg.linspace(-3e38, 3e38, 1 << 16)
+        want, failures = (x * x.exp() + (x / 0).sin()).sum(0, keepdim=True).numpy(), []
+
+        def compute():
+            try:
+                for _ in range(30):
+                    np.testing.assert_array_equal((x * x.exp() + (x / 0).sin()).sum(0, keepdim=True).numpy(), want)
+            except BaseException as e:
+                failures.append(e)
+
+        threads = [threading.Thread(target=compute) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not failures, failures
         """)
 
 

@@ -51,7 +51,7 @@ def test_second_coefficient(name):
 
         with Taylor(2) as level:
             xs = [
-                level.lifted([wrap(np.array(a)), wrap(v[i]), wrap(w[i])]) if i in v else testing.leaf(a, False)
+                level.wrap_series([wrap(np.array(a)), wrap(v[i]), wrap(w[i])]) if i in v else testing.leaf(a, False)
                 for i, a in enumerate(sample.arrays)
             ]
             ys = testing.call(op, xs, sample.params)[: op.differentiable]

@@ -9,7 +9,7 @@ from tapegrad.core import record
 from tapegrad.core.op import TABLE, Op
 from tapegrad.func import tree
 from tapegrad.levels import taylor
-from tapegrad.levels.laplacian import Laplace
+from tapegrad.levels.laplacian import ForwardLaplacian
 from tapegrad.table.samples.common import ANALYTIC, COMPARED, POSITIVE, Sample, cases, domain, pairs
 
 NAME = "deliberately_wrong"
@@ -268,7 +268,7 @@ def test_laplacian_alone(make):
 @pytest.mark.parametrize("law", ["taylor", "laplacian"])
 def test_transforms_that_are_not_differentiable(law, monkeypatch):
     """Right values without a history do not pass."""
-    wrong = {"taylor": (func, "jet"), "laplacian": (Laplace, "laplacian")}
+    wrong = {"taylor": (func, "jet"), "laplacian": (ForwardLaplacian, "laplacian")}
     owner, name = wrong[law]
     right = getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *args: tree.mapped(lambda t: t if t is None else t.detach(), right(*args)))
@@ -278,7 +278,7 @@ def test_transforms_that_are_not_differentiable(law, monkeypatch):
 
 def test_series_without_strong_zero(monkeypatch):
     testing.check("sqrt", ["strong_zero"])
-    monkeypatch.setattr(taylor, "settle", lambda *_: None)
+    monkeypatch.setattr(taylor, "zero_unmoved", lambda *_: None)
     with pytest.raises(testing.LawError, match="do not move"):
         testing.check("sqrt", ["strong_zero"])
 

@@ -1,4 +1,4 @@
-"""The law of traces: the program noted while a function runs on some inputs gives on others what the function gives there.
+"""The law of traces: the program of a function traced on some inputs gives on others what the function gives there.
 
 `law` traces, replays with the NumPy forwards and compares; it returns why the trace had to stop, or None.
 """
@@ -65,11 +65,11 @@ class Replay:
             for t in tensors:
                 trace.argument(t._d)
             self.outputs = flat(function(*tensors))
-            results = [self._result(trace, t) for t in self.outputs if trace.stopped is None]
-            states = [] if trace.stopped else list(trace.captured.values())
+            results = [self._result(trace, t) for t in self.outputs if trace.aborted is None]
+            states = [] if trace.aborted else list(trace.state_inputs.values())
             self.writes = [(c.owner(), Ref(trace.numbers[id(now)])) for c in states if (now := c.now()) is not c.array]
-        self.stopped, self.trace, self.count = trace.stopped, trace, len(results)
-        if trace.stopped is None:
+        self.aborted, self.trace, self.count = trace.aborted, trace, len(results)
+        if trace.aborted is None:
             self.program = trace.program.pruned([*results, *[ref for _, ref in self.writes]])
 
     @staticmethod
@@ -79,8 +79,8 @@ class Replay:
 
     def __call__(self, *arrays):
         environment = dict(zip(self.program.arguments, arrays, strict=True)) | self.program.constants
-        states = {c.source.number: c.now() for c in self.trace.captured.values()}
-        for s in self.program.sources:
+        states = {c.input.number: c.now() for c in self.trace.state_inputs.values()}
+        for s in self.program.inputs:
             value = states.get(s.number) if s.number in states else s.read()
             environment[s.number] = value if isinstance(value, np.ndarray) else np.asarray(value, s.meta[1])
         found = self.program.run(environment, interpreted)
@@ -103,8 +103,8 @@ def law(function, given, others):
     replay = Replay(function, [tg.tensor(a) for a in given])
     for t, a in zip(replay.outputs, plain, strict=True):
         close(array(t), a)
-    if replay.stopped is not None:
-        return replay.stopped[0]
+    if replay.aborted is not None:
+        return replay.aborted[0]
     tg.manual_seed(0)
     for got, a in zip(replay(*map(np.array, others)), wanted, strict=True):
         close(np.asarray(got), a)
@@ -236,8 +236,8 @@ def test_what_stops_a_trace(text, why):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         replay = Replay(call, [tg.tensor(a) for a in given])
-    assert replay.stopped is not None
-    reason, (file, line) = replay.stopped
+    assert replay.aborted is not None
+    reason, (file, line) = replay.aborted
     assert why in reason
     assert (file, line) == (text, 1)
 
@@ -261,14 +261,14 @@ def stepping(make, inputs):
     step(*map(tg.tensor, inputs[0])), state()
     replay = Replay(step, [tg.tensor(a) for a in inputs[1]])
     got = [([array(t) for t in replay.outputs], state())]
-    if replay.stopped is None:
+    if replay.aborted is None:
         for xs in inputs[2:]:
             outputs = [np.asarray(a) for a in replay(*map(np.array, xs))]  # before the state is looked at
             got.append((outputs, state()))
     for (outputs, states), (others, after) in zip(got, wanted[1:], strict=False):
         for a, b in zip([*outputs, *states], [*others, *after], strict=True):
             close(a, b)
-    return replay.stopped and replay.stopped[0]
+    return replay.aborted and replay.aborted[0]
 
 
 def training(module, optimizer=lambda ps: optim.SGD(ps, lr=0.1, momentum=0.9)):
@@ -442,7 +442,7 @@ def test_transform(name):
 def test_what_a_transform_tries_out_is_not_noted():
     """laplacian() runs a function on other points when it sees it first, to find out whether it mixes them."""
     replay = Replay(lambda x: func.laplacian(lambda p: p.sin().prod(-1))(x), [tg.tensor(X)])
-    assert replay.stopped is None
+    assert replay.aborted is None
     close(replay(Y)[0], array(func.laplacian(lambda p: p.sin().prod(-1))(tg.tensor(Y))))
 
 

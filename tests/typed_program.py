@@ -63,7 +63,8 @@ def total(points: Tensor, slope: float = 1.0) -> Tensor:
 
 points = tg.rand(32, 2)
 data = TensorDataset(points, points[:, 0] * points[:, 1])
-for x, y in DataLoader(data, batch_size=16, shuffle=True):
+for batch in DataLoader(data, batch_size=16, shuffle=True):
+    x, y = assert_type(batch, list[Tensor])
     assert_type(step(x, y), Tensor)
 step.explain()
 assert_type(tg.compile.stats()["programs"], float)
@@ -71,6 +72,7 @@ assert_type(tg.compile(net, fullgraph=True)(points), Tensor)
 assert_type(tg.compile(fullgraph=True)(predict)(points), Tensor)
 assert_type(error(*data.tensors), float)
 assert_type(predict(points), Tensor)
+assert_type(nn.Sequential(net.inner, nn.Tanh())(points), Tensor)
 assert_type(func.grad(total)(points, slope=2.0), Tensor)
 assert_type(net.inner.weight, nn.Parameter)
 assert_type(net.inner.weight.grad, Tensor | None)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, assert_type
+from typing import Any, NamedTuple, assert_type
 
 import numpy as np
 import numpy.typing as npt
 
 import tapegrad as tg
-from tapegrad import Tensor, func
+from tapegrad import Tensor, distributions, func, optim
 from tapegrad.utils import data
+from tapegrad.utils.checkpoint import checkpoint
 from tapegrad.utils.data import ConcatDataset, DataLoader, Subset
 
 Array = npt.NDArray[np.float64]
@@ -90,6 +91,14 @@ if seed < 0:  # a file's content may be anything
         assert_type(layer, tg.nn.Module)
 
 
+class Named(NamedTuple):
+    x: Tensor
+    y: int
+
+
+unknown: Any = [w, w]
+
+
 class Pairs(data.Dataset[tuple[Tensor, int]]):
     def __len__(self) -> int:
         return 4
@@ -98,12 +107,57 @@ class Pairs(data.Dataset[tuple[Tensor, int]]):
         return tg.ones(2) * i, i
 
 
-assert_type(DataLoader(Pairs(), 2), DataLoader[tuple[Tensor, int]])
-assert_type(DataLoader([1, 2, 3]), DataLoader[int])
+# Batches have the type that default_collate gives for the samples' type, or that collate_fn returns.
+pairs: DataLoader[tuple[Tensor, int]] = DataLoader(Pairs(), 2)
+labelled: DataLoader[tuple[Tensor, int]] = DataLoader(Pairs(), 2, collate_fn=len)
+numbers, named, mapped = DataLoader([1, 2, 3]), DataLoader([Named(w, 1)]), DataLoader([{"x": w}])
+texts, anything, single = DataLoader(["a"]), DataLoader(unknown), DataLoader(Pairs(), None)
+sizes = DataLoader(Pairs(), 2, collate_fn=len)
+for batch in DataLoader(Pairs(), 2, shuffle=True):
+    assert_type(batch, list[Tensor])
+assert_type(next(iter(pairs)), list[Tensor])
+assert_type(next(iter(numbers)), Tensor)
+assert_type(next(iter(named)), Named)
+assert_type(next(iter(mapped)), dict[str, Tensor])
+assert_type(next(iter(texts)), Any)
+assert_type(next(iter(anything)), Any)
+assert_type(next(iter(single)), Any)
+assert_type(next(iter(sizes)), int)
+assert_type(data.TensorDataset(w, w)[0], tuple[Tensor, ...])
 assert_type(Subset(Pairs(), np.array([1, 2])), Subset[tuple[Tensor, int]])
 assert_type(data.random_split(Pairs(), [1, 3])[0][0], tuple[Tensor, int])
 assert_type(ConcatDataset([Pairs(), Pairs()]), ConcatDataset[tuple[Tensor, int]])
 loader = DataLoader(data.TensorDataset(w, w), batch_size=2, sampler=data.WeightedRandomSampler(w, 3))
+
+# Layers: containers, recurrent layers and what they take.
+packed = tg.nn.utils.rnn.pack_sequence([tg.ones(3, 2), tg.ones(2, 2)])
+gru, lstm = tg.nn.GRU(2, 4), tg.nn.LSTM(2, 4)
+assert_type(tg.nn.Sequential(tg.nn.Linear(3, 1), tg.nn.ReLU())(w), Tensor)
+assert_type(tg.nn.Sequential(tg.nn.ReLU())[0:1], tg.nn.Sequential)
+assert_type(tg.nn.ModuleDict({"a": tg.nn.ReLU()})["a"], tg.nn.Module)
+assert_type(tg.nn.ParameterDict({"a": w})["a"], tg.nn.Parameter)
+assert_type(tg.nn.ParameterDict().get("a"), tg.nn.Parameter | None)
+assert_type(list(tg.nn.ParameterList([w])), list[tg.nn.Parameter])
+assert_type(gru(tg.ones(3, 1, 2)), tuple[Tensor, Tensor])
+assert_type(gru(packed), tuple[tg.nn.utils.rnn.PackedSequence, Tensor])
+assert_type(lstm(tg.ones(3, 1, 2)), tuple[Tensor, tuple[Tensor, Tensor]])
+assert_type(lstm(packed)[0].data, Tensor)
+assert_type(tg.nn.utils.rnn.pad_packed_sequence(packed), tuple[Tensor, Tensor])
+assert_type(tg.nn.utils.clip_grad_norm_(gru.parameters(), 1.0), Tensor)
+
+# Distributions, schedules, mixed precision and checkpoints.
+normal = distributions.Normal(w, 1.0)
+assert_type(normal.rsample((2,)), Tensor)
+assert_type(normal.log_prob(w), Tensor)
+assert_type(normal.mean, Tensor)
+assert_type(normal.expand((2, 3)), distributions.Normal)
+assert_type(distributions.kl_divergence(normal, normal), Tensor)
+assert_type(distributions.Categorical(logits=w).probs, Tensor)
+assert_type(distributions.ExpTransform()(w), Tensor)
+assert_type(tg.amp.GradScaler("cpu").scale(w), Tensor)
+assert_type(tg.amp.autocast("cpu")(loss)(w, scale=2.0), Tensor)
+assert_type(checkpoint(loss, w), Tensor)
+assert_type(optim.lr_scheduler.StepLR(optim.SGD([w], lr=0.1), 2).get_last_lr(), list[float | Tensor])
 
 # Wrong calls are errors: mypy reports an ignore that nothing needs.
 try:

@@ -22,7 +22,7 @@ from ..core.state import is_recording
 from ..dtypes import is_inexact
 from ..levels.diff_inputs import synced
 from ..levels.forward import Dual, zeros_of
-from ..levels.level import Level, Lift, relabelled
+from ..levels.level import Level, LevelState, relabelled
 from ..levels.vmap import Batch
 from ..tensor.tensor import Tensor
 
@@ -47,7 +47,7 @@ class DualLevel(Dual):
     """
 
     name = "dual_level"
-    soft = True
+    shares_outer_layer = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,19 +55,19 @@ class DualLevel(Dual):
         self.number: int = 0 if around is None else around.number + 1
         self.born: dict[int, weakref.ref[Any]] = {}
 
-    def adopt(self, t: Any) -> None:
+    def register(self, t: Any) -> None:
         key, born = id(t), self.born
         born[key] = weakref.ref(t, lambda _: born.pop(key, None))
 
-    def beneath(self, t: Any, function: str) -> Any:
-        return self.lower(t)[0]
+    def captured_primal(self, t: Any, function: str) -> Any:
+        return self.unwrap(t)[0]
 
     def close(self) -> None:
         """End the level: what it wrote keeps the value, and loses the tangent."""
         self.closed = True
         for block in self.blocks:
             if (store := block()) is not None:
-                self.settle(store)
+                self.write_back(store)
         for ref, before, write in self.written:
             t = ref()
             if t is None:
@@ -75,41 +75,41 @@ class DualLevel(Dual):
             if type(before[2]) is alias.Alias:
                 t._d, t._s, t._st = before
                 continue
-            self.lose(t, before[1] if before[1] < 0 else None)
+            self.demote(t, before[1] if before[1] < 0 else None)
             if (around := level_of(t)) is not None:
                 around.written.append((ref, before, write))
         for ref in list(self.born.values()):
             if (t := ref()) is not None:
-                self.lose(t, None)
+                self.demote(t, None)
         self.born.clear()
-        self.forget()
+        self.clear()
 
-    def lose(self, t: Any, slot: int | None) -> None:
-        """Make a tensor of the level what it is below; under a slot of its own if one is given."""
+    def demote(self, t: Any, slot: int | None) -> None:
+        """Make a tensor of the level the one below it; under a slot of its own if one is given."""
         st = t._st
-        if type(st) is not Lift or st.level is not self:
+        if type(st) is not LevelState or st.level is not self:
             return
-        lower = relabelled(synced(st.lower), st.lower._s if slot is None else slot)
-        t._d, t._s, t._st = lower._d, lower._s, lower._st
+        primal = relabelled(synced(st.primal), st.primal._s if slot is None else slot)
+        t._d, t._s, t._st = primal._d, primal._s, primal._st
         if st.slot_hooks is not None:
             t._st = t._st or Extra(None)
             t._st.slot_hooks = alias.union(t._st.slot_hooks, st.slot_hooks)
         if getattr(t, "_retains", 0):
             services.retain(t)
 
-    def settle(self, store: Any) -> None:
+    def write_back(self, store: Any) -> None:
         """Give a memory block the values that were written into it."""
         root, hist = store.promoted
-        lower = root._st.lower
+        primal = root._st.primal
         store.promoted = None
-        if (around := level_of(lower)) is not None:
-            store.promoted = lower, hist
+        if (around := level_of(primal)) is not None:
+            store.promoted = primal, hist
             around.blocks.append(weakref.ref(store))
             return
         store.unshare()
-        store.root[...] = lower._d
+        store.root[...] = primal._d
         if hist.slot >= 0:
-            hist.slot = lower._s
+            hist.slot = primal._s
             hist.slot_hooks = alias.union(hist.slot_hooks, root._st.slot_hooks)
         hist.ver += 1
 
@@ -216,24 +216,24 @@ def joined(home: DualLevel, x: Any, v: Any) -> Any:
     if top is not None:
         check_seen(top, "make_dual", v)
         if isinstance(top, Batch):
-            return top.lift(joined(home, top.physical(x), top.physical(v)), True, linked(x))
-        (p, q), (dp, dq) = top.lower(x), top.lower(v)
+            return top.wrap(joined(home, top.physical(x), top.physical(v)), True, linked(x))
+        (p, q), (dp, dq) = top.unwrap(x), top.unwrap(v)
         moving = None if q is None and dq is None else joined(home, *[zeros_of(p) if t is None else t for t in (q, dq)])
-        return top.lift(joined(home, p, dp), moving, linked(x))
-    lower, payload = home.lower(x)
+        return top.wrap(joined(home, p, dp), moving, linked(x))
+    primal, payload = home.unwrap(x)
     if payload is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level "
             f"{home.number} is not supported."
         )
-    direction, moving = home.lower(v)
+    direction, moving = home.unwrap(v)
     if moving is not None:
         raise RuntimeError(
             f"Setting a forward grad that itself has a forward gradient at the same level {home.number} is not supported."
         )
-    if direction._d.dtype != lower._d.dtype and not (direction._d.dtype.kind == "c" and lower._d.dtype.kind != "c"):
-        direction = direction.to(lower.dtype)
-    return home.lift(relabelled(lower, lower._s), relabelled(direction, direction._s), linked(x))
+    if direction._d.dtype != primal._d.dtype and not (direction._d.dtype.kind == "c" and primal._d.dtype.kind != "c"):
+        direction = direction.to(primal.dtype)
+    return home.wrap(relabelled(primal, primal._s), relabelled(direction, direction._s), linked(x))
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -259,22 +259,22 @@ def parted(home: DualLevel, t: Any) -> tuple[Any, Any]:
     """Value and tangent; below, where the tensor is at a level inside the dual level."""
     top = higher(home, t)
     if top is None:
-        value, tangent = home.lower(t)
+        value, tangent = home.unwrap(t)
         if value is t:
             return t, None
         return relabelled(value, value._s), None if tangent is None else relabelled(tangent, tangent._s)
-    lower, payload = top.lower(t)
-    value, tangent = parted(home, lower)
+    primal, payload = top.unwrap(t)
+    value, tangent = parted(home, primal)
     if isinstance(top, Batch):
         if tangent is None:
             return t, None
         check_seen(top, "unpack_dual", t)
-        return top.lift(value, payload), top.lift(tangent, payload)
+        return top.wrap(value, payload), top.wrap(tangent, payload)
     moving, turning = (None, None) if payload is None else parted(home, payload)
     if tangent is None and turning is None:
         return t, None
     check_seen(top, "unpack_dual", t)
-    return top.lift(value, moving), top.lift(zeros_of(value) if tangent is None else tangent, turning)
+    return top.wrap(value, moving), top.wrap(zeros_of(value) if tangent is None else tangent, turning)
 
 
 def higher(home: DualLevel, *tensors: Any) -> Level | None:
@@ -288,7 +288,7 @@ def higher(home: DualLevel, *tensors: Any) -> Level | None:
 
 def check_seen(top: Level, function: str, t: Any) -> None:
     """Refuse what a reverse pass in the layer of a level inside the dual level would not see."""
-    if t._s and is_recording() and not top.soft:
+    if t._s and is_recording() and not top.shares_outer_layer:
         raise RuntimeError(
             f"{function}: the tensor is differentiated inside {top.name}, which was begun inside the dual level, and its "
             "gradient would be lost. Enter the dual level inside the function."

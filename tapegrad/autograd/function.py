@@ -1,4 +1,4 @@
-"""Functions with a custom derivative: `Function` and the context that its methods receive.
+"""Functions with a custom derivative: `Function`, and the record that runs one.
 
 `apply` runs `forward` with recording off and puts one entry on the tape. The entry owns the context `ctx`, and it keeps the
 saved arrays itself: `ctx` knows only where they stand, so a context that outlives the graph keeps no array, and an output
@@ -12,277 +12,31 @@ import inspect
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
 from ..core import alias
-from ..core.entry import (
-    answer_of,
-    general_entry,
-    inputs_of,
-    is_released,
-    output_entry,
-    params_of,
-    place_of,
-    results_of,
-    saved_of,
-)
-from ..core.graph import Node
-from ..core.leaves import SlotHooks, leaf_of
+from ..core.entry import general_entry, inputs_of, output_entry, params_of, results_of
+from ..core.leaves import SlotHooks
 from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
 from ..core.op import GENERAL, TABLE, Op
 from ..core.record import Box, Extra, fixed, getframe, recording, user_frame, wrap
-from ..core.saved import is_packed, unpacked
 from ..core.state import RECORDING, current_tape, restore_recording
-from ..core.tape import HEAVY, find, next_slot
-from ..core.vjp import add, arrays, attach, reattach_output
+from ..core.tape import HEAVY, next_slot
+from ..core.vjp import add, arrays
 from ..dtypes import is_inexact
 from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
 from ..table.samples.common import Sample, uniform
-
-if TYPE_CHECKING:
-    from ..tensor import Tensor
+from .context import FunctionCtx as FunctionCtx
+from .context import Output, Parts, VmapInfo, mapped, parts_of
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "VmapInfo", "once_differentiable"]
-
-Meta = tuple[tuple[int, ...], Any]  # shape and dtype
-Parts = tuple[Sequence[Any], Sequence[Any]]  # of an entry: arguments and outputs as tensors
-
-
-class VmapInfo(NamedTuple):
-    """The batch, as a `vmap` staticmethod receives it.
-
-    Attributes:
-        batch_size: number of samples.
-        randomness: "error", "different" or "same".
-    """
-
-    batch_size: int
-    randomness: str
-
-
-class Output(int):
-    """Stands on a context for the output of that number."""
-
-
-class FunctionCtx:
-    """What `forward` tells `backward`: saved tensors, flags, and any attributes that the user sets.
-
-    Attributes:
-        needs_input_grad: one bool for each argument of `forward`: whether it is a tensor that requires grad.
-        to_save: the tensors given to `save_for_backward`; empty once they are recorded.
-    """
-
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_constant",
-        "_count",
-        "_dirty",
-        "_extras",
-        "_forward_plan",
-        "_held",
-        "_in",
-        "_lifted",
-        "_live",
-        "_out",
-        "_places",
-        "_plan",
-        "_slot",
-        "_slot_hooks",
-        "_tensors",
-        "dirty_tensors",
-        "materialize_grads",
-        "needs_input_grad",
-        "non_differentiable",
-        "saved_for_forward",
-        "to_save",
-    )  # fmt: skip
-    _forward_cls: Any = None
-
-    def __init__(self) -> None:
-        self.to_save: tuple[Any, ...] = ()
-        self.saved_for_forward: tuple[Any, ...] = ()
-        self.dirty_tensors: tuple[Any, ...] = ()
-        self.non_differentiable: tuple[Any, ...] = ()
-        self.materialize_grads = True
-        self.needs_input_grad: tuple[bool, ...] = ()
-        self._slot = 0  # equal to the entry's, but not the same int: that would keep the entry
-        self._lifted = False  # whether the entry is in a level's layer
-        self._tensors: list[int] = []  # positions of the tensors among the arguments
-        self._places: list[int] = []  # positions of the tensors among the outputs
-        self._count = 0  # of outputs
-        self._in: list[Meta] = []
-        self._out: list[Meta] = []
-        self._dirty: dict[int, int] = {}  # numbers of the outputs that are inputs changed in place, and of these
-        self._constant: set[int] = set()  # numbers of the outputs that are not differentiable
-        self._plan: list[Any] = []  # of each saved tensor: an Output, or (position in the entry, slot), or None
-        self._forward_plan: list[Any] = []
-        self._extras: list[Any] = []  # saved tensors that are neither inputs nor outputs, until the entry has them
-        self._held: dict[str, Any] = {}  # attributes that hold outputs, these replaced by Outputs
-        self._live: dict[int, tuple[Parts, bool]] = {}  # by thread, while a derivative runs: (parts, whether it is jvp)
-        self._slot_hooks: Any = None
-
-    if TYPE_CHECKING:
-
-        def __setattr__(self, name: str, value: Any) -> None: ...
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Tensors (or None) that `backward` finds in `saved_tensors`; inputs and outputs keep their place in the graph.
-
-        An intermediate result counts as a constant there: return it as an output where its derivative matters.
-        """
-        self.to_save = tensors
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Tensors (or None) that `jvp` finds in `saved_tensors`."""
-        for t in tensors:
-            if not (t is None or isinstance(t, Box)):
-                raise AssertionError(
-                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
-                )
-        self.saved_for_forward = tensors
-
-    def mark_dirty(self, *args: Any) -> None:
-        """The inputs that `forward` changed in place; each of them must be returned."""
-        self.dirty_tensors = args
-
-    def mark_non_differentiable(self, *args: Any) -> None:
-        """The outputs that get no gradient; integer ones never do."""
-        self.non_differentiable = args
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` and `jvp` get zeros, as by default, or None for what got no gradient."""
-        self.materialize_grads = value
-
-    def name(self) -> str:
-        """Name of the node, for example "MyFunctionBackward"."""
-        return type(self).__name__
-
-    @property
-    def saved_tensors(self) -> tuple[Tensor, ...]:
-        """What was saved, as tensors of the graph.
-
-        Raises:
-            RuntimeError: once a backward pass has released them.
-        """
-        live = self._live.get(get_ident())
-        if live is None and not self._slot:
-            return self.to_save
-        plan = self._forward_plan if live is not None and live[1] and self._forward_plan else self._plan
-        arguments, outputs = self._parts()
-        return tuple([self._saved(where, arguments, outputs) for where in plan])
-
-    def _saved(self, where: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        if where is None or type(where) is Output:
-            return where if where is None else outputs[where]
-        position, slot = where
-        t = arguments[position]
-        if slot and not t._s:
-            t = relabelled(t, slot)
-        leaf = leaf_of(t._s) if t._s < 0 else None
-        return leaf if leaf is not None and leaf._d is t._d else t
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self._held:
-            raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
-        outputs = self._parts()[1]
-        return mapped(lambda v: outputs[v] if type(v) is Output else v, self._held[name])
-
-    def _parts(self) -> Parts:
-        """Arguments and outputs of the entry as tensors, those that it keeps."""
-        live = self._live.get(get_ident())
-        return parts_of(self._slot, self._entry()) if live is None else live[0]
-
-    def _entry(self) -> Any:
-        hit = find(self._slot)
-        if hit is None or is_released(hit[1]):
-            raise errors.second_backward(self.name())
-        return hit[1]
-
-    def _kept(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """Arguments of the entry: those that went in, followed by what was saved besides."""
-        if len(arguments) > len(self._in):
-            return arguments
-        return [*arguments, *(self._parts()[0][len(self._in) :] if self._slot else self._extras)]
-
-    def _using(self, parts: Parts, forward: bool, use: Callable[..., Any], *args: Any) -> Any:
-        """use(*args) while the parts of the entry are at hand in this thread."""
-        me = get_ident()
-        before = self._live.get(me)
-        self._live[me] = parts, forward
-        try:
-            return use(*args)
-        finally:
-            if before is None:
-                del self._live[me]
-            else:
-                self._live[me] = before
-
-    def _twin(self) -> FunctionCtx:
-        """Another context of the same run, without an entry."""
-        other = type(self)()
-        for name in (
-            "materialize_grads", "needs_input_grad", "_tensors", "_in", "_count", "_places", "_out", "_plan",
-            "_forward_plan", "_held", "_constant", "_dirty",
-        ):  # fmt: skip
-            setattr(other, name, getattr(self, name))
-        vars(other).update(vars(self))
-        return other
-
-    def _node(self, slot: int) -> Node:
-        return FunctionNode(slot, self)
-
-
-def parts_of(slot: int, entry: Any) -> Parts:
-    """Arguments and outputs of an entry as tensors on their slots; None for those it does not keep."""
-    entry = unpacked(entry) if is_packed(entry) else entry
-    place = place_of(entry)
-    arguments = [attach(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)]
-    outputs = [v if v is None else reattach_output(v, slot, i, place) for i, v in enumerate(answer_of(entry))]
-    return arguments, outputs
-
-
-def mapped(f: Callable[[Any], Any], value: Any) -> Any:
-    """f of a value, or of the items of plain lists, tuples and dicts in it."""
-    if type(value) in (list, tuple):
-        return type(value)([mapped(f, v) for v in value])
-    if type(value) is dict:
-        return {k: mapped(f, v) for k, v in value.items()}
-    return f(value)
-
-
-class FunctionNode(Node):
-    """`grad_fn` of an output: attributes are those of the context."""
-
-    __slots__ = ("_ctx",)
-    _ctx: FunctionCtx
-
-    def __init__(self, slot: int, ctx: FunctionCtx) -> None:
-        super().__init__(slot, ctx.name())
-        self._ctx = ctx
-
-    def __getattr__(self, name: str) -> Any:
-        hit = find(self._slot)
-        if hit is None or is_released(hit[1]):
-            return getattr(self._ctx, name)
-        return self._ctx._using(parts_of(self._slot, hit[1]), False, getattr, self._ctx, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("_slot", "_text", "_ctx"):
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._ctx, name, value)
-
-    def __repr__(self) -> str:
-        return f"<tapegrad.autograd.function.{self._text} object at {hex(self._slot)}>"
 
 
 class Call:
@@ -340,10 +94,10 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
     slots = tuple([alias.slot_of(t) for t in tensors])
     top = depth_of(FUNCTION, tensors)
     if top is not None:
-        if top.closed and not top.soft:
+        if top.closed and not top.shares_outer_layer:
             raise errors.escaped(top.name)
         if top.closed:
-            return run([top.lower(t)[0] for t in tensors], call)
+            return run([top.unwrap(t)[0] for t in tensors], call)
         slots = tuple([t._s if layer_of(level_of(t)) is layer_of(top) else 0 for t in tensors])
         if not isinstance(top, Batch) or (top.size and by_rule(top, tensors, call)):
             return run_lifted(top, tensors, slots, call)
@@ -359,8 +113,8 @@ def run(tensors: Sequence[Any], call: Call) -> tuple[Any, ...]:
 
 def by_rule(top: Batch, tensors: Sequence[Any], call: Call) -> bool:
     """Whether a vmap level goes by the record's rule. Else forward runs on batched tensors, as any function does."""
-    lowers = [top.lower(t)[0] for t in tensors]
-    return call.cls.vmap is not Function.vmap or any(t._s or level_of(t) is not None for t in lowers)
+    primals = [top.unwrap(t)[0] for t in tensors]
+    return call.cls.vmap is not Function.vmap or any(t._s or level_of(t) is not None for t in primals)
 
 
 def execute(tensors: Sequence[Any], call: Call) -> list[Any]:
@@ -408,12 +162,12 @@ def run_lifted(top: Any, tensors: Sequence[Any], slots: tuple[int, ...], call: C
     call.derived |= not batch
     if batch:
         call.randomness = top.randomness
-    pairs = [top.lower(t) for t in tensors]
+    pairs = [top.unwrap(t) for t in tensors]
     needs = call.needs
     call.needs = [need or (not batch and payload is not None) for need, (_, payload) in zip(needs, pairs, strict=True)]
     results = top.apply(FUNCTION, [p[0] for p in pairs], [p[1] for p in pairs], (call,))
     call.needs = needs
-    outs = [top.lift(lower, payload) for lower, payload in results]
+    outs = [top.wrap(primal, payload) for primal, payload in results]
     for k, i in () if call.ctx is None else call.ctx._dirty.items():
         outs[k] = assign(tensors[i], outs[k])
     if wanted:
@@ -672,7 +426,7 @@ def pushed(xp: Any, tangents: Sequence[Any], ans: Any, args: Any, call: Call) ->
         if backward_of(cls) is Function.backward:
             Function.jvp(ctx)
         layer = depth_of(FUNCTION, [*args, *tangents, *ans])
-        return forward.transposed(FUNCTION, list(args), list(tangents), ans, (ctx,), layer)
+        return forward.transpose_vjp(FUNCTION, list(args), list(tangents), ans, (ctx,), layer)
     given: list[Any] = [None] * len(ctx.needs_input_grad)
     for i, t, meta in zip(ctx._tensors, tangents, ctx._in, strict=True):
         given[i] = fixed(arrays.zeros(*meta)) if t is None and ctx.materialize_grads else t
@@ -762,7 +516,7 @@ def samples() -> Iterator[Sample]:
 FUNCTION = Op(
     "function", "general", raw_forward, (pulled,), arity=-1,
     jax="host", saves="args ans", outputs=2, params=("call",),
-    raw_backward=raw_backward, batch=batched, jvp=pushed, on_series=False, samples=samples,
+    raw_backward=raw_backward, batch=batched, jvp=pushed, series=False, samples=samples,
 )  # fmt: skip
 FUNCTION.call = run
 FREE = FUNCTION.variant(saves_nothing=True)  # of entries that saved nothing, which outlive a backward pass
@@ -908,10 +662,10 @@ class Own(Batch):
     """The level that a Vmapped runs at: within its forward, and again within each derivative."""
 
 
-class Lowered(NamedTuple):
+class Unwrapped(NamedTuple):
     """Stands on a context for a tensor of a level that is closed: the tensor below, and whether it is batched."""
 
-    lower: Any
+    primal: Any
     batched: Any
 
 
@@ -922,21 +676,21 @@ class Vmapped(Function):
     def forward(ctx: Any, call: Call, n: int, flags: tuple[bool, ...], *tensors: Any) -> Any:
         call.needs = ctx.needs_input_grad[3:]
         with Own(n, call.randomness) as level:
-            results = execute([level.lift(t, flag or None) for t, flag in zip(tensors, flags, strict=True)], call)
+            results = execute([level.wrap(t, flag or None) for t, flag in zip(tensors, flags, strict=True)], call)
             ctx.inner, ctx.flags, ctx.n = call.ctx, flags, n
             outs = tuple([level.physical(y) for y in results])
-            extras = [Lowered(*level.lower(t)) for t in call.ctx._extras]
+            extras = [Unwrapped(*level.unwrap(t)) for t in call.ctx._extras]
 
             def lowered(v: Any) -> Any:
                 owner: Any = level_of(v) if isinstance(v, Box) else None
-                return Lowered(*level.lower(v)) if owner is level else v
+                return Unwrapped(*level.unwrap(v)) if owner is level else v
 
             ctx.attributes = {name: mapped(lowered, value) for name, value in vars(call.ctx).items()}
             vars(call.ctx).clear()
         ctx.extras, call.ctx._extras = [t.batched for t in extras], []
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*[outs[i] for i in call.ctx._constant])
-        ctx.save_for_backward(*tensors, *outs, *[t.lower for t in extras])
+        ctx.save_for_backward(*tensors, *outs, *[t.primal for t in extras])
         return outs
 
     @staticmethod
@@ -947,7 +701,7 @@ class Vmapped(Function):
         inner = ctx.inner._twin()
         inner._extras = [place(t, flag) for t, flag in zip(saved[k:], ctx.extras, strict=True)]
         for name, value in ctx.attributes.items():
-            setattr(inner, name, mapped(lambda v: place(*v) if type(v) is Lowered else v, value))
+            setattr(inner, name, mapped(lambda v: place(*v) if type(v) is Unwrapped else v, value))
         return inner, [place(t, f) for t, f in zip(saved[:n], ctx.flags, strict=True)], [place(t, True) for t in saved[n:k]]
 
     @staticmethod
@@ -960,7 +714,7 @@ class Vmapped(Function):
 
         try:
             with Own(ctx.n) as level:
-                found = row(lambda t, flag: level.lift(t, flag or None))
+                found = row(lambda t, flag: level.wrap(t, flag or None))
                 return [t if t is None else level.physical(t) for t in found]
         except NeedLoop as e:
             if type(e.level) is not Own:

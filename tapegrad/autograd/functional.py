@@ -19,7 +19,7 @@ from ..core.vjp import fixed_like
 from ..func import jvp as forward
 from ..func import vmap
 from ..functions import create, shape
-from ..table import shape as shape_records
+from ..functions.joining import stack
 from ..tensor.tensor import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -360,7 +360,7 @@ def looped_rows(i: int, y: Any, xs: Tensors, create_graph: bool, strict: bool) -
                 text = f"The jacobian of the user-provided function is independent of input {j}.{STRICT} when"
                 raise RuntimeError(f"{text} create_graph=True.")
             columns[j].append(create.zeros_like(xs[j]) if g is None else g)
-    return tuple([block(shape.stack(c) if c else None, y, x) for c, x in zip(columns, xs, strict=True)])
+    return tuple([block(stack(c) if c else None, y, x) for c, x in zip(columns, xs, strict=True)])
 
 
 def batched_rows(i: int, y: Any, xs: Tensors, create_graph: bool, strict: bool) -> Tensors:
@@ -372,7 +372,7 @@ def batched_rows(i: int, y: Any, xs: Tensors, create_graph: bool, strict: bool) 
 def block(rows: Any, y: Any, x: Any) -> Any:
     """Stacked rows in the block's shape; zeros for none."""
     size = (*y.shape, *x.shape)
-    return create.zeros(size, dtype=x.dtype) if rows is None else shape_records.reshape(rows, size)
+    return create.zeros(size, dtype=x.dtype) if rows is None else shape.reshape(rows, size)
 
 
 def forward_blocks(func: Function, xs: Tensors, vectorize: bool) -> tuple[bool, list[Any]]:
@@ -410,7 +410,7 @@ def batched(f: Callable[[Any], Tensors], directions: Any, vectorize: bool = True
     """f of each direction, stacked."""
     if vectorize:
         return vmap(f)(directions)
-    return [shape.stack(list(values)) for values in zip(*[f(d) for d in directions], strict=True)]
+    return [stack(list(values)) for values in zip(*[f(d) for d in directions], strict=True)]
 
 
 def push(f: Callable[..., Tensors], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:

@@ -372,7 +372,7 @@ def rebind(t: Any, v: Any) -> None:
     sync_only(t)
     a, b = t._st, v._st
     if type(a) is Alias and (trace := running_trace()) is not None:
-        trace.stop("`.data =` of a tensor that shares its memory (write into it: t.data.copy_())")
+        trace.abort("`.data =` of a tensor that shares its memory (write into it: t.data.copy_())")
     if type(a) is Alias and type(b) is Alias and a.store is b.store and a.chain == b.chain:
         return
     b = alias_of(v)
@@ -447,7 +447,7 @@ def target(t: Any) -> Any:
         return t._d if is_sole_owner(t) else None
     store = a.store
     if (trace := running_trace()) is not None:
-        trace.stop("a write into memory that a NumPy array shares (copy the array)")
+        trace.abort("a write into memory that a NumPy array shares (copy the array)")
     if store.saved.alive() and not store.exported():
         store.unshare()
         count_copy(store.root)

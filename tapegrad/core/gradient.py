@@ -38,8 +38,8 @@ def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tu
     if cotangent is None and y.size != 1:
         raise errors.not_scalar(y.shape) if output.requires_grad else errors.no_grad_fn(i, is_recording())  # type: ignore[attr-defined]
     while not output._s and (level := level_of(output)) is not None:
-        output = level.beneath(output, function)
-        cotangent = None if cotangent is None else level.beneath(cotangent, "")
+        output = level.captured_primal(output, function)
+        cotangent = None if cotangent is None else level.captured_primal(cotangent, "")
     y = output._d
     if not output._s:
         raise errors.no_grad_fn(i, is_recording())

@@ -6,6 +6,7 @@ runs though its tensor is gone, and one that captures its own tensor is ordinary
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 import weakref
@@ -16,7 +17,7 @@ from .. import errors
 from . import alias
 from .entry import is_released
 from .level import LEVEL, level_of, remember, remember_value
-from .record import Box, Extra, functional, services, wrap
+from .record import Box, Extra, functional, services, silently, wrap
 from .refcount import REFS_UNREAD_SLOT, getrefcount
 from .state import TRANSFORMING, restore_recording, set_recording
 from .tape import Tape, find
@@ -117,7 +118,7 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
     old = getattr(t, "_g", None)
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):
-            g = level.fallen(g)
+            g = level.outer_gradient(g)
         if old is not None and functional(old._d) and not (old._s or g._s or alias.lifted(old) or alias.lifted(g)):
             return alias.assign(old, old + g, "backward"), False  # in place, as on the way below
         return (alias_tensor(g) if old is None else old + g), False
@@ -127,7 +128,7 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
         return old + wrap(g), False
     if alias.target(old) is None:
         old._d = old._d.copy(order="K")
-    return (old, True) if old._d.flags.writeable else (wrap(old._d + g), False)
+    return (old, True) if old._d.flags.writeable else (wrap(silently(operator.add, old._d, g)), False)
 
 
 def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
@@ -142,7 +143,7 @@ def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
             if touched is not None:
                 touched.add(t, True)
             if in_place:
-                gradient._d += g
+                silently(operator.iadd, gradient._d, g)
 
 
 def remember_gradient(t: Any) -> None:
@@ -155,16 +156,27 @@ def remember_gradient(t: Any) -> None:
     remember((id(t), "grad"), lambda: setattr(t, "_g", old))
 
 
-ACCUMULATING = threading.RLock()
+class Untaken:
+    """Stands for the lock until it is first taken: a fork needs no care before that, and an import leaves no handler."""
+
+    def __enter__(self) -> None:
+        global ACCUMULATING
+        if ACCUMULATING is self and hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=renew_lock)  # a thread that held it does not live on in the child
+        ACCUMULATING = LOCK
+        LOCK.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        LOCK.release()
+
+
+LOCK = threading.RLock()
+ACCUMULATING: Any = Untaken()
 
 
 def renew_lock() -> None:
-    global ACCUMULATING
-    ACCUMULATING = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=renew_lock)  # a thread that held it does not live on in the child
+    global ACCUMULATING, LOCK
+    ACCUMULATING = LOCK = threading.RLock()
 
 
 def leaf_of(slot: int) -> Any:

@@ -22,8 +22,8 @@ def level_of(t: Any) -> Any:
 
 
 def layer_of(level: Any) -> Any:
-    """The level in whose reverse layer a level records: its own, or around soft levels."""
-    while level is not None and level.soft:
+    """The level in whose reverse layer a level records: its own, or the one around levels that share it."""
+    while level is not None and level.shares_outer_layer:
         level = level.outer
     return level
 

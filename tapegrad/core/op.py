@@ -63,7 +63,6 @@ SAVES_REMEDY = (
     'one text for all rules, as saves="x ans", or one a rule, as saves=("y", "x"); "" for nothing, "*" for everything'
 )
 EVERYTHING = "*"
-
 HOST = "host"  # the forward runs on NumPy's arrays, called back from a compiled program
 JAX_REMEDY = (
     "nothing says what runs on JAX: make the forward a ufunc of NumPy's, or a function whose first parameter, xp, is the "
@@ -100,10 +99,11 @@ class Op:
             the table, so that it is recorded. Elementwise ops need none; without one, others are called n times.
         jvp: forward derivative of a general op: jvp(xp, tangents, ans, *args, *params), one tangent an argument, None for
             zero; gives the tangent of the result, or a list of them. Without one it is derived by transposing the vjp.
-        on_series: whether the text of `jvp` runs on power series, too; else it is given tensors of a lower order.
+        series: whether the text of `jvp` runs on power series, too, or else is given tensors of a lower order; or what gives
+            coefficient k of the result's series, better than a text: series(xp, k, *args, *params).
+        samples: yields (arrays, params) on which the laws run.
         jax: what JAX runs in place of `forward`: see `kernels.jax.forwards`. None for a ufunc of NumPy's and for a kernel
             that is handed its array namespace, of which `forward` is the one on NumPy's.
-        samples: yields (arrays, params) on which the laws run.
 
     What the machine adds: `call`, the recording function, which `record.make` sets; `id`, the first of the numbers that
     entries carry, see `number`; and in a variant for a renamed node `n_hidden_slots`.
@@ -125,7 +125,6 @@ class Op:
         "kind",
         "n_hidden_slots",
         "name",
-        "on_series",
         "outputs",
         "params",
         "raw_backward",
@@ -136,6 +135,7 @@ class Op:
         "saved_outputs",
         "saves",
         "saves_nothing",
+        "series",
         "singular",
         "wide",
         "zero_blocks",
@@ -167,7 +167,7 @@ class Op:
         refuses: Callable[[str, Any, list[Any]], None] | None = None,
         batch: Callable[..., Any] | None = None,
         jvp: Callable[..., Any] | None = None,
-        on_series: bool = True,
+        series: bool | Callable[..., Any] = True,
         jax: str | Callable[..., Any] | None = None,
         samples: Callable[[], Any] | None = None,
     ) -> None:
@@ -188,7 +188,7 @@ class Op:
             raise TypeError(f'op {name}: zero_blocks="rows" needs a parameter "dim" or "dims" in params=')
         self.raw_backward, self.in_place, self.refuses = raw_backward, in_place, refuses
         self.integers, self.samples = integers, samples
-        self.batch, self.jvp, self.on_series = batch, jvp, on_series
+        self.batch, self.jvp, self.series = batch, jvp, series
         self.wide = kind != "linear" if wide is None else wide
         self.display = node_name(display or "".join(part.capitalize() for part in name.split("_")))
         self.saves = saves

@@ -18,7 +18,7 @@ class suspended:
 
     def __exit__(self, *_: object) -> None:
         trace = self._previous
-        TRACE.set(None if trace is None or trace.stopped is not None else trace)
+        TRACE.set(None if trace is None or trace.aborted is not None else trace)
 
 
 def reads(t: Any, what: str) -> None:
@@ -37,10 +37,10 @@ def same(array: Any, t: Any) -> None:
 def touches(t: Any, read: bool) -> None:
     """To be called before `.grad` is read or set."""
     if (trace := running_trace()) is not None:
-        trace.touches(t, read)
+        trace.grad_accessed(t, read)
 
 
 def stops(what: str) -> None:
     """To be called before something that no program can do."""
     if (trace := running_trace()) is not None:
-        trace.stop(what)
+        trace.abort(what)

@@ -45,7 +45,7 @@ class Arrays:
     beside: Callable[[Any, Any], Any]  # an array on the device of another one
     finite: Callable[[Any], bool]
     all_finite: Callable[[Iterable[Any]], bool]
-    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `levels.scalar`
+    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `floats.scalar`
     relabelled: Callable[[Any, int], Any]  # a tensor inside a transform under another slot
     unbroadcast: Callable[[Any, tuple[int, ...]], Any]
     without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
@@ -178,7 +178,7 @@ def zero_masked(d: Any, g: Any) -> Any:
 def bottom(t: Any) -> Any:
     """The array that holds a tensor's values: of a batched one, those of the whole batch."""
     while t._st is not None and t._st.level is not None:
-        t = t._st.lower
+        t = t._st.primal
     return t._d
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..functions.shape import stack
+from ..tensor import Tensor
 from . import constraints
 from .dirichlet import Dirichlet
 from .exp_family import ExponentialFamily
+from .functions import stack
 from .utils import broadcast_all
 
 __all__ = ["Beta"]
@@ -17,8 +18,8 @@ class Beta(ExponentialFamily):
     """Beta distribution on [0, 1].
 
     Args:
-        concentration1: shape at 1, often called alpha.
-        concentration0: shape at 0, often called beta.
+        concentration1: first shape parameter (alpha), for the end at 1.
+        concentration0: second shape parameter (beta), for the end at 0.
     """
 
     arg_constraints: ClassVar[Any] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
@@ -30,42 +31,44 @@ class Beta(ExponentialFamily):
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
     @property
-    def concentration1(self) -> Any:
-        """Shape at 1."""
-        return self._dirichlet.concentration[..., 0]
+    def concentration1(self) -> Tensor:
+        """First shape parameter (alpha)."""
+        result: Tensor = self._dirichlet.concentration[..., 0]
+        return result
 
     @property
-    def concentration0(self) -> Any:
-        """Shape at 0."""
-        return self._dirichlet.concentration[..., 1]
+    def concentration0(self) -> Tensor:
+        """Second shape parameter (beta)."""
+        result: Tensor = self._dirichlet.concentration[..., 1]
+        return result
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.concentration1 / (self.concentration1 + self.concentration0)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self._dirichlet.mode[..., 0]
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self._dirichlet.log_prob(stack([value, 1.0 - value], -1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
 
     @property
     def _natural_params(self) -> Any:
         return self.concentration1, self.concentration0
 
-    def _log_normalizer(self, x: Any, y: Any) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return x.lgamma() + y.lgamma() - (x + y).lgamma()

@@ -7,28 +7,26 @@ from typing import Any, ClassVar
 from .. import dtypes
 from ..core.modes import no_grad
 from ..core.tracing import reads
-from ..functions.create import arange
-from ..functions.sampling import binomial
 from ..kernels.devices import values_of
-from ..table.elementwise import logsigmoid
 from ..tensor.tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits
+from .functions import arange, binomial, logsigmoid
 from .utils import broadcast_all
 
 __all__ = ["Binomial"]
 
 
 class Trials(ProbsOrLogits):
-    """Base of families of independent trials, given by a number and by the probability of success or its log odds."""
+    """Base of families of independent trials, given by total_count and by the probability or log odds of success."""
 
-    total_count: Any
+    total_count: Tensor
 
     def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._take_either(probs, logits)
         name = "probs" if logits is None else "logits"
         if isinstance(total_count, Tensor) and not total_count.is_floating_point():
-            total_count = total_count.to(dtypes.get_default_dtype())  # so that a number for probs is not made an integer
+            total_count = total_count.to(dtypes.get_default_dtype())  # keeps a float for probs from becoming integer
         total_count, param = broadcast_all(total_count, probs if logits is None else logits)
         setattr(self, name, param)
         self.total_count = total_count.to(param.dtype)
@@ -41,7 +39,7 @@ class Binomial(Trials):
     Args:
         total_count: number of trials.
         probs: probability of success.
-        logits: log odds of success, instead.
+        logits: log odds of success, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {
@@ -59,23 +57,23 @@ class Binomial(Trials):
         return constraints.integer_interval(0, self.total_count)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.total_count * self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
@@ -83,18 +81,18 @@ class Binomial(Trials):
         return value * self.logits + n * logsigmoid(-self.logits) + ways
 
     def _same_count(self, what: str) -> int:
-        """The number of trials, if it is one for all."""
+        """The number of trials, which must be the same for all; raises NotImplementedError otherwise."""
         reads(self.total_count, "the number of trials")
         counts = values_of(self.total_count)
         if counts.min() != counts.max():
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")
         return int(counts.max())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         self._same_count("entropy")
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(log_prob.exp() * log_prob).sum(0)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self._same_count("enumerate_support")
         return self._enumerated(arange(1 + count, dtype=self._param.dtype), expand)

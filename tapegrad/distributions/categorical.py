@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from .. import dtypes
 from ..core.modes import no_grad
-from ..functions.create import arange, full, multinomial
 from ..functions.shape import broadcast_tensors
+from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits
+from .functions import arange, full, multinomial
 
 __all__ = ["Categorical"]
 
@@ -19,8 +20,8 @@ class Categorical(ProbsOrLogits):
     """Categorical distribution over 0 .. K-1.
 
     Args:
-        probs: (.., K), probabilities up to a factor; kept with sum 1.
-        logits: (.., K), their logarithms up to a constant, instead; kept normalised.
+        probs: (..., K), unnormalised probabilities; stored normalised.
+        logits: (..., K), unnormalised log probabilities, as an alternative; stored normalised.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -44,33 +45,34 @@ class Categorical(ProbsOrLogits):
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.probs.argmax(-1)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             shape = self._extended_shape(sample_shape)
             rows = self.probs.reshape(-1, self._num_events)
             count = math.prod(sample_shape)
             return multinomial(rows, count, True).T.reshape(shape)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         value, logits = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
-        return logits.gather(-1, value[..., :1]).squeeze(-1)
+        result: Tensor = logits.gather(-1, value[..., :1]).squeeze(-1)
+        return result
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=dtypes.finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._enumerated(arange(self._num_events, dtype=dtypes.int64), expand)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from ..tensor import Tensor
 from . import constraints
 from .gamma import Gamma
 
@@ -22,12 +23,12 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         new = super().expand(batch_shape, _instance)
         new.concentration, new.rate = (t.expand(new.batch_shape) for t in (self.concentration, self.rate))
         return new
 
     @property
-    def df(self) -> Any:
+    def df(self) -> Tensor:
         """Degrees of freedom."""
         return self.concentration * 2

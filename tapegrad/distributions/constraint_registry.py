@@ -1,4 +1,4 @@
-"""Transforms from all real numbers to a constrained set: biject_to(constraint), transform_to(constraint)."""
+"""Transforms from unconstrained numbers to a constrained set: biject_to(constraint), transform_to(constraint)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ Factory = Callable[[Any], Any]
 
 
 class ConstraintRegistry:
-    """A transform for each type of constraint."""
+    """Maps types of constraints to factories of transforms."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Factory] = {}
         super().__init__()
 
     def register(self, constraint: Any, factory: Any = None) -> Any:
-        """Use factory(constraint) for a type of constraint; a decorator if no factory is given.
+        """Register factory(constraint) for a type of constraint; without a factory, a decorator.
 
         Raises:
-            TypeError: if constraint is neither a Constraint nor a class of them.
+            TypeError: if constraint is neither a Constraint nor a subclass of it.
         """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
@@ -34,7 +34,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> Any:
-        """The transform to a constraint.
+        """The transform to a constrained set.
 
         Raises:
             NotImplementedError: if there is none.
@@ -65,7 +65,7 @@ def _between(constraint: Any) -> Any:
 
 
 def _parts(registry: ConstraintRegistry) -> None:
-    """What a registry says of composed constraints."""
+    """Register the factories of composed constraints."""
     registry.register(
         constraints.independent,
         lambda c: transforms.IndependentTransform(registry(c.base_constraint), c.reinterpreted_batch_ndims),

@@ -1,4 +1,4 @@
-"""Sets of values: what a distribution's parameters and samples have to satisfy.
+"""Constraints: sets of values to which parameters and samples of distributions are restricted.
 
 A constraint's `check(value)` gives a boolean tensor without the last `event_dim` dimensions. The names and printed forms
 are PyTorch's (torch.distributions.constraints).
@@ -12,7 +12,7 @@ from typing import Any
 from .. import dtypes, linalg
 from ..core.modes import no_grad
 from ..core.tracing import reads, suspended
-from ..functions import create, shape
+from ..functions import create, joining
 from ..functions.elementwise import isclose
 from ..kernels.devices import values_of
 
@@ -29,8 +29,8 @@ class Constraint:
     """Base of constraints.
 
     Attributes:
-        is_discrete: whether the values are isolated points.
-        event_dim: how many dimensions, from the last, one value takes.
+        is_discrete: whether the set is discrete.
+        event_dim: number of rightmost dimensions that form one event.
     """
 
     is_discrete: Any = False
@@ -48,13 +48,13 @@ class Constraint:
 
 
 def holds(constraint: Any, value: Any) -> bool:
-    """Whether all values satisfy a constraint; inside vmap those of all samples."""
-    with no_grad(), suspended():  # which only decides whether to raise
+    """Whether all values satisfy a constraint; inside vmap, the values of all samples."""
+    with no_grad(), suspended():  # it only decides whether to raise
         return bool(values_of(constraint.check(value)).all())
 
 
 def _all(valid: Any, dims: int) -> Any:
-    """Whether all are true along the last dimensions."""
+    """Whether all elements along the last dimensions are true."""
     return valid.reshape(*valid.shape[: valid.ndim - dims], -1).all(-1) if dims else valid
 
 
@@ -85,12 +85,12 @@ class _Dependent(Constraint):
 
     @property
     def is_discrete(self) -> Any:
-        """Whether the values are isolated points."""
+        """Whether the set is discrete."""
         return self._known("is_discrete")
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions, from the last, one value takes."""
+        """Number of rightmost dimensions that form one event."""
         return self._known("event_dim")
 
     def _settled(self, is_discrete: Any, event_dim: Any) -> dict[str, Any]:
@@ -100,11 +100,11 @@ class _Dependent(Constraint):
         }
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> Any:
-        """The constraint with what is known about it."""
+        """The dependent constraint with is_discrete and event_dim set."""
         return _Dependent(**self._settled(is_discrete, event_dim))
 
     def check(self, value: Any) -> Any:
-        """Not possible: read the constraint from an instance of the distribution.
+        """Raise ValueError: read the constraint from an instance of the distribution.
 
         Raises:
             ValueError: always.
@@ -113,7 +113,7 @@ class _Dependent(Constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that gives a constraint; read from the class it is a dependent one.
+    """A property that returns a constraint; read from the class it is a dependent constraint.
 
     Args:
         fn: the method, or None to decorate one: `@dependent_property(is_discrete=False, event_dim=1)`.
@@ -137,7 +137,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _Real(Constraint):
-    """All numbers but nan."""
+    """All numbers except nan."""
 
     def check(self, value: Any) -> Any:
         return value == value
@@ -153,7 +153,7 @@ class _Boolean(Constraint):
 
 
 class _Bounded(Constraint):
-    """Base of constraints with bounds, which are numbers or tensors."""
+    """Base of constraints with bounds, given as numbers or tensors."""
 
     def _details(self) -> str:
         return ", ".join(f"{name}={bound}" for name, bound in vars(self).items())
@@ -175,42 +175,42 @@ class _Between(_Bounded):
 
 
 class _GreaterThan(_Above):
-    """Numbers above lower_bound."""
+    """Numbers > lower_bound."""
 
     def check(self, value: Any) -> Any:
         return value > self.lower_bound
 
 
 class _GreaterThanEq(_Above):
-    """Numbers from lower_bound on."""
+    """Numbers >= lower_bound."""
 
     def check(self, value: Any) -> Any:
         return value >= self.lower_bound
 
 
 class _LessThan(_Below):
-    """Numbers below upper_bound."""
+    """Numbers < upper_bound."""
 
     def check(self, value: Any) -> Any:
         return value < self.upper_bound
 
 
 class _LessThanEq(_Below):
-    """Numbers up to upper_bound."""
+    """Numbers <= upper_bound."""
 
     def check(self, value: Any) -> Any:
         return value <= self.upper_bound
 
 
 class _Interval(_Between):
-    """Numbers from lower_bound to upper_bound, both included."""
+    """Numbers in [lower_bound, upper_bound]."""
 
     def check(self, value: Any) -> Any:
         return (value >= self.lower_bound) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_Between):
-    """Numbers from lower_bound on and below upper_bound."""
+    """Numbers in [lower_bound, upper_bound)."""
 
     def check(self, value: Any) -> Any:
         return (value >= self.lower_bound) & (value < self.upper_bound)
@@ -224,22 +224,22 @@ class _Integers(Constraint):
 
 
 class _IntegerGreaterThan(_Integers, _GreaterThanEq):
-    """Integers from lower_bound on."""
+    """Integers >= lower_bound."""
 
 
 class _IntegerLessThan(_Integers, _LessThanEq):
-    """Integers up to upper_bound."""
+    """Integers <= upper_bound."""
 
 
 class _IntegerInterval(_Integers, _Interval):
-    """Integers from lower_bound to upper_bound, both included."""
+    """Integers in [lower_bound, upper_bound]."""
 
 
 # --------------------------------------------------------------------------------------------------- vectors
 
 
 class _Simplex(Constraint):
-    """Vectors of numbers from 0 on whose sum is 1 (to 1e-6)."""
+    """Vectors of nonnegative numbers whose sum is 1 within 1e-6."""
 
     event_dim = 1
 
@@ -248,7 +248,7 @@ class _Simplex(Constraint):
 
 
 class _OneHot(Constraint):
-    """Vectors of zeros and a single 1."""
+    """One-hot vectors."""
 
     is_discrete = True
     event_dim = 1
@@ -258,7 +258,7 @@ class _OneHot(Constraint):
 
 
 class _Multinomial(Constraint):
-    """Vectors of numbers from 0 on whose sum is at most upper_bound."""
+    """Vectors of nonnegative numbers whose sum is at most upper_bound."""
 
     is_discrete = True
     event_dim = 1
@@ -307,7 +307,7 @@ class _Square(Constraint):
 
 
 class _Symmetric(_Square):
-    """Symmetric matrices (to 1e-6)."""
+    """Symmetric matrices, within 1e-6."""
 
     def check(self, value: Any) -> Any:
         if value.shape[-2] != value.shape[-1]:
@@ -316,7 +316,7 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    """Symmetric matrices without negative eigenvalues."""
+    """Positive semidefinite matrices."""
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
@@ -327,7 +327,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 
 class _PositiveDefinite(_Symmetric):
-    """Symmetric matrices whose eigenvalues are positive."""
+    """Positive definite matrices."""
 
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
@@ -341,10 +341,10 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _IndependentConstraint(Constraint):
-    """A constraint whose rightmost dimensions belong to one value, which holds if it holds along all of them.
+    """A constraint with further batch dimensions moved into the event; all values along them must satisfy it.
 
     Args:
-        reinterpreted_batch_ndims: how many.
+        reinterpreted_batch_ndims: number of these dimensions.
     """
 
     def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
@@ -352,12 +352,12 @@ class _IndependentConstraint(Constraint):
 
     @property
     def is_discrete(self) -> Any:
-        """Whether the values are isolated points."""
+        """Whether the set is discrete."""
         return self.base_constraint.is_discrete
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions, from the last, one value takes."""
+        """Number of rightmost dimensions that form one event."""
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Any) -> Any:
@@ -372,7 +372,7 @@ class MixtureSameFamilyConstraint(Constraint):
     """The values that satisfy the constraints of all components of a mixture.
 
     Args:
-        base_constraint: that of the components, whose last batch dimension counts them.
+        base_constraint: constraint of the components, which are the last batch dimension.
     """
 
     def __init__(self, base_constraint: Any) -> None:
@@ -382,12 +382,12 @@ class MixtureSameFamilyConstraint(Constraint):
 
     @property
     def is_discrete(self) -> Any:
-        """Whether the values are isolated points."""
+        """Whether the set is discrete."""
         return self.base_constraint.is_discrete
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions, from the last, one value takes."""
+        """Number of rightmost dimensions that form one event."""
         return self.base_constraint.event_dim
 
     def check(self, value: Any) -> Any:
@@ -399,7 +399,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class _Sequence(Constraint):
-    """Base of constraints of several parts along a dimension."""
+    """Base of constraints that apply another constraint to each part along a dimension."""
 
     def __init__(self, cseq: Sequence[Any], dim: int) -> None:
         self.cseq, self.dim = list(cseq), dim
@@ -408,7 +408,7 @@ class _Sequence(Constraint):
 
     @property
     def is_discrete(self) -> Any:
-        """Whether the values of any part are isolated points."""
+        """Whether the set of any part is discrete."""
         return any(c.is_discrete for c in self.cseq)
 
 
@@ -416,8 +416,8 @@ class _Cat(_Sequence):
     """A constraint for each slice along a dimension.
 
     Args:
-        cseq: constraints.
-        dim: along which dimension.
+        cseq: the constraints.
+        dim: the dimension.
         lengths: sizes of the slices (default: 1 each).
     """
 
@@ -429,20 +429,20 @@ class _Cat(_Sequence):
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions, from the last, one value takes."""
+        """Number of rightmost dimensions that form one event."""
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Any) -> Any:
-        parts = shape.split(value, self.lengths, self.dim)
-        return shape.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+        parts = joining.split(value, self.lengths, self.dim)
+        return joining.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
 class _Stack(_Sequence):
-    """A constraint for each place along a dimension.
+    """A constraint for each index along a dimension.
 
     Args:
-        cseq: constraints.
-        dim: along which dimension.
+        cseq: the constraints.
+        dim: the dimension.
     """
 
     def __init__(self, cseq: Sequence[Any], dim: int = 0) -> None:
@@ -450,15 +450,15 @@ class _Stack(_Sequence):
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions, from the last, one value takes."""
+        """Number of rightmost dimensions that form one event."""
         dim = max(c.event_dim for c in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Any) -> Any:
-        parts = shape.unbind(value, self.dim)
+        parts = joining.unbind(value, self.dim)
         if len(parts) != len(self.cseq):
             raise ValueError(f"value has size {len(parts)} along dimension {self.dim} for {len(self.cseq)} constraints")
-        return shape.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+        return joining.stack([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
 dependent = _Dependent()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..functions.elementwise import where
-from ..functions.loss import binary_cross_entropy_with_logits
+from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits
 from .exp_family import ExponentialFamily
+from .functions import binary_cross_entropy_with_logits, where
 from .utils import atanh_rest, broadcast_all, clamp_probs, drawn, expm1_ratio, log1p_ratio, log1pexp
 
 __all__ = ["ContinuousBernoulli"]
@@ -21,8 +21,8 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     Args:
         probs: the parameter, in (0, 1).
-        logits: its log odds, instead.
-        lims: of no effect: the formulas hold at and near 1/2.
+        logits: log odds of probs, as an alternative.
+        lims: no effect; the formulas are accurate at and near 1/2.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -42,7 +42,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             self.probs = clamp_probs(self.probs)
         super().__init__(shape, validate_args=validate_args)
 
-    def _parts(self) -> tuple[Any, Any, Any]:
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
         """u = 1 - 2*probs, r = atanh(u) / u and (r - 1) / u**2.
 
         The normaliser is 2*r, the mean 1/2 - u * (r - 1)/u**2 / (2*r), the variance 1/4 - (r**2 - 1)/u**2 / (4*r**2).
@@ -55,27 +55,27 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         ratio = where(near, 1 + inside * inside * rest, far)
         return u, ratio, where(near, rest, (ratio - 1) / (outside * outside))
 
-    def _cont_bern_log_norm(self) -> Any:
+    def _cont_bern_log_norm(self) -> Tensor:
         """Logarithm of the normaliser 2*atanh(1 - 2*probs) / (1 - 2*probs)."""
         return (2 * self._parts()[1]).log()
 
-    def _beyond(self) -> tuple[Any, Any]:
-        """Where the odds are so long that mean and variance are sums of terms in 1/logits, and the logits there."""
+    def _beyond(self) -> tuple[Tensor, Tensor]:
+        """Mask of large |logits|, for which mean and variance are computed from 1/logits, and the logits there."""
         beyond = self.logits.abs() > 4
         return beyond, where(beyond, self.logits, 4.0)
 
-    def _end_mean(self, logits: Any) -> Any:
-        """The mean by log odds far from 0."""
+    def _end_mean(self, logits: Tensor) -> Tensor:
+        """The mean for log odds far from 0."""
         return logits.sigmoid() / (0.5 * logits).tanh() - 1 / logits
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         u, ratio, rest = self._parts()
         beyond, logits = self._beyond()
         return where(beyond, self._end_mean(logits), 0.5 - u * rest / (2 * ratio))
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         _, ratio, rest = self._parts()
         beyond, logits = self._beyond()
         middle = 0.25 - rest / ratio * (1 + 1 / ratio) / 4
@@ -83,37 +83,37 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             beyond, (1 / logits) ** 2 - logits.sigmoid() * (-logits).sigmoid() / logits.mul(0.5).tanh() ** 2, middle
         )
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.icdf(drawn("uniform", self.probs, self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return self._cont_bern_log_norm() - binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def _mirrored(self, value: Any) -> tuple[Any, Any, Any]:
-        """Where the log odds are above 0, and both mirrored there, so that no exponential overflows."""
+    def _mirrored(self, value: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Mask of positive log odds, with value and log odds mirrored there so that no exponential overflows."""
         above = self.logits > 0
         return above, where(above, -self.logits, self.logits), where(above, 1 - value, value)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         above, logits, x = self._mirrored(value.clamp(0, 1))
         result = x * expm1_ratio(logits * x) / expm1_ratio(logits)
         return where(above, 1 - result, result)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         above, logits, u = self._mirrored(value)
         share = u * expm1_ratio(logits)
         x = share * log1p_ratio(u * logits.expm1())
-        x = x.clamp(max=1)  # infinite at 1 where exp(logits) is lost beside 1
+        x = x.clamp(max=1)  # infinite at 1 if exp(logits) underflows against 1
         return where(above, 1 - x, x)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         beyond, logits = self._beyond()
-        below = -logits.abs()  # the entropy is that of the mirrored distribution, where no digits are lost
+        below = -logits.abs()  # the entropy equals that of the mirrored distribution, which is computed without cancellation
         far = -self._end_mean(below) * below + log1pexp(below)
         middle = -self.mean * self.logits + log1pexp(where(beyond, 0.0, self.logits))
         return where(beyond, far, middle) - self._cont_bern_log_norm()
@@ -122,6 +122,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     def _natural_params(self) -> Any:
         return (self.logits,)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         above = x > 0
         return where(above, x, 0.0) + expm1_ratio(where(above, -x, x)).log()

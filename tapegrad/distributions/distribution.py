@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 from ..core.modes import no_grad
 from ..dtypes import Size
@@ -17,14 +17,14 @@ __all__ = ["Distribution"]
 class Distribution:
     """Base of distributions, over tensors of shape sample_shape + batch_shape + event_shape.
 
-    A family keeps its parameters as attributes that `arg_constraints` names, and defines what it has of `rsample` (samples
-    with a gradient) or `sample`, `log_prob`, `cdf`, `icdf`, `entropy`, `mean`, `mode`, `variance` and `support`.
+    A family stores its parameters as attributes named in `arg_constraints`, and defines those of `rsample` (differentiable
+    samples) or `sample`, `log_prob`, `cdf`, `icdf`, `entropy`, `mean`, `mode`, `variance` and `support` that exist.
 
     Args:
-        batch_shape: shape of independent distributions of this family.
-        event_shape: shape of one value of one of them.
-        validate_args: check parameters now, and values given to log_prob and its like. Default: as
-            set_default_validate_args says, at first True unless Python runs with -O.
+        batch_shape: shape of the batch of independent distributions.
+        event_shape: shape of one value of one distribution.
+        validate_args: check parameters now, and values passed to log_prob, cdf and icdf. Default: the setting of
+            set_default_validate_args, initially True unless Python runs with -O.
 
     Raises:
         ValueError: if a parameter violates its constraint.
@@ -36,7 +36,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Check parameters and values, or not, of distributions made from now on.
+        """Set whether distributions created later check parameters and values by default.
 
         Raises:
             ValueError: if value is neither True nor False.
@@ -54,7 +54,7 @@ class Distribution:
         super().__init__()
 
     def _take(self, validate_args: bool | None, event_shape: Any = (), /, **parameters: Any) -> None:
-        """Begin with parameters, broadcast to one shape, the batch's."""
+        """Initialise with parameters, broadcast to the batch shape."""
         values = broadcast_all(*parameters.values())
         vars(self).update(zip(parameters, values, strict=True))
         Distribution.__init__(self, values[0].shape, event_shape, validate_args)
@@ -80,17 +80,17 @@ class Distribution:
                     f"{constraint!r}, but found invalid values:\n{value}"
                 )
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """This distribution with a larger batch shape; parameters are expanded, not copied.
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        """A distribution with a larger batch shape; parameters are expanded, not copied.
 
         Args:
-            batch_shape: shape that batch_shape expands to.
-            _instance: instance to fill, from a subclass with an __init__ of its own.
+            batch_shape: the new batch shape.
+            _instance: instance to fill, passed by a subclass with its own __init__.
 
         Raises:
             NotImplementedError: if the subclass has its own __init__ and does not define expand.
         """
-        new = self._get_checked_instance(None, _instance)
+        new: Self = self._get_checked_instance(None, _instance)
         rank = len(self._batch_shape)
         new_shape = Size(batch_shape)
         conditions = self.arg_constraints
@@ -99,7 +99,7 @@ class Distribution:
                 value = value.expand(new_shape + value.batch_shape[rank:])
             elif isinstance(value, Tensor) and name in conditions:
                 value = value.expand(new_shape + value.shape[value.ndim - conditions[name].event_dim :])
-            elif name in vars(new):  # a subclass has put it there
+            elif name in vars(new):  # already set by a subclass
                 continue
             setattr(new, name, value)
         new._batch_shape = new_shape
@@ -107,7 +107,7 @@ class Distribution:
 
     @property
     def batch_shape(self) -> Size:
-        """Shape of independent distributions."""
+        """Shape of the batch of independent distributions."""
         return self._batch_shape
 
     @property
@@ -117,79 +117,80 @@ class Distribution:
 
     @property
     def arg_constraints(self) -> Any:
-        """What each parameter has to satisfy."""
+        """Constraint of each parameter, by name."""
         raise NotImplementedError
 
     @property
     def support(self) -> Any:
-        """The values that have a probability."""
+        """The support: a constraint."""
         raise NotImplementedError
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """Expected value."""
         raise NotImplementedError
 
     @property
-    def mode(self) -> Any:
-        """Value of the highest probability."""
+    def mode(self) -> Tensor:
+        """Value of highest probability (density)."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
-    def variance(self) -> Any:
-        """Expected squared distance from the mean."""
+    def variance(self) -> Tensor:
+        """Variance."""
         raise NotImplementedError
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         """Square root of the variance."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape: Any = ()) -> Any:
-        """Random values of shape sample_shape + batch_shape + event_shape, without gradient."""
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Samples of shape sample_shape + batch_shape + event_shape, without gradient."""
         with no_grad():
             return undifferentiated(self.rsample(sample_shape))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
-        """Random values with the gradient of the parameters (reparameterised)."""
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Reparameterised samples, differentiable in the parameters."""
         raise NotImplementedError
 
-    def sample_n(self, n: int) -> Any:
-        """sample((n,)); PyTorch's old name."""
+    def sample_n(self, n: int) -> Tensor:
+        """Deprecated: sample((n,))."""
         warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample((n,))
 
-    def log_prob(self, value: Any) -> Any:
-        """Logarithm of the density or probability of values."""
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log density or log probability of values, of shape sample_shape + batch_shape."""
         raise NotImplementedError
 
-    def cdf(self, value: Any) -> Any:
-        """Probability of at most `value`."""
+    def cdf(self, value: Tensor) -> Tensor:
+        """Cumulative distribution function: P(X <= value)."""
         raise NotImplementedError
 
-    def icdf(self, value: Any) -> Any:
-        """Values whose cdf is `value`."""
+    def icdf(self, value: Tensor) -> Tensor:
+        """Inverse of the cdf."""
         raise NotImplementedError
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a discrete distribution, along a new first dimension.
 
         Args:
-            expand: over the batch; False leaves its dimensions 1.
+            expand: expand over the batch; False leaves batch dimensions of size 1.
         """
         raise NotImplementedError
 
-    def _enumerated(self, values: Any, expand: bool) -> Any:
-        """Values along a first dimension, with the batch's dimensions after it."""
+    def _enumerated(self, values: Any, expand: bool) -> Tensor:
+        """Values along a new first dimension, followed by the batch dimensions."""
         event = values.shape[1:]
         values = values.reshape(-1, *[1] * len(self._batch_shape), *event)
-        return values.expand(-1, *self._batch_shape, *event) if expand else values
+        result: Tensor = values.expand(-1, *self._batch_shape, *event) if expand else values
+        return result
 
-    def entropy(self) -> Any:
-        """Expected -log_prob, in nats."""
+    def entropy(self) -> Tensor:
+        """Entropy -E[log_prob], in nats."""
         raise NotImplementedError
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Tensor:
         """exp(entropy())."""
         return self.entropy().exp()
 
@@ -197,11 +198,11 @@ class Distribution:
         """Shape of a sample."""
         return Size(sample_shape) + self._batch_shape + self._event_shape
 
-    def _validate_sample(self, value: Any) -> None:
-        """Check a value given to log_prob, cdf or icdf.
+    def _validate_sample(self, value: Tensor) -> None:
+        """Check a value passed to log_prob, cdf or icdf.
 
         Raises:
-            ValueError: if it is no tensor, does not broadcast to the distribution's shape, or lies outside the support.
+            ValueError: if it is not a tensor, does not broadcast to the distribution's shape, or is outside the support.
         """
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
@@ -226,9 +227,9 @@ class Distribution:
             )
 
     def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
-        """The instance to fill in expand: a new one unless a subclass gave its own."""
+        """The instance that expand fills: a new one unless a subclass passed one."""
         kind: Any = type(self)
-        # Not by __module__, which a drop-in sets.
+        # not by __module__, which a drop-in changes
         home: Any = cls or next(k for k in kind.__mro__ if k.__init__.__globals__["__package__"] == __package__)
         if _instance is None and kind.__init__ is not home.__init__:
             raise NotImplementedError(
@@ -247,12 +248,12 @@ class Distribution:
 
 
 class ProbsOrLogits(Distribution):
-    """Base of families given by probabilities or by logits, each computed from the other at its first use."""
+    """Base of families given by probs or by logits; the other one is computed at its first use."""
 
     _is_binary = True
 
     def _take_either(self, probs: Any, logits: Any) -> Any:
-        """Keep the one that is given; returns it."""
+        """Store the parameter that is given, probs or logits, and return it."""
         if (probs is None) == (logits is None):
             raise ValueError("Either `probs` or `logits` must be specified, but not both.")
         name, value = ("probs", probs) if logits is None else ("logits", logits)
@@ -261,23 +262,25 @@ class ProbsOrLogits(Distribution):
         return value
 
     @lazy_property
-    def logits(self) -> Any:
-        """Log odds, or logarithms of the probabilities."""
+    def logits(self) -> Tensor:
+        """Log odds, or log probabilities."""
         return probs_to_logits(self.probs, self._is_binary)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
         return logits_to_probs(self.logits, self._is_binary)
 
     @property
-    def _param(self) -> Any:
-        return vars(self)["probs" if "probs" in vars(self) else "logits"]
+    def _param(self) -> Tensor:
+        result: Tensor = vars(self)["probs" if "probs" in vars(self) else "logits"]
+        return result
 
     @property
     def param_shape(self) -> Size:
         """Shape of the probabilities."""
-        return self._param.size()  # type: ignore[no-any-return]
+        size: Size = self._param.size()
+        return size
 
     def _new(self, *args: Any, **kwargs: Any) -> Any:
         """An uninitialised tensor of the parameters' dtype."""
@@ -285,5 +288,5 @@ class ProbsOrLogits(Distribution):
 
 
 def described(value: Any) -> str:
-    """Type and shape of a value in a message."""
+    """Type and shape of a value, for messages."""
     return f"{type(value).__name__} of shape {tuple(value.shape)}"

@@ -5,26 +5,25 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .. import special
-from ..functions.create import as_tensor
-from ..functions.sampling import _standard_gamma
-from ..functions.special import xlogy
+from ..tensor import Tensor
 from . import constraints
 from .exp_family import ExponentialFamily
+from .functions import _standard_gamma, as_tensor, xlogy
 from .utils import tiny_of
 
 __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """Gamma distribution.
+    """Gamma distribution: density proportional to x**(concentration - 1) * exp(-rate * x).
 
     Args:
-        concentration: shape.
-        rate: rate, one over the scale.
+        concentration: shape parameter.
+        rate: inverse scale.
     """
 
-    concentration: Any
-    rate: Any
+    concentration: Tensor
+    rate: Tensor
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
@@ -34,34 +33,34 @@ class Gamma(ExponentialFamily):
         self._take(validate_args, concentration=concentration, rate=rate)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.concentration / self.rate
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.concentration - 1) / self.rate).clamp(min=0)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.concentration / self.rate.pow(2)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        return value + (tiny_of(value) - value.detach()).clamp(min=0)  # what underflows keeps its gradient
+        return value + (tiny_of(value) - value.detach()).clamp(min=0)  # underflowing samples keep their gradient
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         value = as_tensor(value, dtype=self.rate.dtype)
         if self._validate_args:
             self._validate_sample(value)
         a, rate = self.concentration, self.rate
         return xlogy(a, rate) + xlogy(a - 1, value) - rate * value - a.lgamma()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         a = self.concentration
         return a - self.rate.log() + a.lgamma() + (1 - a) * a.digamma()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return special.gammainc(self.concentration, self.rate * value)
@@ -70,5 +69,5 @@ class Gamma(ExponentialFamily):
     def _natural_params(self) -> Any:
         return self.concentration - 1, -self.rate
 
-    def _log_normalizer(self, x: Any, y: Any) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return (x + 1).lgamma() - (x + 1) * (-y).log()

@@ -1,4 +1,4 @@
-"""The divergences of the gamma, beta and count families and of the multivariate normal; see `pairs`."""
+"""KL divergences of the gamma, beta and count families and of the multivariate normal; see `pairs`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import linalg
-from ..functions.elementwise import where
-from ..functions.shape import diag_embed
-from ..functions.special import xlogy
 from ..kernels.devices import values_of
-from ..table.special import digamma
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
 from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
 from .exponential import Exponential
+from .functions import diag_embed, digamma, where, xlogy
 from .gamma import Gamma
 from .gumbel import Gumbel
 from .kl import register_kl
@@ -44,7 +41,7 @@ MeanLog = Callable[[Any], Any]
 
 
 def to_gamma(mean_log: MeanLog) -> Callable[[Any, Any], Any]:
-    """From the mean of p, whose values are from 0 on, and mean_log(p), that of their logarithms."""
+    """KL(p || Gamma) from the mean of p on [0, inf) and mean_log(p), the mean of the logarithm."""
 
     def divergence(p: Any, q: Any) -> Any:
         a, rate = q.concentration, q.rate
@@ -54,7 +51,7 @@ def to_gamma(mean_log: MeanLog) -> Callable[[Any, Any], Any]:
 
 
 def to_beta(mean_log: MeanLog, mean_log_rest: MeanLog) -> Callable[[Any, Any], Any]:
-    """From the means of log(x) and log(1 - x) under p, whose values are within [0, 1]."""
+    """KL(p || Beta) from the means of log(x) and log(1 - x) under p on [0, 1]."""
 
     def divergence(p: Any, q: Any) -> Any:
         a, b = q._natural_params
@@ -84,7 +81,7 @@ def _pareto_mean_log(p: Any) -> Any:
 
 
 def _mean_log_between(low: Any, high: Any) -> Any:
-    """That of a uniform value."""
+    """The mean of log(x) for x uniform on [low, high]."""
     return (xlogy(high, high) - xlogy(low, low)) / (high - low) - 1
 
 
@@ -171,7 +168,7 @@ def _log_det(p: Any) -> Any:
 
 
 def _factors(p: Any) -> list[Any]:
-    """Matrices whose products with their transposes add up to the covariance."""
+    """Matrices A_i such that the covariance is the sum of A_i @ A_i^T."""
     if isinstance(p, LowRankMultivariateNormal):
         return [p._unbroadcasted_cov_factor, diag_embed(p._unbroadcasted_cov_diag.sqrt())]
     return [p._unbroadcasted_scale_tril]

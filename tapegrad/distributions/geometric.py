@@ -6,22 +6,22 @@ from typing import Any, ClassVar
 
 from .. import special
 from ..core.modes import no_grad
-from ..functions.create import zeros_like
-from ..functions.loss import binary_cross_entropy_with_logits
 from ..kernels.devices import values_of
+from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits, described
+from .functions import binary_cross_entropy_with_logits, zeros_like
 from .utils import drawn, tiny_of
 
 __all__ = ["Geometric"]
 
 
 class Geometric(ProbsOrLogits):
-    """Geometric distribution: how many trials fail before the first success.
+    """Geometric distribution: number of failures before the first success.
 
     Args:
-        probs: probability of success, above 0.
-        logits: its log odds, instead.
+        probs: probability of success, in (0, 1].
+        logits: log odds of probs, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -37,26 +37,26 @@ class Geometric(ProbsOrLogits):
             )
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return 1.0 / self.probs - 1.0
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return zeros_like(self.probs)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             u = drawn("uniform", self.probs, self._extended_shape(sample_shape), tiny_of(self.probs), 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return special.xlog1py(value, -self.probs) + self.probs.log()
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs

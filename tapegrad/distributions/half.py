@@ -1,19 +1,19 @@
-"""Distributions of the distance from 0 of a symmetric one."""
+"""Base of half distributions: |x| for a distribution symmetric around 0."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, ClassVar
 
-from ..functions.create import zeros_like
-from ..functions.elementwise import where
+from ..tensor import Tensor
 from . import constraints
+from .functions import where, zeros_like
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
 
 
 class Half(TransformedDistribution):
-    """Base of distributions of |x| for x of a distribution around 0."""
+    """Base of distributions of |x| for x of a distribution symmetric around 0."""
 
     arg_constraints: ClassVar[Any] = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -23,26 +23,30 @@ class Half(TransformedDistribution):
         TransformedDistribution.__init__(self, base, AbsTransform(), validate_args)
 
     @property
-    def scale(self) -> Any:
-        """That of the whole distribution."""
-        return self.base_dist.scale
+    def scale(self) -> Tensor:
+        """Scale of the distribution of x."""
+        result: Tensor = self.base_dist.scale
+        return result
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return zeros_like(self.scale)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
+        result: Tensor = 2 * self.base_dist.cdf(value) - 1
+        return result
 
-    def icdf(self, value: Any) -> Any:
-        return self.base_dist.icdf((value + 1) / 2)
+    def icdf(self, value: Tensor) -> Tensor:
+        result: Tensor = self.base_dist.icdf((value + 1) / 2)
+        return result
 
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() - math.log(2)
+    def entropy(self) -> Tensor:
+        result: Tensor = self.base_dist.entropy() - math.log(2)
+        return result

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..functions.create import full
+from ..tensor import Tensor
 from .cauchy import Cauchy
+from .functions import full
 from .half import Half
 
 __all__ = ["HalfCauchy"]
@@ -16,16 +17,17 @@ class HalfCauchy(Half):
     """Distribution of |x| for x of Cauchy(0, scale).
 
     Args:
-        scale: that of the Cauchy distribution.
+        scale: scale of the Cauchy distribution.
     """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         self._of(Cauchy(0, scale, validate_args=False), validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
 
     @property
-    def variance(self) -> Any:
-        return self.base_dist.variance
+    def variance(self) -> Tensor:
+        result: Tensor = self.base_dist.variance
+        return result

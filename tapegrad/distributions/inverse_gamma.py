@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..functions.elementwise import where
+from ..tensor import Tensor
 from . import constraints
+from .functions import where
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
@@ -18,7 +19,7 @@ class InverseGamma(TransformedDistribution):
     """Distribution of 1 / x for x of Gamma(concentration, rate).
 
     Args:
-        concentration: shape.
+        concentration: shape parameter.
         rate: rate of x, the scale of 1 / x.
     """
 
@@ -31,28 +32,30 @@ class InverseGamma(TransformedDistribution):
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args)
 
     @property
-    def concentration(self) -> Any:
-        """Shape."""
-        return self.base_dist.concentration
+    def concentration(self) -> Tensor:
+        """Shape parameter."""
+        result: Tensor = self.base_dist.concentration
+        return result
 
     @property
-    def rate(self) -> Any:
+    def rate(self) -> Tensor:
         """Scale."""
-        return self.base_dist.rate
+        result: Tensor = self.base_dist.rate
+        return result
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return where(self.concentration > 1, self.rate / (self.concentration - 1), math.inf)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.rate / (self.concentration + 1)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         a = self.concentration
         return where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), math.inf)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         a = self.concentration
         return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()

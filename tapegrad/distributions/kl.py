@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence, by the types of its two distributions."""
+"""The Kullback-Leibler divergence, dispatched on the types of the two distributions."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..tensor import Tensor
+
 __all__ = ["kl_divergence", "register_kl"]
 
-Rule = Callable[[Any, Any], Any]
+Rule = Callable[[Any, Any], Tensor]
 _KL_REGISTRY: dict[tuple[type, type], Rule] = {}
 _KL_MEMOIZE: dict[tuple[type, type], Rule] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
-    """Decorate a function of (p, q) that gives KL(p || q) for distributions of these types and their subclasses.
+    """Decorator: register a function of (p, q) as KL(p || q) for these types and their subclasses.
 
-    Of several functions that fit, the one of the nearest types is used.
-
-    The types may be such that distributions are derived from besides Distribution.
+    Of several matching functions the one for the most specific types is used. The types need not be subclasses of
+    Distribution: base classes of distributions are allowed.
 
     Raises:
-        TypeError: if one is no type.
+        TypeError: if an argument is not a type.
     """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not isinstance(kind, type):
@@ -36,7 +37,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Rule], Rule]:
 
 
 def _rule_of(type_p: type, type_q: type) -> Rule:
-    """The function of the types nearest to these; a warning where those of p and of q do not agree."""
+    """The function for the most specific types; warns if those for p and for q are different functions."""
     fitting = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
     if not fitting:
         raise NotImplementedError(
@@ -55,8 +56,8 @@ def _rule_of(type_p: type, type_q: type) -> Rule:
     return _KL_REGISTRY[by_p]
 
 
-def kl_divergence(p: Any, q: Any) -> Any:
-    """KL(p || q), the expected log_prob of p less that of q under p, of the batch's shape.
+def kl_divergence(p: Any, q: Any) -> Tensor:
+    """KL(p || q) = E_p[log p(x) - log q(x)], of the batch shape.
 
     Raises:
         NotImplementedError: if no function is registered for these types.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..functions.create import full_like
-from ..functions.elementwise import where
+from ..tensor import Tensor
 from . import constraints
+from .functions import full_like, where
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .uniform import Uniform
@@ -21,11 +21,11 @@ class Kumaraswamy(TransformedDistribution):
 
     Args:
         concentration1: exponent of x.
-        concentration0: exponent of the complement.
+        concentration0: exponent of 1 - x ** concentration1.
     """
 
-    concentration1: Any
-    concentration0: Any
+    concentration1: Tensor
+    concentration0: Tensor
     arg_constraints: ClassVar[Any] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
@@ -40,26 +40,26 @@ class Kumaraswamy(TransformedDistribution):
         ]
         super().__init__(Uniform(low, high, validate_args=validate_args), steps, validate_args)
 
-    def _moment(self, n: int) -> Any:
-        """Expected x ** n: b * B(1 + n/a, b) with a of x and b of the complement."""
+    def _moment(self, n: int) -> Tensor:
+        """E[x ** n] = b * B(1 + n/a, b) with a = concentration1 and b = concentration0."""
         a, b = 1 + n / self.concentration1, self.concentration0
         return b * (a.lgamma() + b.lgamma() - (a + b).lgamma()).exp()
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self._moment(1)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         inside = ((a - 1) / (a * b - 1)) ** a.reciprocal()
         return where((a < 1) | (b < 1), math.nan, inside)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self._moment(2) - self.mean.pow(2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
         harmonic = (b + 1).digamma() + euler_constant
         return 1 - b.reciprocal() + (1 - a.reciprocal()) * harmonic - a.log() - b.log()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from ..functions.elementwise import where
+from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
+from .functions import where
 from .utils import drawn, eps_of
 
 __all__ = ["Laplace"]
@@ -18,11 +19,11 @@ class Laplace(Distribution):
 
     Args:
         loc: mean.
-        scale: mean distance from it.
+        scale: mean absolute deviation.
     """
 
-    loc: Any
-    scale: Any
+    loc: Tensor
+    scale: Tensor
     arg_constraints: ClassVar[Any] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
@@ -31,38 +32,38 @@ class Laplace(Distribution):
         self._take(validate_args, loc=loc, scale=scale)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return 2 * self.scale.pow(2)
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         return 2**0.5 * self.scale
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         u = drawn("uniform", self.loc, self._extended_shape(sample_shape), eps_of(self.loc) - 1, 1)
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         return where(z < 0, 0.5 * z.exp(), 1 - 0.5 * (-z).exp())
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * where(value < 0.5, (2 * value).log(), -(2 - 2 * value).log())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return 1 + math.log(2) + self.scale.log()

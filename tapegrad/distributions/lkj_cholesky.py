@@ -1,4 +1,4 @@
-"""The distribution of correlation matrices of Lewandowski, Kurowicka and Joe, by their Cholesky factors."""
+"""The LKJ distribution of Cholesky factors of correlation matrices."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ import math
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..functions.create import arange
-from ..functions.elementwise import where
-from ..functions.shape import diag_embed
-from ..functions.special import mvlgamma
+from ..tensor import Tensor
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution
+from .functions import arange, diag_embed, mvlgamma, where
 from .utils import _standard_normal, broadcast_all, tiny_of
 
 __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Distribution of Cholesky factors L of correlation matrices, L L^T having a density of det ** (concentration - 1).
+    """Cholesky factors L of correlation matrices with density of L L^T proportional to det(L L^T) ** (concentration - 1).
 
     D. Lewandowski, D. Kurowicka and H. Joe, "Generating random correlation matrices based on vines and extended onion
     method", Journal of Multivariate Analysis 100, 2009.
 
     Args:
         dim: size of the matrices, at least 2.
-        concentration: above 0; at 1 all correlation matrices are equally likely.
+        concentration: positive; 1 is the uniform distribution over correlation matrices.
     """
 
-    concentration: Any
+    concentration: Tensor
     arg_constraints: ClassVar[Any] = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
@@ -39,12 +37,12 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (eta,) = broadcast_all(concentration)
         before = (arange(dim, dtype=eta.dtype) - 1).clamp(min=0)
-        # the squared length of a row left of its diagonal element
+        # squared length of each row left of the diagonal
         self._beta = Beta(before + 0.5, (eta + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * before)
         self._take(validate_args, (dim, dim), concentration=eta)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
-        """Random factors, row by row: a direction and a length (the onion method)."""
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Samples by the onion method: each row is a random direction times a random length."""
         with no_grad():
             squared = self._beta.sample(sample_shape).unsqueeze(-1)
             noise = _standard_normal(self._extended_shape(sample_shape), squared.dtype).tril(-1)
@@ -52,7 +50,7 @@ class LKJCholesky(Distribution):
             left = squared.sqrt() * (noise / where(length == 0, 1.0, length))
             return left + diag_embed((1 - left.pow(2).sum(-1)).clamp(min=tiny_of(left)).sqrt())
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.dim - 1

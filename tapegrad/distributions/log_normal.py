@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..tensor import Tensor
 from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
@@ -28,27 +29,30 @@ class LogNormal(TransformedDistribution):
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args)
 
     @property
-    def loc(self) -> Any:
+    def loc(self) -> Tensor:
         """Mean of the logarithm."""
-        return self.base_dist.loc
+        result: Tensor = self.base_dist.loc
+        return result
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """Standard deviation of the logarithm."""
-        return self.base_dist.scale
+        result: Tensor = self.base_dist.scale
+        return result
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return (self.loc + self.scale.pow(2) / 2).exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return (self.loc - self.scale.square()).exp()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         square = self.scale.pow(2)
         return square.expm1() * (2 * self.loc + square).exp()
 
-    def entropy(self) -> Any:
-        return self.base_dist.entropy() + self.loc
+    def entropy(self) -> Tensor:
+        result: Tensor = self.base_dist.entropy() + self.loc
+        return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..tensor import Tensor
 from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
@@ -16,7 +17,7 @@ class LogisticNormal(TransformedDistribution):
     """Distribution over the simplex of StickBreakingTransform()(x) for x of Normal(loc, scale).
 
     Args:
-        loc: means of x, (.., K-1) for vectors of K elements.
+        loc: (..., K-1), means of x for K categories.
         scale: standard deviations of x.
     """
 
@@ -31,11 +32,13 @@ class LogisticNormal(TransformedDistribution):
         super().__init__(base, StickBreakingTransform(), validate_args)
 
     @property
-    def loc(self) -> Any:
+    def loc(self) -> Tensor:
         """Means of x."""
-        return self.base_dist.base_dist.loc
+        result: Tensor = self.base_dist.base_dist.loc
+        return result
 
     @property
-    def scale(self) -> Any:
+    def scale(self) -> Tensor:
         """Standard deviations of x."""
-        return self.base_dist.base_dist.scale
+        result: Tensor = self.base_dist.base_dist.scale
+        return result

@@ -1,4 +1,4 @@
-"""The multivariate normal distribution whose covariance is a diagonal and a matrix of low rank."""
+"""The multivariate normal distribution with low-rank plus diagonal covariance."""
 
 from __future__ import annotations
 
@@ -6,36 +6,37 @@ import math
 from typing import Any, ClassVar
 
 from .. import linalg
-from ..functions.create import eye
-from ..functions.shape import broadcast_tensors, diag_embed
+from ..functions.shape import broadcast_tensors
+from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
+from .functions import diag_embed, eye
 from .multivariate_normal import _batch_mahalanobis, _batch_mv, half_log_det
 from .utils import _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
 
 
-def _one_more(x: Any) -> Any:
-    """Square matrices plus the identity."""
+def _one_more(x: Tensor) -> Tensor:
+    """Square matrices plus the identity matrix."""
     return x + eye(x.shape[-1], dtype=x.dtype)
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal distribution of vectors of n numbers with covariance W W^T + D, W of few columns and D diagonal.
+    """Multivariate normal distribution with covariance W W^T + D, W having few columns and D diagonal.
 
-    What it computes with are factors of the matrix C = I + W^T D^-1 W, of the size of the rank: by Woodbury's identity
+    Computations use the Cholesky factor of C = I + W^T D^-1 W, of size rank x rank: by Woodbury's identity
     (W W^T + D)^-1 = D^-1 - D^-1 W C^-1 W^T D^-1, and its determinant is |C| |D|.
 
     Args:
-        loc: (.., n), mean.
-        cov_factor: (.., n, rank), W.
-        cov_diag: (.., n), the diagonal of D.
+        loc: (..., n), mean.
+        cov_factor: (..., n, rank), W.
+        cov_diag: (..., n), the diagonal of D.
     """
 
-    loc: Any
-    cov_factor: Any
-    cov_diag: Any
+    loc: Tensor
+    cov_factor: Tensor
+    cov_diag: Tensor
     arg_constraints: ClassVar[Any] = {
         "loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
@@ -65,71 +66,78 @@ class LowRankMultivariateNormal(Distribution):
         super().__init__(self.loc.shape[:-1], event_shape, validate_args)
 
     @property
-    def _weighted(self) -> Any:
+    def _weighted(self) -> Tensor:
         """W^T D^-1."""
-        return self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
+        result: Tensor = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
+        return result
 
     @property
-    def _log_det(self) -> Any:
-        return 2 * half_log_det(self._capacitance_tril) + self._unbroadcasted_cov_diag.log().sum(-1)
+    def _log_det(self) -> Tensor:
+        result: Tensor = 2 * half_log_det(self._capacitance_tril) + self._unbroadcasted_cov_diag.log().sum(-1)
+        return result
 
-    def _mahalanobis(self, x: Any) -> Any:
+    def _mahalanobis(self, x: Tensor) -> Tensor:
         """x . (W W^T + D)^-1 x."""
         inner = _batch_mahalanobis(self._capacitance_tril, _batch_mv(self._weighted, x))
-        return (x.pow(2) / self._unbroadcasted_cov_diag).sum(-1) - inner
+        result: Tensor = (x.pow(2) / self._unbroadcasted_cov_diag).sum(-1) - inner
+        return result
 
     @property
-    def _reduced(self) -> Any:
+    def _reduced(self) -> Tensor:
         """A with (W W^T + D)^-1 = D^-1 - A^T A."""
         return linalg.solve_triangular(self._capacitance_tril, self._weighted, upper=False)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.loc
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.loc
 
     @lazy_property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """Expected squared distance from the mean."""
         variance = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
-        return variance.expand(self._batch_shape + self._event_shape)
+        result: Tensor = variance.expand(self._batch_shape + self._event_shape)
+        return result
 
-    def _spread(self, matrix: Any) -> Any:
+    def _spread(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + 2 * self._event_shape)
 
     @lazy_property
-    def scale_tril(self) -> Any:
+    def scale_tril(self) -> Tensor:
         """Cholesky factor of the covariance: D^1/2 times that of I + D^-1/2 W W^T D^-1/2."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         return self._spread(root * linalg.cholesky(_one_more(scaled @ scaled.mT)))
 
     @lazy_property
-    def covariance_matrix(self) -> Any:
+    def covariance_matrix(self) -> Tensor:
         """Covariance matrix."""
         factor = self._unbroadcasted_cov_factor
         return self._spread(factor @ factor.mT + diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
-    def precision_matrix(self) -> Any:
+    def precision_matrix(self) -> Tensor:
         """Inverse of the covariance matrix."""
         reduced = self._reduced
         return self._spread(diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - reduced.mT @ reduced)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape, rank = self._extended_shape(sample_shape), self.cov_factor.shape[-1:]
         common, own = (_standard_normal(s, self.loc.dtype) for s in (shape[:-1] + rank, shape))
-        return self.loc + _batch_mv(self._unbroadcasted_cov_factor, common) + self._unbroadcasted_cov_diag.sqrt() * own
+        result: Tensor = (
+            self.loc + _batch_mv(self._unbroadcasted_cov_factor, common) + self._unbroadcasted_cov_diag.sqrt() * own
+        )
+        return result
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         distance = self._mahalanobis(value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det + distance)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         spread = self._event_shape[0] * (1.0 + math.log(2 * math.pi))
         return (0.5 * (spread + self._log_det)).expand(self._batch_shape)

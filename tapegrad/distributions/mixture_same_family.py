@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..functions.activation import log_softmax
+from ..tensor import Tensor
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
+from .functions import log_softmax
 
 __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: a component chosen by a Categorical, then a value of it.
+    """Mixture distribution: a Categorical selects the component.
 
     Args:
         mixture_distribution: Categorical over the components.
-        component_distribution: the components, along its last batch dimension.
+        component_distribution: the components; its last batch dimension indexes them.
 
     Raises:
-        ValueError: if the two do not fit.
+        ValueError: if their batch shapes do not match.
     """
 
     arg_constraints: ClassVar[Any] = {}
@@ -63,37 +64,38 @@ class MixtureSameFamily(Distribution):
     def support(self) -> Any:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    def _weights(self) -> Any:
-        """Probabilities of the components, with the event's dimensions."""
+    def _weights(self) -> Tensor:
+        """Probabilities of the components, with trailing dimensions for the event."""
         probs = self._mixture_distribution.probs
         return probs.reshape(*probs.shape, *[1] * len(self._event_shape))
 
-    def _mixed(self, values: Any) -> Any:
-        return (self._weights() * values).sum(-1 - len(self._event_shape))
+    def _mixed(self, values: Any) -> Tensor:
+        result: Tensor = (self._weights() * values).sum(-1 - len(self._event_shape))
+        return result
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self._mixed(self._component_distribution.mean)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         means = self._component_distribution.mean
         centre = self.mean.unsqueeze(-1 - len(self._event_shape))
         return self._mixed(self._component_distribution.variance) + self._mixed((means - centre).pow(2))
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         return (self._component_distribution.cdf(self._padded(value)) * self._mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         weights = log_softmax(self._mixture_distribution.logits, -1)
         return (self._component_distribution.log_prob(self._padded(value)) + weights).logsumexp(-1)
 
-    def _padded(self, value: Any) -> Any:
+    def _padded(self, value: Tensor) -> Tensor:
         return value.unsqueeze(-1 - len(self._event_shape))
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
             values = self._component_distribution.sample(sample_shape)

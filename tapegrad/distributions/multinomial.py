@@ -7,23 +7,24 @@ from typing import Any, ClassVar
 
 from ..core.modes import no_grad
 from ..dtypes import Size
-from ..functions.elementwise import where
+from ..tensor import Tensor
 from . import constraints
 from .binomial import Binomial
 from .categorical import Categorical
 from .distribution import Distribution
+from .functions import where
 from .utils import broadcast_all
 
 __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
-    """How often each of K categories comes up in independent draws.
+    """Multinomial distribution: counts of K categories in independent draws.
 
     Args:
-        total_count: number of draws, an int.
-        probs: (.., K), probabilities up to a factor.
-        logits: (.., K), their logarithms up to a constant, instead.
+        total_count: number of draws (int).
+        probs: (..., K), unnormalised probabilities.
+        logits: (..., K), unnormalised log probabilities, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -48,12 +49,12 @@ class Multinomial(Distribution):
         return constraints.multinomial(self.total_count)
 
     @property
-    def logits(self) -> Any:
-        """Logarithms of the probabilities."""
+    def logits(self) -> Tensor:
+        """Log probabilities."""
         return self._categorical.logits
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
         return self._categorical.probs
 
@@ -63,25 +64,25 @@ class Multinomial(Distribution):
         return self._categorical.param_shape
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.probs * self.total_count
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             drawn = self._categorical.sample(Size((self.total_count,)) + Size(sample_shape)).movedim(0, -1)
             counts = drawn.new_zeros(self._extended_shape(sample_shape))
             return counts.scatter_add(-1, drawn, drawn.new_ones(drawn.shape)).to(self.probs.dtype)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         n, counts = self.total_count, self._binomial.enumerate_support(False)[1:]
         spread = self._binomial.log_prob(counts).exp() * (counts + 1).lgamma()
         return n * self._categorical.entropy() - math.lgamma(n + 1) + spread.sum([0, -1])
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)

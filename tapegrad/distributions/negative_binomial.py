@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..functions.create import poisson
-from ..table.elementwise import logsigmoid
+from ..tensor import Tensor
 from . import constraints
 from .binomial import Trials
+from .functions import logsigmoid, poisson
 from .gamma import Gamma
 from .utils import lazy_property
 
@@ -16,12 +16,12 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(Trials):
-    """Number of successes in independent trials before the failure of a given number.
+    """Negative binomial distribution: number of successes before total_count failures.
 
     Args:
-        total_count: number of failures, any number from 0 on.
-        probs: probability of success, below 1.
-        logits: log odds of success, instead.
+        total_count: number of failures, a nonnegative real number.
+        probs: probability of success, in [0, 1).
+        logits: log odds of success, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {
@@ -31,27 +31,27 @@ class NegativeBinomial(Trials):
     support = constraints.nonnegative_integer
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.total_count * self.logits.exp()
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.mean / (-self.logits).sigmoid()
 
     @lazy_property
     def _gamma(self) -> Any:
-        """Distribution of the rate, given which the number is a Poisson one; total_count may be 0."""
+        """The gamma distribution of the Poisson rate; total_count may be 0."""
         return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             return poisson(self._gamma.sample(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count

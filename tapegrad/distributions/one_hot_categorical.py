@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..functions.create import eye
-from ..functions.embed import one_hot
+from ..tensor import Tensor
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
+from .functions import eye, one_hot
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OfCategorical(Distribution):
-    """Base of distributions over vectors that keep a Categorical."""
+    """Base of distributions over vectors that store a Categorical."""
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    _categorical: Any
+    _categorical: Categorical
 
     def _take_categorical(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
         self._categorical = Categorical(probs, logits)
@@ -28,17 +28,17 @@ class OfCategorical(Distribution):
         return self._categorical._new(*args, **kwargs)
 
     @property
-    def _param(self) -> Any:
+    def _param(self) -> Tensor:
         return self._categorical._param
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
         return self._categorical.probs
 
     @property
-    def logits(self) -> Any:
-        """Logarithms of the probabilities."""
+    def logits(self) -> Tensor:
+        """Log probabilities."""
         return self._categorical.logits
 
     @property
@@ -51,8 +51,8 @@ class OneHotCategorical(OfCategorical):
     """Categorical distribution over one-hot vectors of K elements.
 
     Args:
-        probs: (.., K), probabilities up to a factor.
-        logits: (.., K), their logarithms up to a constant, instead.
+        probs: (..., K), unnormalised probabilities.
+        logits: (..., K), unnormalised log probabilities, as an alternative.
     """
 
     support = constraints.one_hot
@@ -62,37 +62,37 @@ class OneHotCategorical(OfCategorical):
         self._take_categorical(probs, logits, validate_args)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.probs
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return one_hot(self._categorical.mode, self.event_shape[0]).to(self.probs.dtype)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             return one_hot(self._categorical.sample(sample_shape), self.event_shape[0]).to(self.probs.dtype)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._enumerated(eye(self.event_shape[0], dtype=self._param.dtype), expand)
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """OneHotCategorical whose samples take the gradient of the probabilities (Y. Bengio et al., arXiv:1308.3432)."""
+    """OneHotCategorical with straight-through samples: their gradient is that of probs (Bengio et al., arXiv:1308.3432)."""
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -1,7 +1,7 @@
-"""The divergences of pairs of families.
+"""KL divergences of pairs of families.
 
-Where log q(x) is linear in 1, x, x**2 or exp(-x), KL(p || q) is -entropy of p less the expected log q, for every p that
-knows these expectations. Other formulas: M. Gil, F. Alajaji and T. Linder, "Rényi divergence measures for commonly used
+If log q(x) is linear in 1, x, x**2 or exp(-x), KL(p || q) = -entropy(p) - E_p[log q(x)] for every p for which these
+expectations are known. Other formulas: M. Gil, F. Alajaji and T. Linder, "Rényi divergence measures for commonly used
 univariate continuous distributions", Information Sciences 249 (2013); F. Chyzak and F. Nielsen, arXiv:1905.10965 (Cauchy).
 """
 
@@ -11,9 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..functions.create import full
-from ..functions.elementwise import where
-from ..functions.shape import broadcast_shapes
+from ..functions.properties import broadcast_shapes
 from ..special import xlogy
 from .bernoulli import Bernoulli
 from .categorical import Categorical
@@ -21,6 +19,7 @@ from .cauchy import Cauchy
 from .continuous_bernoulli import ContinuousBernoulli
 from .exp_family import ExponentialFamily
 from .exponential import Exponential
+from .functions import full, where
 from .geometric import Geometric
 from .gumbel import Gumbel
 from .half_normal import HalfNormal
@@ -36,12 +35,12 @@ from .utils import _sum_rightmost, log1pexp
 
 
 def infinite(p: Any, q: Any) -> Any:
-    """Infinity: p has values outside the support of q."""
+    """inf: p has values outside the support of q."""
     return full(broadcast_shapes(p.batch_shape, q.batch_shape), math.inf, dtype=p.mean.dtype)
 
 
 def register_infinite(p: type, *qs: type) -> None:
-    """The divergence of p from each of these is infinite."""
+    """Register an infinite divergence of p from each of these types."""
     for q in qs:
         register_kl(p, q)(infinite)
 
@@ -50,29 +49,29 @@ def register_infinite(p: type, *qs: type) -> None:
 
 
 def to_normal(p: Any, q: Any) -> Any:
-    """From the mean and variance of p."""
+    """KL(p || Normal) from the mean and variance of p."""
     distance = (p.variance + (p.mean - q.loc) ** 2) / (2 * q.scale**2)
     return distance + q.scale.log() + 0.5 * math.log(2 * math.pi) - p.entropy()
 
 
 def to_exponential(p: Any, q: Any) -> Any:
-    """From the mean of p, whose values are from 0 on."""
+    """KL(p || Exponential) from the mean of p on [0, inf)."""
     return q.rate * p.mean - q.rate.log() - p.entropy()
 
 
 def to_uniform(p: Any, q: Any) -> Any:
-    """From the support of p, an interval."""
+    """KL(p || Uniform) from the support of p, an interval."""
     inside = (q.low <= p.support.lower_bound) & (q.high >= p.support.upper_bound)
     return where(inside, (q.high - q.low).log() - p.entropy(), math.inf)
 
 
 def to_gumbel(mean_of_exp: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """From the mean of p and mean_of_exp(p, q), the expected exp(-(x - q.loc) / q.scale)."""
+    """KL(p || Gumbel) from the mean of p and mean_of_exp(p, q) = E_p[exp(-(x - q.loc) / q.scale)]."""
     return lambda p, q: (p.mean - q.loc) / q.scale + mean_of_exp(p, q) + q.scale.log() - p.entropy()
 
 
 def to_continuous_bernoulli(p: Any, q: Any) -> Any:
-    """From the mean of p, whose values are within [0, 1]."""
+    """KL(p || ContinuousBernoulli) from the mean of p on [0, 1]."""
     return -(p.mean * q.logits + (-q.probs).log1p() + q._cont_bern_log_norm()) - p.entropy()
 
 
@@ -171,7 +170,7 @@ def _half_normal_half_normal(p: Any, q: Any) -> Any:
 @register_kl(Laplace, Laplace)
 def _laplace_laplace(p: Any, q: Any) -> Any:
     d = p.loc - q.loc
-    d = where(d < 0, -d, d)  # abs has derivative 0 at 0, and the second derivative here needs the slope of one side
+    d = where(d < 0, -d, d)  # abs has derivative 0 at 0, and the second derivative here needs a one-sided slope
     return d / q.scale + p.scale / q.scale * (-d / p.scale).exp() - (p.scale / q.scale).log() - 1
 
 

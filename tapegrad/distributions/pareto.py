@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..tensor import Tensor
 from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
@@ -17,12 +18,12 @@ class Pareto(TransformedDistribution):
     """Pareto distribution: density proportional to x ** -(alpha + 1) for x >= scale.
 
     Args:
-        scale: lower end.
-        alpha: rate of decay.
+        scale: lower bound.
+        alpha: shape parameter (tail exponent).
     """
 
-    scale: Any
-    alpha: Any
+    scale: Tensor
+    alpha: Tensor
     arg_constraints: ClassVar[Any] = {"alpha": constraints.positive, "scale": constraints.positive}
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
@@ -31,22 +32,22 @@ class Pareto(TransformedDistribution):
         super().__init__(base, [ExpTransform(), AffineTransform(0, self.scale)], validate_args)
 
     @property
-    def mean(self) -> Any:
-        a = self.alpha.clamp(min=1)  # infinite up to 1
+    def mean(self) -> Tensor:
+        a = self.alpha.clamp(min=1)  # infinite for alpha <= 1
         return a * self.scale / (a - 1)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.scale
 
     @property
-    def variance(self) -> Any:
-        a = self.alpha.clamp(min=2)  # infinite up to 2
+    def variance(self) -> Tensor:
+        a = self.alpha.clamp(min=2)  # infinite for alpha <= 2
         return self.scale.pow(2) * a / ((a - 1).pow(2) * (a - 2))
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
         return constraints.greater_than_eq(self.scale)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
-from ..functions.create import poisson
+from ..tensor import Tensor
 from . import constraints
 from .exp_family import ExponentialFamily
+from .functions import poisson
 from .utils import broadcast_all
 
 __all__ = ["Poisson"]
@@ -17,10 +18,10 @@ class Poisson(ExponentialFamily):
     """Poisson distribution.
 
     Args:
-        rate: expected number.
+        rate: mean.
     """
 
-    rate: Any
+    rate: Tensor
     arg_constraints: ClassVar[Any] = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
@@ -28,30 +29,31 @@ class Poisson(ExponentialFamily):
         self._take(validate_args, rate=rate)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.rate
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         return self.rate.floor()
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         return self.rate
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             return poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         rate, value = broadcast_all(self.rate, value)
-        return value.xlogy(rate) - rate - (value + 1).lgamma()
+        result: Tensor = value.xlogy(rate) - rate - (value + 1).lgamma()
+        return result
 
     @property
     def _natural_params(self) -> Any:
         return (self.rate.log(),)
 
-    def _log_normalizer(self, x: Any) -> Any:
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp()

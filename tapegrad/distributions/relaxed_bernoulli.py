@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ..tensor import Tensor
 from . import constraints
 from .distribution import ProbsOrLogits
 from .transformed_distribution import TransformedDistribution
@@ -14,12 +15,12 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits):
-    """The log odds of RelaxedBernoulli (C. Maddison, A. Mnih and Y. W. Teh, arXiv:1611.00712).
+    """Distribution of the log odds of RelaxedBernoulli samples (Maddison, Mnih and Teh, arXiv:1611.00712).
 
     Args:
-        temperature: how far from 0 and 1 the values are.
+        temperature: relaxation temperature; values approach 0 and 1 as it goes to 0.
         probs: probability of 1.
-        logits: its log odds, instead.
+        logits: log odds of probs, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -30,27 +31,29 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
         (self.temperature,) = broadcast_all(temperature)
         super().__init__(self._take_either(probs, logits).shape, validate_args=validate_args)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         u = clamp_probs(drawn("uniform", probs, shape))
-        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+        result: Tensor = (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+        return result
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         diff = logits - value.mul(self.temperature)
-        return self.temperature.log() + diff - 2 * diff.exp().log1p()
+        result: Tensor = self.temperature.log() + diff - 2 * diff.exp().log1p()
+        return result
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """A distribution on (0, 1) that tends to Bernoulli as its temperature goes to 0, with samples that have a gradient.
+    """Continuous relaxation of Bernoulli on (0, 1), with differentiable samples; see LogitRelaxedBernoulli.
 
     Args:
-        temperature: how far from 0 and 1 the values are.
+        temperature: relaxation temperature; values approach 0 and 1 as it goes to 0.
         probs: probability of 1.
-        logits: its log odds, instead.
+        logits: log odds of probs, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -61,16 +64,19 @@ class RelaxedBernoulli(TransformedDistribution):
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args)
 
     @property
-    def temperature(self) -> Any:
-        """How far from 0 and 1 the values are."""
-        return self.base_dist.temperature
+    def temperature(self) -> Tensor:
+        """Relaxation temperature."""
+        result: Tensor = self.base_dist.temperature
+        return result
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Log odds."""
-        return self.base_dist.logits
+        result: Tensor = self.base_dist.logits
+        return result
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
-        return self.base_dist.probs
+        result: Tensor = self.base_dist.probs
+        return result

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..functions.create import full_like
+from ..tensor import Tensor
 from . import constraints
+from .functions import full_like
 from .one_hot_categorical import OfCategorical
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
@@ -15,12 +16,12 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(OfCategorical):
-    """The logarithms of RelaxedOneHotCategorical (C. Maddison, A. Mnih and Y. W. Teh, arXiv:1611.00712).
+    """Distribution of the logarithm of RelaxedOneHotCategorical samples (Maddison, Mnih and Teh, arXiv:1611.00712).
 
     Args:
-        temperature: how far from one-hot the vectors are.
-        probs: (.., K), probabilities up to a factor.
-        logits: (.., K), their logarithms up to a constant, instead.
+        temperature: relaxation temperature; samples approach one-hot vectors as it goes to 0.
+        probs: (..., K), unnormalised probabilities.
+        logits: (..., K), unnormalised log probabilities, as an alternative.
     """
 
     support = constraints.real_vector
@@ -30,29 +31,30 @@ class ExpRelaxedCategorical(OfCategorical):
         (self.temperature,) = broadcast_all(temperature)
         self._take_categorical(probs, logits, validate_args)
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         u = clamp_probs(drawn("uniform", self.logits, self._extended_shape(sample_shape)))
         scores = (self.logits - (-u.log()).log()) / self.temperature
-        return scores - scores.logsumexp(-1, keepdim=True)
+        result: Tensor = scores - scores.logsumexp(-1, keepdim=True)
+        return result
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         k = self.event_shape[0]
         logits, value = broadcast_all(self.logits, value)
         scale = full_like(self.temperature, float(k)).lgamma() + (k - 1) * self.temperature.log()
         score = logits - value.mul(self.temperature)
-        return (score - score.logsumexp(-1, keepdim=True)).sum(-1) + scale
+        result: Tensor = (score - score.logsumexp(-1, keepdim=True)).sum(-1) + scale
+        return result
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """A distribution on the simplex that tends to OneHotCategorical as its temperature goes to 0, with samples that have a
-    gradient.
+    """Continuous relaxation of OneHotCategorical on the simplex, with differentiable samples.
 
     Args:
-        temperature: how far from one-hot the vectors are.
-        probs: (.., K), probabilities up to a factor.
-        logits: (.., K), their logarithms up to a constant, instead.
+        temperature: relaxation temperature; samples approach one-hot vectors as it goes to 0.
+        probs: (..., K), unnormalised probabilities.
+        logits: (..., K), unnormalised log probabilities, as an alternative.
     """
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -64,16 +66,19 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         super().__init__(base, ExpTransform(), validate_args)
 
     @property
-    def temperature(self) -> Any:
-        """How far from one-hot the vectors are."""
-        return self.base_dist.temperature
+    def temperature(self) -> Tensor:
+        """Relaxation temperature."""
+        result: Tensor = self.base_dist.temperature
+        return result
 
     @property
-    def logits(self) -> Any:
-        """Logarithms of the probabilities."""
-        return self.base_dist.logits
+    def logits(self) -> Tensor:
+        """Log probabilities."""
+        result: Tensor = self.base_dist.logits
+        return result
 
     @property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
-        return self.base_dist.probs
+        result: Tensor = self.base_dist.probs
+        return result

@@ -1,4 +1,4 @@
-"""The distribution of a transformed random value."""
+"""Distributions of transformed random variables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
+from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .independent import Independent
@@ -18,14 +19,14 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """The distribution of t(x) for x of a base distribution.
 
-    log_prob(y) is that of x = t.inv(y) less log |det dy/dx|.
+    log_prob(y) = base.log_prob(x) - log |det dy/dx| with x = t.inv(y).
 
     Args:
-        base_distribution: distribution of x; expanded, or its batch dimensions taken as event's, as the transforms ask.
-        transforms: a transform, or several, the first applied first.
+        base_distribution: distribution of x; expanded, or with batch dimensions reinterpreted, as the transforms require.
+        transforms: a transform, or several, applied in order.
 
     Raises:
-        ValueError: if transforms are none, or if the base distribution has too few dimensions.
+        ValueError: if transforms are not Transforms, or the base distribution has too few dimensions.
     """
 
     base_dist: Any
@@ -59,7 +60,7 @@ class TransformedDistribution(Distribution):
     def has_rsample(self) -> Any:
         return self.base_dist.has_rsample
 
-    def _forward(self, x: Any) -> Any:
+    def _forward(self, x: Tensor) -> Tensor:
         for transform in self.transforms:
             x = transform(x)
         return x
@@ -69,32 +70,35 @@ class TransformedDistribution(Distribution):
             y = transform.inv(y)
         return y
 
-    def sample(self, sample_shape: Any = ()) -> Any:
+    def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             return undifferentiated(self._forward(self.base_dist.sample(sample_shape)))
 
-    def rsample(self, sample_shape: Any = ()) -> Any:
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self._forward(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        dim, total, y = len(self.event_shape), 0.0, value
+        dim, y = len(self.event_shape), value
+        total: Any = 0.0
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             dim += transform.domain.event_dim - transform.codomain.event_dim
             total = total - _sum_rightmost(transform.log_abs_det_jacobian(x, y), dim - transform.domain.event_dim)
             y = x
-        return total + _sum_rightmost(self.base_dist.log_prob(y), dim - len(self.base_dist.event_shape))
+        result: Tensor = total + _sum_rightmost(self.base_dist.log_prob(y), dim - len(self.base_dist.event_shape))
+        return result
 
-    def _monotonize_cdf(self, value: Any) -> Any:
-        """A probability of at most x as one of at most t(x), and back: 1 less it where t decreases."""
+    def _monotonize_cdf(self, value: Tensor) -> Tensor:
+        """Convert P(X <= x) to P(t(X) <= t(x)) and back: 1 - value if t is decreasing."""
         sign = ComposeTransform(self.transforms).sign
         if isinstance(sign, int) and sign == 1:
             return value
-        return sign * (value - 0.5) + 0.5
+        result: Tensor = sign * (value - 0.5) + 0.5
+        return result
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         x = self._backward(value)
@@ -102,7 +106,7 @@ class TransformedDistribution(Distribution):
             self.base_dist._validate_sample(x)
         return self._monotonize_cdf(self.base_dist.cdf(x))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         return self._forward(self.base_dist.icdf(self._monotonize_cdf(value)))
 
 

@@ -1,4 +1,4 @@
-"""Maps between tensors that know the logarithm of their Jacobian determinant.
+"""Transforms: invertible maps with the log absolute determinant of their Jacobian.
 
 A transform's `domain` and `codomain` are constraints; its value at x is `t(x)`, its inverse `t.inv`, and
 `log_abs_det_jacobian(x, y)` is log |det dy/dx| of one event.
@@ -16,12 +16,11 @@ from typing import Any, ClassVar
 
 from .. import linalg
 from ..dtypes import Size
-from ..functions import create, shape
-from ..functions.activation import softmax
-from ..functions.shape import broadcast_shapes
-from ..table.elementwise import logsigmoid
+from ..functions import create, joining
+from ..functions.properties import broadcast_shapes
 from ..tensor.tensor import Tensor
 from . import constraints
+from .functions import arange, cat, eye, full_like, logsigmoid, softmax, stack, zeros_like
 from .utils import _sum_rightmost, eps_of, lazy_property, log1pexp, tiny_of, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
@@ -33,48 +32,48 @@ __all__ = [
 
 
 class Transform:
-    """Base of transforms. A subclass defines domain, codomain, `_call`, and what exists of `_inverse`, `sign` and
-    `log_abs_det_jacobian`.
+    """Base of transforms. A subclass defines domain, codomain, `_call`, and those of `_inverse`, `sign` and
+    `log_abs_det_jacobian` that exist.
 
     Args:
-        cache_size: 1 keeps the last pair of value and result, so that the inverse of a result is the very value it came
-            from; 0 keeps nothing.
+        cache_size: 1 caches the last (value, result), so that the inverse of the result returns the same tensor object; 0
+            caches nothing.
 
     Attributes:
-        bijective: whether every value of the codomain comes from one of the domain.
-        sign: 1 or -1 for an increasing or decreasing map of numbers.
+        bijective: whether the map is bijective.
+        sign: 1 or -1 for an increasing or decreasing scalar map.
     """
 
     domain: Any
     codomain: Any
     bijective: Any = False
-    _settings: ClassVar[tuple[str, ...] | None] = None  # attributes that make two of a type equal; None: never
+    _settings: ClassVar[tuple[str, ...] | None] = None  # attributes compared by ==; None: instances are never equal
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
-        self._cached: tuple[Any, Any] = None, None
+        self._cached: tuple[Tensor | None, Tensor | None] = None, None
         super().__init__()
 
     @property
     def event_dim(self) -> Any:
-        """How many dimensions, from the last, one value takes, before and after."""
+        """Number of rightmost dimensions of one event of the domain and codomain."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         """The inverse transform."""
         return _InverseTransform(self)
 
     @property
     def sign(self) -> Any:
-        """1 or -1 for an increasing or decreasing map of numbers."""
+        """1 or -1 for an increasing or decreasing scalar map."""
         raise NotImplementedError
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         """This transform with another cache size."""
         if cache_size == self._cache_size:
             return self
@@ -89,38 +88,39 @@ class Transform:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __call__(self, x: Any) -> Any:
-        """The value at x."""
+    def __call__(self, x: Tensor) -> Tensor:
+        """Apply the transform to x."""
         return self._remembered(x, self._call, 0)
 
-    def _inv_call(self, y: Any) -> Any:
+    def _inv_call(self, y: Tensor) -> Tensor:
         return self._remembered(y, self._inverse, 1)
 
-    def _remembered(self, value: Any, function: Callable[[Any], Any], side: int) -> Any:
+    def _remembered(self, value: Tensor, function: Callable[[Tensor], Tensor], side: int) -> Tensor:
         if self._cache_size == 0:
             return function(value)
-        if value is self._cached[side] and value is not None:
-            return self._cached[1 - side]
+        known = self._cached[1 - side]
+        if value is self._cached[side] and known is not None:
+            return known
         result = function(value)
         self._cached = (result, value) if side else (value, result)
         return result
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |det dy/dx| for a value x and its result y."""
         raise NotImplementedError
 
     def forward_shape(self, shape: Any) -> Any:
-        """Shape of the result for a value's shape."""
+        """Shape of the result for the shape of an argument."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """Shape of the value for a result's shape."""
+        """Shape of the argument for the shape of a result."""
         return shape
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class _InverseTransform(Transform):
 
     _settings = ("inv",)
 
-    def __init__(self, transform: Any) -> None:
+    def __init__(self, transform: Transform) -> None:
         super().__init__()
         self._inv = transform
 
@@ -162,17 +162,17 @@ class _InverseTransform(Transform):
         return self._inv.sign
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         return self._inv
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         cached = self._inv.with_cache(cache_size)
         return self if cached is self._inv else cached.inv
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape: Any) -> Any:
@@ -189,17 +189,17 @@ class _InverseTransform(Transform):
 
 
 def _widened(constraint: Any, event_dim: int) -> Any:
-    """The constraint on events of more dimensions."""
+    """The constraint with the given number of event dimensions."""
     missing = event_dim - constraint.event_dim
     return constraints.independent(constraint, missing) if missing > 0 else constraint
 
 
 class ComposeTransform(Transform):
-    """Several transforms, one after the other.
+    """Composition of transforms.
 
     Args:
-        parts: transforms, the first applied first.
-        cache_size: that of the whole and of each part.
+        parts: transforms, applied in order.
+        cache_size: cache size of the composition and of each part.
     """
 
     _settings = ("parts",)
@@ -235,32 +235,34 @@ class ComposeTransform(Transform):
         return functools.reduce(operator.mul, [part.sign for part in self.parts], 1)
 
     @property
-    def inv(self) -> Any:
+    def inv(self) -> Transform:
         return ComposeTransform([part.inv for part in reversed(self.parts)], self._cache_size)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         return self if cache_size == self._cache_size else ComposeTransform(self.parts, cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         for part in self.parts:
             x = part(x)
         return x
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         for part in reversed(self.parts):
             y = part.inv(y)
         return y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
-            return create.zeros_like(x)
-        total, dim = 0, self.domain.event_dim
+            return zeros_like(x)
+        total: Any = 0
+        dim = self.domain.event_dim
         for i, part in enumerate(self.parts):
             result = part(x) if i < len(self.parts) - 1 else y
             total = total + _sum_rightmost(part.log_abs_det_jacobian(x, result), dim - part.domain.event_dim)
             dim += part.codomain.event_dim - part.domain.event_dim
             x = result
-        return total
+        log_det: Tensor = total
+        return log_det
 
     def forward_shape(self, shape: Any) -> Any:
         for part in self.parts:
@@ -280,14 +282,14 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose events take in further batch dimensions, so that its Jacobian's logarithm is summed over them.
+    """A transform with batch dimensions reinterpreted as event dimensions: log_abs_det_jacobian sums over them.
 
     Args:
         base_transform: the transform.
-        reinterpreted_batch_ndims: how many dimensions.
+        reinterpreted_batch_ndims: number of these dimensions.
     """
 
-    def __init__(self, base_transform: Any, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
@@ -308,21 +310,21 @@ class IndependentTransform(Transform):
     def sign(self) -> Any:
         return self.base_transform.sign
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         same = cache_size == self._cache_size
         return self if same else IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         if x.dim() < self.domain.event_dim:
             raise _too_few()
         return self.base_transform(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         if y.dim() < self.codomain.event_dim:
             raise _too_few()
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Any) -> Any:
@@ -356,7 +358,7 @@ class _Parts(Transform):
         if x.size(self.dim) != wanted:
             raise AssertionError(f"x.size({self.dim}) = {x.size(self.dim)} must equal {what} {wanted}")
 
-    def _joined(self, parts: list[Any], dim: int) -> Any:
+    def _joined(self, parts: list[Any], dim: int) -> Tensor:
         raise NotImplementedError
 
     def _constraint(self, parts: list[Any]) -> Any:
@@ -370,17 +372,17 @@ class _Parts(Transform):
     def codomain(self) -> Any:
         return self._constraint([t.codomain for t in self.transforms])
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self._joined([t(part) for t, part in zip(self.transforms, self._slices(x), strict=True)], self.dim)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return self._joined([t.inv(part) for t, part in zip(self.transforms, self._slices(y), strict=True)], self.dim)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
+    def with_cache(self, cache_size: int = 1) -> Transform:
         if cache_size == self._cache_size:
             return self
         new = super().with_cache(cache_size)
-        new.transforms = [t.with_cache(cache_size) for t in self.transforms]
+        vars(new)["transforms"] = [t.with_cache(cache_size) for t in self.transforms]
         return new
 
 
@@ -388,8 +390,8 @@ class CatTransform(_Parts):
     """A transform for each slice along a dimension.
 
     Args:
-        tseq: transforms.
-        dim: along which dimension.
+        tseq: the transforms.
+        dim: the dimension.
         lengths: sizes of the slices (default: 1 each).
     """
 
@@ -413,26 +415,26 @@ class CatTransform(_Parts):
 
     def _slices(self, x: Any) -> Any:
         self._fits(x, self.length, "length")
-        return shape.split(x, self.lengths, self.dim)
+        return joining.split(x, self.lengths, self.dim)
 
-    def _joined(self, parts: list[Any], dim: int) -> Any:
-        return shape.cat(parts, dim)
+    def _joined(self, parts: list[Any], dim: int) -> Tensor:
+        return cat(parts, dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = [
             _sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim)
             for t, a, b in zip(self.transforms, self._slices(x), self._slices(y), strict=True)
         ]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
-        return shape.cat(terms, dim) if dim < 0 else sum(terms)
+        return cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
 
 
 class StackTransform(_Parts):
-    """A transform for each place along a dimension.
+    """A transform for each index along a dimension.
 
     Args:
-        tseq: transforms.
-        dim: along which dimension.
+        tseq: the transforms.
+        dim: the dimension.
     """
 
     def __init__(self, tseq: Sequence[Any], dim: int = 0, cache_size: int = 0) -> None:
@@ -443,22 +445,22 @@ class StackTransform(_Parts):
 
     def _slices(self, x: Any) -> Any:
         self._fits(x, len(self.transforms), "len(transforms)")
-        return shape.unbind(x, self.dim)
+        return joining.unbind(x, self.dim)
 
-    def _joined(self, parts: list[Any], dim: int) -> Any:
-        return shape.stack(parts, dim)
+    def _joined(self, parts: list[Any], dim: int) -> Tensor:
+        return stack(parts, dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         slices = zip(self.transforms, self._slices(x), self._slices(y), strict=True)
-        return shape.stack([t.log_abs_det_jacobian(a, b) for t, a, b in slices], self.dim)
+        return stack([t.log_abs_det_jacobian(a, b) for t, a, b in slices], self.dim)
 
 
 class ReshapeTransform(Transform):
-    """Another shape for the last dimensions.
+    """Reshapes the last dimensions.
 
     Args:
         in_shape: their shape.
-        out_shape: the new one.
+        out_shape: the new shape.
     """
 
     bijective = True
@@ -477,13 +479,13 @@ class ReshapeTransform(Transform):
     def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.reshape(self.forward_shape(x.shape))
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.reshape(self.inverse_shape(y.shape))
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
     def forward_shape(self, shape: Any) -> Any:
@@ -503,7 +505,7 @@ def _reshaped(shape: Any, old: Size, new: Size) -> Any:
 
 
 class CumulativeDistributionTransform(Transform):
-    """The cumulative distribution function of a distribution of numbers, from its support to [0, 1].
+    """The cdf of a univariate distribution, from its support to [0, 1].
 
     Args:
         distribution: a distribution with cdf, icdf and log_prob.
@@ -521,21 +523,24 @@ class CumulativeDistributionTransform(Transform):
     def domain(self) -> Any:
         return self.distribution.support
 
-    def _call(self, x: Any) -> Any:
-        return self.distribution.cdf(x)
+    def _call(self, x: Tensor) -> Tensor:
+        result: Tensor = self.distribution.cdf(x)
+        return result
 
-    def _inverse(self, y: Any) -> Any:
-        return self.distribution.icdf(y)
+    def _inverse(self, y: Tensor) -> Tensor:
+        result: Tensor = self.distribution.icdf(y)
+        return result
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return self.distribution.log_prob(x)
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        result: Tensor = self.distribution.log_prob(x)
+        return result
 
 
 # ----------------------------------------------------------------------------------------------- number by number
 
 
 class _Increasing(Transform):
-    """Base of increasing maps of all numbers, one by one."""
+    """Base of increasing elementwise maps of the real line."""
 
     domain = constraints.real
     bijective = True
@@ -548,33 +553,33 @@ class ExpTransform(_Increasing):
 
     codomain = constraints.positive
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.exp()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x
 
 
 class SigmoidTransform(_Increasing):
-    """y = 1 / (1 + exp(-x)), kept from 0 and 1 by the dtype's precision."""
+    """y = 1 / (1 + exp(-x)), clamped away from 0 and 1 by the dtype's precision."""
 
     codomain = constraints.unit_interval
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return _within(x.sigmoid())
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         y = _within(y)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return logsigmoid(x) + logsigmoid(-x)
 
 
-def _within(probabilities: Any) -> Any:
+def _within(probabilities: Tensor) -> Tensor:
     return probabilities.clamp(tiny_of(probabilities), 1.0 - eps_of(probabilities))
 
 
@@ -583,13 +588,13 @@ class SoftplusTransform(_Increasing):
 
     codomain = constraints.positive
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return log1pexp(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (-(-y).expm1()).log() + y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return logsigmoid(x)
 
 
@@ -598,27 +603,27 @@ class TanhTransform(_Increasing):
 
     codomain = constraints.interval(-1.0, 1.0)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tanh()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.atanh()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return 2.0 * (math.log(2.0) - x - log1pexp(-2.0 * x))
 
 
 class AbsTransform(Transform):
-    """y = |x|; the inverse gives y itself."""
+    """y = |x|; the inverse returns y."""
 
     domain = constraints.real
     codomain = constraints.positive
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.abs()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y
 
 
@@ -642,13 +647,13 @@ class PowerTransform(Transform):
     def sign(self) -> Any:
         return self.exponent.sign()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Any) -> Any:
@@ -663,7 +668,7 @@ class AffineTransform(Transform):
     Args:
         loc: number or tensor.
         scale: number or tensor, of any sign.
-        event_dim: how many dimensions, from the last, one value takes.
+        event_dim: number of rightmost dimensions that form one event.
     """
 
     bijective = True
@@ -691,15 +696,17 @@ class AffineTransform(Transform):
             return (self.scale > 0) - (self.scale < 0)  # type: ignore[operator]
         return self.scale.sign()
 
-    def _call(self, x: Any) -> Any:
-        return self.loc + self.scale * x
+    def _call(self, x: Tensor) -> Tensor:
+        result: Tensor = self.loc + self.scale * x
+        return result
 
-    def _inverse(self, y: Any) -> Any:
-        return (y - self.loc) / self.scale
+    def _inverse(self, y: Tensor) -> Tensor:
+        result: Tensor = (y - self.loc) / self.scale
+        return result
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.scale, Number):
-            result = create.full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
+            result = full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
         else:
             result = self.scale.abs().log().expand(y.shape)
         return _sum_rightmost(result, self._event_dim)
@@ -714,16 +721,16 @@ class AffineTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """y = softmax(x) along the last dimension; the inverse is log, which is right up to a constant."""
+    """y = softmax(x) along the last dimension; the inverse is log, up to an additive constant."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return softmax(x, -1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
@@ -735,25 +742,25 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """(.., K-1) to the simplex in (.., K): each number says which share of what is left the next element takes."""
+    """(..., K-1) to the simplex in (..., K) by stick breaking: each number gives a fraction of the remaining mass."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
     bijective = True
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         shares = _within((x - _log_rest(x)).sigmoid())
         one = shares.new_ones((*x.shape[:-1], 1))
         left = (1 - shares).cumprod(-1)
-        return shape.cat([shares, one], -1) * shape.cat([one, left], -1)
+        return cat([shares, one], -1) * cat([one, left], -1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         parts = y[..., :-1]
         left = (1 - parts.cumsum(-1)).clamp(min=tiny_of(y))
         return parts.log() - left.log() + _log_rest(parts)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         x = x - _log_rest(x)
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
@@ -768,36 +775,36 @@ class StickBreakingTransform(Transform):
         return shape[:-1] + Size([shape[-1] - 1])
 
 
-def _log_rest(x: Any) -> Any:
-    """Logarithms of how many elements follow each."""
-    return create.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
+def _log_rest(x: Tensor) -> Tensor:
+    """Logarithm of the number of elements after each."""
+    return arange(x.shape[-1], 0, -1, dtype=x.dtype).log()
 
 
 class CorrCholeskyTransform(Transform):
-    """(.., D*(D-1)/2) to Cholesky factors (.., D, D) of correlation matrices.
+    """(..., D*(D-1)/2) to Cholesky factors (..., D, D) of correlation matrices.
 
-    tanh of the numbers are canonical partial correlations z; row i of the factor is z * sqrt of the product of
-    1 - z**2 before it (D. Lewandowski, D. Kurowicka and H. Joe, J. Multivariate Analysis 100, 2009).
+    z = tanh(x) are canonical partial correlations; an element of a row is z times the square root of the product of
+    1 - z**2 over the elements before it (D. Lewandowski, D. Kurowicka and H. Joe, J. Multivariate Analysis 100, 2009).
     """
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
     bijective = True
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         x = x.tanh()
         x = x.clamp(-1 + eps_of(x), 1 - eps_of(x))
         z = vec_to_tril_matrix(x, -1)
         left = (1 - z * z).sqrt().cumprod(-1)[..., :-1]
         one = left.new_ones((*left.shape[:-1], 1))
-        return (z + create.eye(z.shape[-1], dtype=z.dtype)) * shape.cat([one, left], -1)
+        return (z + eye(z.shape[-1], dtype=z.dtype)) * cat([one, left], -1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         left = 1 - (y * y).cumsum(-1)[..., :-1]
-        left = shape.cat([left.new_ones((*left.shape[:-1], 1)), left], -1)
+        left = cat([left.new_ones((*left.shape[:-1], 1)), left], -1)
         return (tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt()).atanh()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         left = tril_matrix_to_vec(1 - (y * y).cumsum(-1), -2)
         tanh = 2 * (math.log(2.0) - x - log1pexp(-2 * x))
         return 0.5 * left.log().sum(-1) + tanh.sum(-1)
@@ -819,29 +826,29 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """Matrices to lower triangular ones with a positive diagonal: the exponential of the diagonal, 0 above it."""
+    """Matrices to lower triangular matrices with positive diagonal, by exp of the diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
 
 
 class PositiveDefiniteTransform(Transform):
-    """Matrices to positive definite ones: L @ L.mT with L of LowerCholeskyTransform."""
+    """Matrices to positive definite matrices L @ L.mT, with L of LowerCholeskyTransform."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
     _settings = ()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         factor = LowerCholeskyTransform()(x)
         return factor @ factor.mT
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return LowerCholeskyTransform().inv(linalg.cholesky(y))

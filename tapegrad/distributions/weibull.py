@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..functions.create import ones_like
+from ..tensor import Tensor
 from . import constraints
 from .exponential import Exponential
+from .functions import ones_like
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .utils import broadcast_all, euler_constant
@@ -18,12 +19,12 @@ class Weibull(TransformedDistribution):
     """Weibull distribution: cdf 1 - exp(-(x / scale) ** concentration).
 
     Args:
-        scale: spread.
-        concentration: exponent.
+        scale: scale.
+        concentration: shape parameter.
     """
 
-    scale: Any
-    concentration: Any
+    scale: Tensor
+    concentration: Tensor
     arg_constraints: ClassVar[Any] = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
@@ -34,24 +35,24 @@ class Weibull(TransformedDistribution):
         super().__init__(base, steps, validate_args)
 
     @property
-    def concentration_reciprocal(self) -> Any:
+    def concentration_reciprocal(self) -> Tensor:
         """1 / concentration."""
         return self.concentration.reciprocal()
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self.scale * (1 + self.concentration_reciprocal).lgamma().exp()
 
     @property
-    def mode(self) -> Any:
-        rising = (1 - self.concentration_reciprocal).clamp(min=0)  # 0 where the density only falls
+    def mode(self) -> Tensor:
+        rising = (1 - self.concentration_reciprocal).clamp(min=0)  # 0 if the density is decreasing
         return self.scale * rising**self.concentration_reciprocal
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         r = self.concentration_reciprocal
         return self.scale.pow(2) * ((1 + 2 * r).lgamma().exp() - (2 * (1 + r).lgamma()).exp())
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         r = self.concentration_reciprocal
         return euler_constant * (1 - r) + (self.scale * r).log() + 1

@@ -9,16 +9,13 @@ from typing import Any
 from .. import dtypes, linalg
 from ..core.modes import no_grad
 from ..core.tracing import reads
-from ..functions.create import arange, tensor
-from ..functions.elementwise import where
-from ..functions.matrix import cholesky_solve
-from ..functions.shape import broadcast_shapes, diag_embed
-from ..functions.special import mvlgamma
+from ..functions.properties import broadcast_shapes
 from ..kernels.devices import values_of
 from ..tensor.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily
+from .functions import arange, cholesky_solve, diag_embed, mvlgamma, tensor, where
 from .multivariate_normal import GivenByMatrix, half_log_det
 from .utils import _standard_normal, vec_to_tril_matrix
 
@@ -35,19 +32,19 @@ class Wishart(GivenByMatrix, ExponentialFamily):
 
     Args:
         df: degrees of freedom, above p - 1 for matrices of size p.
-        covariance_matrix: (.., p, p), that of x.
-        precision_matrix: its inverse, instead.
-        scale_tril: its Cholesky factor, instead; saves the factorisation.
+        covariance_matrix: (..., p, p), covariance of x.
+        precision_matrix: inverse of the covariance matrix, as an alternative.
+        scale_tril: Cholesky factor of the covariance matrix, as an alternative; saves the factorisation.
     """
 
-    df: Any
+    df: Tensor
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
 
     @property
     def arg_constraints(self) -> Any:
-        """What each parameter has to satisfy."""
+        """Constraint of each parameter, by name."""
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
@@ -85,26 +82,26 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         return self._event_shape[-1]
 
     @property
-    def _wide_df(self) -> Any:
+    def _wide_df(self) -> Tensor:
         return self.df[..., None, None]
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         return self._wide_df * self.covariance_matrix
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         factor = self._wide_df - self._size - 1
         return where(factor > 0, factor, math.nan) * self.covariance_matrix
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         v = self.covariance_matrix
         diagonal = v.diagonal(dim1=-2, dim2=-1)
         return self._wide_df * (v.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def _bartlett_sampling(self, sample_shape: Any = ()) -> Any:
-        """L A A^T L^T, A lower triangular: chi values on the diagonal, normal ones below it (Bartlett)."""
+        """L A A^T L^T, A lower triangular with chi numbers on the diagonal and normal ones below it (Bartlett)."""
         roots = self._dist_chi2.rsample(sample_shape).sqrt()
         factor = diag_embed(roots.clamp(min=dtypes.finfo(roots.dtype).eps))
         p = self._size
@@ -114,16 +111,16 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         factor = self._unbroadcasted_scale_tril @ factor
         return factor @ factor.mT
 
-    def rsample(self, sample_shape: Any = (), max_try_correction: int = 10) -> Any:
-        """Random matrices with the gradient of the parameters.
+    def rsample(self, sample_shape: Any = (), max_try_correction: int = 10) -> Tensor:
+        """Reparameterised samples.
 
         Args:
-            sample_shape: shape of independent draws.
-            max_try_correction: how often matrices that came out singular are drawn again.
+            sample_shape: shape of the batch of independent samples.
+            max_try_correction: maximum number of times that singular matrices are drawn again.
         """
         with no_grad():
-            self._bartlett_sampling(sample_shape)  # PyTorch throws its first draw away
-        sample = self._bartlett_sampling(sample_shape)
+            self._bartlett_sampling(sample_shape)  # PyTorch discards its first draw
+        sample: Tensor = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):
             valid = self.support.check(sample)
             reads(valid, "whether a draw is singular")
@@ -133,7 +130,7 @@ class Wishart(GivenByMatrix, ExponentialFamily):
             sample = where(valid[..., None, None], sample, self._bartlett_sampling(sample_shape))
         return sample
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
         p, factor = self._size, self._unbroadcasted_scale_tril
@@ -142,16 +139,17 @@ class Wishart(GivenByMatrix, ExponentialFamily):
         trace = cholesky_solve(value, factor).diagonal(dim1=-2, dim2=-1).sum(-1)
         return size - trace / 2 - self.df * scale - mvlgamma(self.df / 2, p)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         p, half = self._size, self.df / 2
         scale = p * math.log(2) / 2 + half_log_det(self._unbroadcasted_scale_tril)
-        return (p + 1) * scale + mvlgamma(half, p) - (self.df - p - 1) / 2 * _mvdigamma(half, p) + half * p
+        result: Tensor = (p + 1) * scale + mvlgamma(half, p) - (self.df - p - 1) / 2 * _mvdigamma(half, p) + half * p
+        return result
 
     @property
     def _natural_params(self) -> Any:
         return -self.precision_matrix / 2, (self.df - self._size - 1) / 2
 
-    def _log_normalizer(self, x: Any, y: Any) -> Any:
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         p = self._size
         half = y + (p + 1) / 2
         return half * (p * math.log(2) - linalg.slogdet(-2 * x).logabsdet) + mvlgamma(half, p)

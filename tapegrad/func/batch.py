@@ -13,10 +13,11 @@ import numpy as np
 from .. import errors
 from ..core.record import Box
 from ..functions import shape
-from ..levels.draws import Loop
+from ..functions.joining import cat, stack
+from ..levels.draws import SampleLoop
 from ..levels.vmap import Batch, NeedLoop
 from . import tree
-from .reverse import converted, operand_of, plain_kind
+from .reverse import common_class, converted, operand_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,7 +70,7 @@ def vmap(
         call = functools.partial(func, **kwargs) if kwargs else func
         step = chunk_size or n
         parts = []
-        with contextlib.nullcontext() if step >= n else Loop(randomness) as loop:
+        with contextlib.nullcontext() if step >= n else SampleLoop(randomness) as loop:
             for i in range(0, n, step):
                 if loop is not None:
                     loop.restart()
@@ -78,9 +79,9 @@ def vmap(
         outs, out_spec, places = parts[0]
         if len(parts) > 1:
             columns = zip(*[p[0] for p in parts], strict=True)
-            outs = [c[0] if d is None else shape.cat(list(c)) for c, d in zip(columns, places, strict=True)]
-        kind = plain_kind([x for x, b in zip(leaves, batched, strict=True) if b])
-        outs = [converted(y if d is None else moved(y, 0, d), kind) for y, d in zip(outs, places, strict=True)]
+            outs = [c[0] if d is None else cat(list(c)) for c, d in zip(columns, places, strict=True)]
+        cls = common_class([x for x, b in zip(leaves, batched, strict=True) if b])
+        outs = [converted(y if d is None else moved(y, 0, d), cls) for y, d in zip(outs, places, strict=True)]
         return tree.unflatten(out_spec, outs)
 
     return mapped
@@ -136,12 +137,12 @@ def run_batch(
     level = Batch(n, randomness)
     try:
         with level:
-            lifted = [level.lift(x, True) if b else x for x, b in zip(leaves, batched, strict=True)]
+            lifted = [level.wrap(x, True) if b else x for x, b in zip(leaves, batched, strict=True)]
             args = tree.unflatten(spec, lifted)
             del lifted
             result = func(*args)
             del args
-            if level.place is not None:  # the signal was swallowed on its way
+            if level.asked_at is not None:  # the signal was swallowed on its way
                 raise NeedLoop(level)
             outs, out_spec = tree.flatten(result)
             places = spread_out(out_dims, result, out_spec, name)
@@ -153,12 +154,12 @@ def run_batch(
         if signal.level is not level:
             raise
     except Exception:
-        if level.place is None:
+        if level.asked_at is None:
             raise  # of func itself, not of what it made of the signal
     level.roll_back()
-    assert level.place is not None
-    warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.place)
-    with Loop(randomness) as loop:
+    assert level.asked_at is not None
+    warnings.warn_explicit(errors.vmap_loop(), UserWarning, *level.asked_at)
+    with SampleLoop(randomness) as loop:
         return run_loop(func, spec, batched, leaves, n, out_dims, name, loop)
 
 
@@ -166,10 +167,10 @@ def stacked(level: Batch, y: Any, place: int | None, name: str) -> Any:
     """An output with the samples in front; as it is where its place is None."""
     if place is not None:
         return level.physical(checked_output(y, name))
-    lower, batched = level.lower(y)
+    primal, batched = level.unwrap(y)
     if batched:
         raise shared_differs(name)
-    return lower
+    return primal
 
 
 def shared_differs(name: str) -> ValueError:
@@ -188,7 +189,7 @@ def run_loop(
     n: int,
     out_dims: Any,
     name: str,
-    loop: Loop,
+    loop: SampleLoop,
 ) -> tuple[list[Any], tree.Spec, list[Any]]:
     """The samples one after the other."""
     rows = []
@@ -200,7 +201,7 @@ def run_loop(
         rows.append([y if d is None else checked_output(y, name) for y, d in zip(outs, places, strict=True)])
     columns = zip(*rows, strict=True)
     return (
-        [common(c, name) if d is None else shape.stack(list(c)) for c, d in zip(columns, places, strict=True)],
+        [common(c, name) if d is None else stack(list(c)) for c, d in zip(columns, places, strict=True)],
         out_spec,
         places,
     )

@@ -14,16 +14,16 @@ from ..core.leaves import alias_tensor
 from ..core.level import LEVEL, level_of
 from ..core.record import Box, running_trace
 from ..core.vjp import TENSOR_XP, zeros_like
-from ..functions import shape
+from ..functions.joining import stack
+from ..functions.operands import tensor
 from ..levels.diff_inputs import synced
 from ..levels.vmap import Batch, representative
-from ..programs.subprogram import Body, Part, slot_hooks_of
+from ..programs.subprogram import SubProgram, SubTrace, slot_hooks_of
 from ..table import control
-from ..table.operands import tensor
 from . import tree
 
 Flat = Callable[[Sequence[Any]], list[Any]]
-SHORT = 32  # steps that cost less one by one than noting the body does
+SHORT = 32  # so many steps cost less one by one than tracing the body does
 
 
 def scan(
@@ -69,13 +69,13 @@ def scan(
     if 0 < n <= SHORT and running_trace() is None and LEVEL.get() is None:
         final, ys = python_loop(step, carry, rows, order)
         return tree.unflatten(spec, final), tree.unflatten(structure[0], ys)
-    noted = Noted(step, [*carry, *(rows_at(rows, order[0]) if n else [zeros_like(x, x._d.shape[1:]) for x in rows])])
-    if noted.part is None:
+    traced = TracedBody(step, [*carry, *(rows_at(rows, order[0]) if n else [zeros_like(x, x._d.shape[1:]) for x in rows])])
+    if traced.subprogram is None:
         if not n:
-            raise ValueError(f"tg.scan: the results of a loop without steps are not known: its body has {noted.reason}")
-        final, ys = python_loop(step, carry, rows, order, noted.results)
+            raise ValueError(f"tg.scan: the results of a loop without steps are not known: its body has {traced.reason}")
+        final, ys = python_loop(step, carry, rows, order, traced.results)
     else:
-        final, ys = scanned(noted, carry, rows, n, reverse)
+        final, ys = scanned(traced, carry, rows, n, reverse)
     return tree.unflatten(spec, final), tree.unflatten(structure[0], ys)
 
 
@@ -112,16 +112,16 @@ def while_loop(
     def step(tensors: Sequence[Any]) -> list[Any]:
         return checked("while_loop", carry, spec, called(body_fn, tensors))
 
-    if not is_noted(carry):
+    if not must_trace(carry):
         return tree.unflatten(spec, python_while(test, step, [alias_tensor(c) for c in carry], max_steps))
     if max_steps is not None:
         final, _ = scan(lambda c, _: (_chosen(test(c)[0], step, list, c), None), carry, None, max_steps)
         return tree.unflatten(spec, final)
-    condition, body = Noted(test, carry), Noted(step, carry)
-    if condition.part is None or body.part is None:
+    condition, body = TracedBody(test, carry), TracedBody(step, carry)
+    if condition.subprogram is None or body.subprogram is None:
         return tree.unflatten(spec, python_while(test, step, carry, None, condition, body))
-    operands = [*carry, *condition.frees, *body.frees]
-    final = control.while_loop(operands, condition.part, body.part, len(carry), len(condition.frees))
+    operands = [*carry, *condition.captures, *body.captures]
+    final = control.while_loop(operands, condition.subprogram, body.subprogram, len(carry), len(condition.captures))
     return tree.unflatten(spec, final[:-1])
 
 
@@ -137,8 +137,8 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
         operands: a tuple of arguments: tensors, numbers or nested containers of them.
 
     Raises:
-        ValueError: for a predicate of several elements, or where both are noted and their results differ in structure, shape
-            or dtype.
+        ValueError: for a predicate of several elements, or where both are traced and their results differ in structure,
+            shape or dtype.
     """
     if not isinstance(pred, Box):
         return (true_fn if pred else false_fn)(*operands)
@@ -165,52 +165,52 @@ def _chosen(pred: Any, true: Flat, false: Flat, leaves: Sequence[Any]) -> list[A
     """The results of one of two functions of leaves."""
     if running_trace() is None and not is_batched(pred):
         return (true if bool(pred) else false)(leaves)
-    first, second = Noted(true, leaves), Noted(false, leaves)
-    if first.part is None or second.part is None:
+    first, second = TracedBody(true, leaves), TracedBody(false, leaves)
+    if first.subprogram is None or second.subprogram is None:
         taken, run = (first, true) if bool(pred) else (second, false)
         return run(leaves) if taken.results is None else taken.results
-    check_alike(first.part, second.part)
-    a = first.part.taking(len(leaves) + len(first.frees), second.frees)
-    b = second.part.taking(len(leaves), first.frees)
-    return control.cond(TENSOR_XP, [pred, *leaves, *first.frees, *second.frees], a, b)
+    check_alike(first.subprogram, second.subprogram)
+    a = first.subprogram.taking(len(leaves) + len(first.captures), second.captures)
+    b = second.subprogram.taking(len(leaves), first.captures)
+    return control.cond(TENSOR_XP, [pred, *leaves, *first.captures, *second.captures], a, b)
 
 
-# ----------------------------------------------------------------------------------------------------- noted, or a loop
+# --------------------------------------------------------------------------------------------- traced, or a Python loop
 
 
-class Noted:
-    """A function of tensors, noted while it runs once.
+class TracedBody:
+    """A function of tensors, traced while it runs once.
 
     Attributes:
-        part: what it does; None if that cannot be noted.
-        frees: what it uses besides its operands, operands of the part too.
-        results: of this run, if they can be used; None where it ran on values that stand for others.
+        subprogram: what it does; None if that cannot be traced.
+        captures: tensors that it uses besides its operands, further operands of the sub-program.
+        results: of this run, if they can be used; None where it ran on example values.
         wrote: whether it wrote into tensors from outside.
-        reason: why it cannot be noted.
+        reason: why it cannot be traced.
     """
 
     def __init__(self, function: Flat, operands: Sequence[Any]) -> None:
-        alone = LEVEL.get() is not None or any([level_of(t) is not None for t in operands])
+        program_only = LEVEL.get() is not None or any([level_of(t) is not None for t in operands])
         for t in operands:
             synced(t)
-        with Body(running_trace(), alone) as body:
-            if alone:
+        with SubTrace(running_trace(), program_only) as body:
+            if program_only:
                 given = [body.given(representative(t)) for t in operands]
             else:
                 given = [body.given(t._d, t._s, slot_hooks_of(t) or None) for t in operands]
             results = function(given)
         del given
         body.check_effects(results)
-        self.part = body.finished(results)
-        self.frees = [free.tensor for free in body.tensors]
-        self.wrote, self.reason = body.wrote, None if body.stopped is None else body.stopped[0]
-        if alone and self.wrote:
+        self.subprogram = body.finished(results)
+        self.captures = [capture.tensor for capture in body.tensors]
+        self.wrote, self.reason = body.wrote, None if body.aborted is None else body.aborted[0]
+        if program_only and self.wrote:
             raise errors.body_writes()
-        self.results = None if alone else [body.surfaced(t) for t in results]
+        self.results = None if program_only else [body.for_caller(t) for t in results]
 
 
-def is_noted(leaves: Sequence[Any]) -> bool:
-    """Whether a loop that looks at a condition has to be noted: its values may not be at hand."""
+def must_trace(leaves: Sequence[Any]) -> bool:
+    """Whether a loop that looks at a condition has to be traced: its values may not be at hand."""
     return running_trace() is not None or any([is_batched(t) for t in leaves]) or is_inside(LEVEL.get())
 
 
@@ -227,17 +227,19 @@ def is_inside(level: Any) -> bool:
     return False
 
 
-def scanned(noted: Noted, carry: list[Any], rows: list[Any], length: int, reverse: bool) -> tuple[list[Any], list[Any]]:
-    """Final carry and rows of a loop whose body was noted."""
-    part, held = noted.part, len(carry)
-    assert part is not None
-    outputs = len(part.metas)
+def scanned(
+    traced: TracedBody, carry: list[Any], rows: list[Any], length: int, reverse: bool
+) -> tuple[list[Any], list[Any]]:
+    """Final carry and rows of a loop whose body was traced."""
+    body, held = traced.subprogram, len(carry)
+    assert body is not None
+    outputs = len(body.metas)
     if not outputs:
         return [], []
-    operands, history = [*carry, *rows, *noted.frees], (-1,) * held
+    operands, history = [*carry, *rows, *traced.captures], (-1,) * held
     if running_trace() is not None or control.keeps_history(TENSOR_XP, operands):
-        part, history = control.with_history(part, held)
-    found = control.scan(TENSOR_XP, operands, part, held, len(rows), length, reverse, history)
+        body, history = control.with_history(body, held)
+    found = control.scan(TENSOR_XP, operands, body, held, len(rows), length, reverse, history)
     return found[:held], found[held:outputs]
 
 
@@ -253,11 +255,16 @@ def python_loop(
         columns = columns or [[] for _ in results[len(carry) :]]
         for column, y in zip(columns, results[len(carry) :], strict=True):
             column.append(y)
-    return carry, [shape.stack(column if order.step > 0 else column[::-1]) for column in columns]
+    return carry, [stack(column if order.step > 0 else column[::-1]) for column in columns]
 
 
 def python_while(
-    test: Flat, step: Flat, carry: list[Any], most: int | None, tested: Noted | None = None, stepped: Noted | None = None
+    test: Flat,
+    step: Flat,
+    carry: list[Any],
+    most: int | None,
+    tested: TracedBody | None = None,
+    stepped: TracedBody | None = None,
 ) -> list[Any]:
     """The loop in Python; `tested`, `stepped`: the first test and the first step if those have run."""
     going = tested.results if tested is not None else None
@@ -329,7 +336,7 @@ def checked(function: str, before: list[Any], spec: tree.Spec, result: Any) -> l
     return after
 
 
-def check_alike(true: Part, false: Part) -> None:
+def check_alike(true: SubProgram, false: SubProgram) -> None:
     """Whether two branches give the same shapes and dtypes."""
     for i, (a, b) in enumerate(zip(true.metas, false.metas, strict=True)):
         if a[0] != b[0]:
@@ -340,10 +347,10 @@ def check_alike(true: Part, false: Part) -> None:
 
 def paths(spec: tree.Spec, at: str = "") -> Iterator[str]:
     """Where each leaf of a tree is, as one writes it."""
-    if spec.kind is None:
+    if spec.cls is None:
         yield at
         return
     keys = range(len(spec.children)) if isinstance(spec.keys, int) else spec.keys
     for key, child in zip(keys, spec.children, strict=True):
-        is_item = isinstance(spec.keys, int) or issubclass(spec.kind, dict)
+        is_item = isinstance(spec.keys, int) or issubclass(spec.cls, dict)
         yield from paths(child, f"{at}[{key!r}]" if is_item else f"{at}.{key}")

@@ -13,11 +13,11 @@ from ..core.level import level_of
 from ..core.record import Box
 from ..core.vjp import fixed_like, zeros_like
 from ..functions import shape
+from ..functions.joining import stack
 from ..levels.forward import Dual
-from ..table import shape as shape_records
 from .jacobian import batched
 from .laplacian import check_rows
-from .reverse import converted, kind_of, source_of
+from .reverse import as_primal, converted, result_class
 
 P = ParamSpec("P")
 
@@ -33,7 +33,7 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform
 
     def push(tangent: Any) -> list[Any]:
         with Dual() as level:
-            y = f(level.lift(x, tangent), *args, **kwargs)
+            y = f(level.wrap(x, tangent), *args, **kwargs)
             if not isinstance(y, Box):
                 raise errors.not_one_tensor(api, type(y))
             if y._d.ndim != x._d.ndim or y._d.shape[:-1] != x._d.shape[:-1]:
@@ -41,7 +41,7 @@ def derivatives(f: Callable[..., Any], x: Any, args: Any, kwargs: Any, transform
                     f"{api}: Expected f to return a vector for each point, got shape {tuple(y._d.shape)} for points of "
                     f"shape {tuple(x._d.shape)}"
                 )
-            value, t = level.lower(y)
+            value, t = level.unwrap(y)
             level.check_written()
         return [zeros_like(value) if t is None else t]
 
@@ -68,13 +68,13 @@ def divergence(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     @functools.wraps(f, updated=())
     def div(*args: P.args, **kwargs: P.kwargs) -> Any:
         x, *others = args
-        t = source_of(x)
+        t = as_primal(x)
         d = derivatives(f, t, others, kwargs, "divergence", check)
         if d._d.shape[-1] != d._d.shape[0]:
             raise RuntimeError(
                 f"divergence(f)(x): Expected f to return vectors of {d._d.shape[0]} components, got {d._d.shape[-1]}"
             )
-        return converted(shape_records.diagonal(d, 0, 0, -1).sum(-1), kind_of(x))
+        return converted(shape.diagonal(d, 0, 0, -1).sum(-1), result_class(x))
 
     return div
 
@@ -100,7 +100,7 @@ def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
     @functools.wraps(f, updated=())
     def rotation(*args: P.args, **kwargs: P.kwargs) -> Any:
         x, *others = args
-        t = source_of(x)
+        t = as_primal(x)
         n = t._d.shape[-1] if t._d.ndim else 0
         if n not in (2, 3):
             raise RuntimeError(f"curl(f)(x): Expected points of 2 or 3 coordinates, got shape {tuple(t._d.shape)}")
@@ -108,6 +108,6 @@ def curl(f: Callable[P, Any], *, check: bool = True) -> Callable[P, Any]:
         if d._d.shape[-1] != n:
             raise RuntimeError(f"curl(f)(x): Expected f to return vectors of {n} components, got {d._d.shape[-1]}")
         parts = [d[i, ..., j] - d[j, ..., i] for i, j in (((0, 1),) if n == 2 else ((1, 2), (2, 0), (0, 1)))]
-        return converted(parts[0] if n == 2 else shape.stack(parts, -1), kind_of(x))
+        return converted(parts[0] if n == 2 else stack(parts, -1), result_class(x))
 
     return rotation

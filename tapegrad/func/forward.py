@@ -10,7 +10,7 @@ from ..core.record import Box
 from ..core.vjp import zeros_like
 from ..levels.forward import Dual
 from . import tree
-from .reverse import converted, operand_of, plain_kind, source_of, split_aux
+from .reverse import as_primal, common_class, converted, operand_of, split_aux
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -72,20 +72,20 @@ def jvp(
             f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
             f"3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {tangent_spec}"
         )
-    sources = [source_of(x) for x in xs]
-    directions = [tangent_of(x, t) for x, t in zip(sources, ts, strict=True)]
+    inputs = [as_primal(x) for x in xs]
+    directions = [tangent_of(x, t) for x, t in zip(inputs, ts, strict=True)]
     with Dual() as level:
-        duals = [level.lift(x, t) for x, t in zip(sources, directions, strict=True)]
+        duals = [level.wrap(x, t) for x, t in zip(inputs, directions, strict=True)]
         result, aux = split_aux(func(*tree.unflatten(spec, duals)), has_aux, JVP)
         del duals
         outputs, out_spec = tree.flatten(result)
-        kind = plain_kind(xs)
+        cls = common_class(xs)
         pairs = [parts(level, y, strict) for y in outputs]
-        aux = tree.mapped(lambda a: level.lower(a)[0], aux) if has_aux else None
+        aux = tree.mapped(lambda a: level.unwrap(a)[0], aux) if has_aux else None
         del result, outputs
         level.check_written()
-    value = tree.unflatten(out_spec, [converted(y, kind) for y, _ in pairs])
-    tangent = tree.unflatten(out_spec, [converted(t, kind) for _, t in pairs])
+    value = tree.unflatten(out_spec, [converted(y, cls) for y, _ in pairs])
+    tangent = tree.unflatten(out_spec, [converted(t, cls) for _, t in pairs])
     return (value, tangent, aux) if has_aux else (value, tangent)
 
 
@@ -104,7 +104,7 @@ def parts(level: Dual, y: Any, strict: bool) -> tuple[Any, Any]:
     """Primal and tangent of an output."""
     if not isinstance(y, Box):
         raise errors.not_tensor_output(JVP, type(y))
-    value, tangent = level.lower(y)
+    value, tangent = level.unwrap(y)
     if tangent is None:
         if strict:
             raise RuntimeError(

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..functions import create, elementwise, linalg, matrix, shape
+from ..functions import create, elementwise, joining, linalg, matrix
 from ..table import elementwise as elementwise_records
-from .reverse import converted, grad, operand_of, plain_kind, vjp
+from .reverse import common_class, converted, grad, operand_of, vjp
 
 Field = Callable[[Any], Any]
 
@@ -55,7 +55,7 @@ def mean_curvature(f: Field, points: Any) -> Any:
     g, h = derivatives(f, points)
     size = length(g)
     trace = h.diagonal(0, -2, -1).sum(-1)
-    return finished((size * size * trace - along(h, g, g)) / ((g.shape[-1] - 1) * size**3), points)
+    return finished((size * size * trace - quadratic_form(h, g, g)) / ((g.shape[-1] - 1) * size**3), points)
 
 
 def gaussian_curvature(f: Field, points: Any) -> Any:
@@ -63,10 +63,10 @@ def gaussian_curvature(f: Field, points: Any) -> Any:
     g, h = derivatives(f, points)
     if g.shape[-1] == 2:
         across = turned(g)
-        return finished(along(h, across, across) / length(g) ** 3, points)
+        return finished(quadratic_form(h, across, across) / length(g) ** 3, points)
     rows = h.unbind(-2)
-    adjugate = shape.stack([linalg.cross(rows[i - 2], rows[i - 1], -1) for i in range(3)], -2)
-    return finished(along(adjugate, g, g) / length(g) ** 4, points)
+    adjugate = joining.stack([linalg.cross(rows[i - 2], rows[i - 1], -1) for i in range(3)], -2)
+    return finished(quadratic_form(adjugate, g, g) / length(g) ** 4, points)
 
 
 def principal_curvatures(f: Field, points: Any) -> Any:
@@ -78,11 +78,11 @@ def principal_curvatures(f: Field, points: Any) -> Any:
     size = length(g)
     n = g / size.unsqueeze(-1)
     if g.shape[-1] == 2:
-        return finished((along(h, turned(n), turned(n)) / size).unsqueeze(-1), points)
+        return finished((quadratic_form(h, turned(n), turned(n)) / size).unsqueeze(-1), points)
     u, v = tangents(n)
-    a, b, c = [along(h, p, q) / size for p, q in ((u, u), (u, v), (v, v))]
+    a, b, c = [quadratic_form(h, p, q) / size for p, q in ((u, u), (u, v), (v, v))]
     mean, deviation = (a + c) * 0.5, elementwise_records.hypot((a - c) * 0.5, b)
-    return finished(shape.stack([mean + deviation, mean - deviation], -1), points)
+    return finished(joining.stack([mean + deviation, mean - deviation], -1), points)
 
 
 def placed(points: Any) -> Any:
@@ -94,7 +94,7 @@ def placed(points: Any) -> Any:
 
 
 def finished(result: Any, points: Any) -> Any:
-    return converted(result, plain_kind([points]))
+    return converted(result, common_class([points]))
 
 
 def total(f: Field) -> Field:
@@ -115,23 +115,23 @@ def total(f: Field) -> Field:
 def derivatives(f: Field, points: Any) -> tuple[Any, Any]:
     """Gradient (..., d) and Hessian (..., d, d) of f at each point, by one pass for the gradient and one for each row."""
     p = placed(points)
-    g, pull = vjp(grad(total(f)), p)
+    g, vjp_fn = vjp(grad(total(f)), p)
     unit = create.eye(p.shape[-1], dtype=p.dtype)
-    return g, shape.stack([pull(e.expand(p.shape))[0] for e in unit], -2)
+    return g, joining.stack([vjp_fn(e.expand(p.shape))[0] for e in unit], -2)
 
 
 def length(g: Any) -> Any:
     return matrix.linalg_vector_norm(g, 2, -1)
 
 
-def along(h: Any, u: Any, v: Any) -> Any:
+def quadratic_form(h: Any, u: Any, v: Any) -> Any:
     """u.H v at each point."""
     return (u.unsqueeze(-1) * h * v.unsqueeze(-2)).sum((-2, -1))
 
 
 def turned(g: Any) -> Any:
     """Vectors of the plane turned by a right angle."""
-    return shape.stack([-g[..., 1], g[..., 0]], -1)
+    return joining.stack([-g[..., 1], g[..., 0]], -1)
 
 
 def tangents(n: Any) -> tuple[Any, Any]:
@@ -140,5 +140,5 @@ def tangents(n: Any) -> tuple[Any, Any]:
     sign = elementwise.where(z < 0, -1.0, 1.0).to(n.dtype)
     a = -1 / (sign + z)
     b = x * y * a
-    u = shape.stack([1 + sign * x * x * a, sign * b, -sign * x], -1)
-    return u, shape.stack([b, sign + y * y * a, -y], -1)
+    u = joining.stack([1 + sign * x * x * a, sign * b, -sign * x], -1)
+    return u, joining.stack([b, sign + y * y * a, -y], -1)

@@ -13,19 +13,19 @@ from ..core.record import Box, wrap
 from ..core.state import is_recording
 from ..core.vjp import arrays, fixed_like, zeros_like
 from ..functions import shape
+from ..functions.joining import cat
 from ..levels.forward import Dual
-from ..table import shape as shape_records
 from . import tree
 from .batch import run_batch
 from .reverse import (
     Inputs,
+    as_primal,
     checked_outputs,
     converted,
-    kind_of,
     parts_of,
     regrouped,
     replaced,
-    source_of,
+    result_class,
     split_aux,
 )
 
@@ -55,22 +55,22 @@ def batched(function: Callable[..., list[Any]], rows: list[Any], n: int, randomn
 def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
     """Jacobian of one output by every input, the output's shape first; None where it does not depend on one."""
     if y._d.size == 1:
-        rows = [tensor(g) for g in inputs.pull([y], [None], True)]
-        return [None if g is None else shape_records.reshape(g, (*y._d.shape, *g._d.shape)) for g in rows]
+        rows = [tensor(g) for g in inputs.vjp([y], [None], True)]
+        return [None if g is None else shape.reshape(g, (*y._d.shape, *g._d.shape)) for g in rows]
     reached: list[bool] = []
 
-    def pull(cotangent: Any) -> list[Any]:
-        got = inputs.pull([y], [cotangent], True)
+    def vjp_fn(cotangent: Any) -> list[Any]:
+        got = inputs.vjp([y], [cotangent], True)
         reached[:] = [g is not None for g in got]
         return [tensor(g) for g in got if g is not None]
 
     total = y._d.size
     step = chunk_size or total or 1
     ranges = [(i, min(i + step, total)) for i in range(0, total, step)]
-    chunks = [batched(pull, [unit_vectors(i, j, total, y)], j - i) for i, j in ranges]
-    columns = iter([c[0] if len(c) == 1 else shape.cat(list(c)) for c in zip(*chunks, strict=True)])
+    chunks = [batched(vjp_fn, [unit_vectors(i, j, total, y)], j - i) for i, j in ranges]
+    columns = iter([c[0] if len(c) == 1 else cat(list(c)) for c in zip(*chunks, strict=True)])
     rows = [next(columns) if r else None for r in reached] or [None] * len(inputs.tensors)
-    return [None if g is None else shape_records.reshape(g, (*y._d.shape, *g._d.shape[1:])) for g in rows]
+    return [None if g is None else shape.reshape(g, (*y._d.shape, *g._d.shape[1:])) for g in rows]
 
 
 def tensor(g: Any) -> Any:
@@ -98,14 +98,14 @@ def in_reverse(
     if tall and sum([t._d.size for t in inputs.tensors]) < sum([y._d.size for y in outputs]):
         return None, None
     refuse_complex(outputs, "jacrev", "outputs")
-    aux = tree.mapped(inputs.surfaced, aux) if has_aux else None
+    aux = tree.mapped(inputs.for_caller, aux) if has_aux else None
     rows = []
     for y in outputs:
         row = []
         for x, t, block in zip(inputs.leaves, inputs.tensors, pulled(inputs, y, chunk_size), strict=True):
             if block is None:
                 block = zeros_like(t, (*y._d.shape, *t._d.shape))
-            row.append(converted(inputs.surfaced(block), kind_of(x)))
+            row.append(converted(inputs.for_caller(block), result_class(x)))
         rows.append(row)
     inputs.finish()
     return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
@@ -155,14 +155,23 @@ def jacrev(
 
 
 def in_forward(
-    func: Callable[..., Any], argnums: Any, has_aux: bool, randomness: str, args: Any, kwargs: Any, heeds: bool = False
+    func: Callable[..., Any],
+    argnums: Any,
+    has_aux: bool,
+    randomness: str,
+    args: Any,
+    kwargs: Any,
+    respects_no_grad: bool = False,
 ) -> tuple[Any, Any]:
-    """(Jacobian, aux) by one forward pass with a batch of tangents. With `heeds`, values made under no_grad are constant."""
+    """(Jacobian, aux) by one forward pass with a batch of tangents.
+
+    With `respects_no_grad` values made under no_grad are constant.
+    """
     parts, positions = parts_of(argnums, args)
     leaves = [leaf for part, _ in parts for leaf in part]
-    sources = [source_of(x) for x in leaves]
-    refuse_complex(sources, "jacfwd", "inputs")
-    sizes = [x._d.size for x in sources]
+    inputs = [as_primal(x) for x in leaves]
+    refuse_complex(inputs, "jacfwd", "inputs")
+    sizes = [x._d.size for x in inputs]
     n = sum(sizes)
     outer = LEVEL.get()
     values: list[Any] = []
@@ -171,16 +180,16 @@ def in_forward(
     def push(*tangents: Any) -> list[Any]:
         nonlocal out_spec, aux
         here = LEVEL.get()
-        with Dual(heeds and is_recording()) as level:
-            duals = [level.lift(x, t) for x, t in zip(sources, tangents, strict=True)]
+        with Dual(respects_no_grad and is_recording()) as level:
+            duals = [level.wrap(x, t) for x, t in zip(inputs, tangents, strict=True)]
             given = replaced(args, positions, regrouped(parts, duals))
             del duals
             result, aux = split_aux(func(*given, **kwargs), has_aux, "jacfwd(f, ...)")
             del given
             outputs, out_spec = checked_outputs(result)
             refuse_complex(outputs, "jacfwd", "outputs")
-            aux = tree.mapped(lambda a: first_sample(level.lower(a)[0], here, outer), aux) if has_aux else None
-            pairs = [level.lower(y) for y in outputs]
+            aux = tree.mapped(lambda a: first_sample(level.unwrap(a)[0], here, outer), aux) if has_aux else None
+            pairs = [level.unwrap(y) for y in outputs]
             values[:] = [zeros_like(y) for y in outputs]
             del result, outputs
             level.check_written()
@@ -189,14 +198,14 @@ def in_forward(
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     basis = [
         fixed_like(np.eye(n, size, -start, x._d.dtype).reshape(n, *x._d.shape), x)
-        for x, size, start in zip(sources, sizes, starts, strict=True)
+        for x, size, start in zip(inputs, sizes, starts, strict=True)
     ]
     rows = []
     for columns in batched(push, basis, n, randomness):
         row = []
-        for x, source, size, start in zip(leaves, sources, sizes, starts, strict=True):
+        for x, t, size, start in zip(leaves, inputs, sizes, starts, strict=True):
             block = shape.movedim(columns[start : start + size], 0, -1)
-            row.append(converted(shape_records.reshape(block, (*block._d.shape[:-1], *source._d.shape)), kind_of(x)))
+            row.append(converted(shape.reshape(block, (*block._d.shape[:-1], *t._d.shape)), result_class(x)))
         rows.append(row)
     return arranged(rows, out_spec, parts, not isinstance(argnums, tuple)), aux
 
@@ -205,8 +214,8 @@ def first_sample(t: Any, here: Any, outer: Any) -> Any:
     """A tensor without the level `here` that was opened inside `outer`: of a batch, its first sample."""
     if here is outer or not isinstance(t, Box):
         return t
-    lower, batched = here.lower(t)
-    return lower[0] if batched else lower
+    primal, batched = here.unwrap(t)
+    return primal[0] if batched else primal
 
 
 @overload

@@ -16,8 +16,8 @@ from ..core.state import restore_recording, set_recording
 from ..core.tracing import suspended
 from ..core.vjp import arrays, fixed_like
 from ..levels.forward import Dual
-from ..levels.laplacian import Laplace
-from .reverse import converted, kind_of, source_of
+from ..levels.laplacian import ForwardLaplacian
+from .reverse import as_primal, converted, result_class
 
 LAPLACIAN = "laplacian(f)(x)"
 
@@ -43,21 +43,21 @@ def laplacian(f: Callable[..., Any], *, check: bool = True) -> Callable[..., Any
 
     @functools.wraps(f, updated=())
     def result(x: Any, *args: Any, **kwargs: Any) -> Any:
-        t = source_of(x)
+        t = as_primal(x)
         if not t._d.ndim:
             raise RuntimeError(f"{LAPLACIAN}: Expected points of shape (.., d), got a tensor with 0 dims")
         if check and t._d.ndim > 1 and t._d.size > t._d.shape[-1] and level_of(t) is None:
             check_rows(f, t, args, kwargs)
         previous = set_recording(True)
         try:
-            with Laplace(t._d.shape[-1]) as level:
+            with ForwardLaplacian(t._d.shape[-1]) as level:
                 value, found = level.laplacian(checked(f(level.point(t), *args, **kwargs)))
                 level.check_written()
         finally:
             restore_recording(previous)
         if found is None:
             found = fixed_like(np.zeros(value._d.shape, value._d.dtype), value)
-        return converted(found, kind_of(x))
+        return converted(found, result_class(x))
 
     return result
 

@@ -12,12 +12,12 @@ from ..core.level import LEVEL
 from ..core.state import restore_recording, set_recording
 from ..core.vjp import fixed_like
 from ..functions import create
-from ..levels.diff_inputs import Fresh
-from ..levels.forward import Linear
+from ..levels.diff_inputs import DiffInputs
+from ..levels.forward import Linearize
 from . import tree
 from .forward import jvp, tangent_of
 from .jacobian import tensor
-from .reverse import checked_outputs, converted, differentiate, plain_kind, source_of, vjp
+from .reverse import as_primal, checked_outputs, common_class, converted, differentiate, vjp
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -49,9 +49,9 @@ def vhp(f: Callable[..., R], primals: T, tangents: T) -> tuple[R, T]:
     under `no_grad` as constant.
     """
     xs, vs, single = as_tuples(primals, tangents)
-    _, pull, value = vjp(lambda *args: gradients(f, args), *xs, has_aux=True)
-    product: Any = pull(vs)
-    return converted(value, plain_kind(tree.flatten(xs)[0])), product[0] if single else product
+    _, vjp_fn, value = vjp(lambda *args: gradients(f, args), *xs, has_aux=True)
+    product: Any = vjp_fn(vs)
+    return converted(value, common_class(tree.flatten(xs)[0])), product[0] if single else product
 
 
 def as_tuples(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], bool]:
@@ -81,24 +81,24 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
         RuntimeError: if an output is no floating-point tensor; from jvp_fn, for tangents that do not fit the primals.
     """
     leaves, spec = tree.flatten(primals)
-    sources = [source_of(x) for x in leaves]
+    inputs = [as_primal(x) for x in leaves]
     outer = LEVEL.get()
-    tangents = Fresh([ones_like(x) for x in sources], outer)
-    with Linear() as level:
-        duals = [level.lift(x, t) for x, t in zip(sources, tangents.tensors, strict=True)]
+    tangents = DiffInputs([ones_like(x) for x in inputs], outer)
+    with Linearize() as level:
+        duals = [level.wrap(x, t) for x, t in zip(inputs, tangents.tensors, strict=True)]
         result = func(*tree.unflatten(spec, duals))
         del duals
         outputs, out_spec = checked_outputs(result)
-        pairs = [level.lower(y) for y in outputs]
+        pairs = [level.unwrap(y) for y in outputs]
         level.check_written()
         del result, outputs
-    kind = plain_kind(leaves)
-    value = tree.unflatten(out_spec, [converted(y, kind) for y, _ in pairs])
+    cls = common_class(leaves)
+    value = tree.unflatten(out_spec, [converted(y, cls) for y, _ in pairs])
     moves = [t is not None and t._s != 0 for _, t in pairs]
-    cotangents = Fresh([ones_like(t) for (_, t), move in zip(pairs, moves, strict=True) if move], outer)
+    cotangents = DiffInputs([ones_like(t) for (_, t), move in zip(pairs, moves, strict=True) if move], outer)
     previous = set_recording(True)
     try:
-        rows = tangents.pull([t for (_, t), move in zip(pairs, moves, strict=True) if move], cotangents.tensors, False)
+        rows = tangents.vjp([t for (_, t), move in zip(pairs, moves, strict=True) if move], cotangents.tensors, False)
     finally:
         restore_recording(previous)
     reached, rows = [g is not None for g in rows], [g for g in rows if g is not None]
@@ -109,11 +109,11 @@ def linearize(func: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R
         given, got_spec = tree.flatten(directions)
         if got_spec != spec:
             raise RuntimeError(f"Expected the tangents {got_spec} to have the same argspec as the primals {spec}")
-        vs = [tangent_of(x, t) for x, t in zip(sources, given, strict=True)]
-        got = iter(cotangents.pull(list(rows), [v for v, r in zip(vs, reached, strict=True) if r], True))
+        vs = [tangent_of(x, t) for x, t in zip(inputs, given, strict=True)]
+        got = iter(cotangents.vjp(list(rows), [v for v, r in zip(vs, reached, strict=True) if r], True))
         outs = [tensor(next(got)) if move else None for move in moves]
         outs = [create.zeros(**form) if t is None else t for t, form in zip(outs, forms, strict=True)]
-        return tree.unflatten(out_spec, [converted(t, plain_kind([*leaves, *given])) for t in outs])
+        return tree.unflatten(out_spec, [converted(t, common_class([*leaves, *given])) for t in outs])
 
     return value, jvp_fn
 

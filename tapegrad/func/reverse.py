@@ -1,7 +1,7 @@
 """Gradients and vector-Jacobian products of functions, to any order.
 
-The differentiated arguments are put behind fresh slots, the function runs with recording on, and the reverse replay goes to
-these slots: see `levels.diff_inputs`.
+The differentiated arguments get new slots, the function runs with recording on, and the reverse pass goes to these slots:
+see `levels.diff_inputs`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ..core.state import is_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays, zeros_like
 from ..dtypes import is_inexact
+from ..floats.scalar import ScalarState, scalar
 from ..functions import create
-from ..levels.diff_inputs import Fresh, synced
+from ..levels.diff_inputs import DiffInputs, synced
 from ..levels.level import relabelled
-from ..levels.scalar import Payload, scalar
 from . import tree
 
 P = ParamSpec("P")
@@ -34,7 +34,7 @@ GRAD = "grad_and_value(f)(*args)"
 VJP = "vjp(f, *primals)"
 
 
-def source_of(x: Any) -> Any:
+def as_primal(x: Any) -> Any:
     """The tensor that stands for a leaf: itself, or a copy of an array or a number (a Python number in float64)."""
     number = type(x) is float or (isinstance(x, np.ndarray) and not x.ndim and x.dtype == np.float64)
     if number and LEVEL.get() is None and running_trace() is None:
@@ -58,15 +58,15 @@ def operand_of(x: Any) -> Any:
     raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}. An array or a number will do too.")
 
 
-class Inputs(Fresh):
-    """The leaves of the differentiated arguments behind fresh slots.
+class Inputs(DiffInputs):
+    """The leaves of the differentiated arguments under new slots.
 
     Attributes:
         leaves: the leaves as given.
     """
 
     def __init__(self, leaves: list[Any]) -> None:
-        super().__init__([source_of(x) for x in leaves], LEVEL.get())
+        super().__init__([as_primal(x) for x in leaves], LEVEL.get())
         self.leaves = leaves
 
     @classmethod
@@ -78,24 +78,24 @@ class Inputs(Fresh):
         self.slots = {self.tensors[0]._s}
         return self
 
-    def surfaced(self, t: Any) -> Any:
-        """A tensor as it is to be seen outside: without slot in this layer unless it depends on something there."""
+    def for_caller(self, t: Any) -> Any:
+        """A tensor for the caller: without slot in this layer unless it depends on something there."""
         if not isinstance(t, Box) or not synced(t)._s or layer_of(level_of(t)) is not self.level or self.depends_outside(t):
             return t
         return alias.detached(t) if type(t._st) is alias.Alias else relabelled(t, 0)
 
     def output(self, t: Any) -> Any:
-        """An output of the function as it is to be seen outside, in the inputs' kind."""
-        return converted(self.surfaced(t), plain_kind(self.leaves))
+        """An output of the function for the caller, in the inputs' class."""
+        return converted(self.for_caller(t), common_class(self.leaves))
 
     def gradients(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
-        """Gradients of the inputs, in their kinds; see `Fresh.pull`."""
+        """Gradients of the inputs, in their classes; see `DiffInputs.vjp`."""
         seen: set[int] = set()
-        got = self.pull(outputs, cotangents, retain)
+        got = self.vjp(outputs, cotangents, retain)
         return [self._gradient(x, t, g, seen) for x, t, g in zip(self.leaves, self.tensors, got, strict=True)]
 
     def _gradient(self, x: Any, t: Any, g: Any, seen: set[int]) -> Any:
-        """One gradient: a tensor, or in x's kind if nothing outside depends on it."""
+        """One gradient: a tensor, or in x's class if nothing outside depends on it."""
         if type(g) is float:
             if type(x) is float:
                 return g
@@ -107,36 +107,36 @@ class Inputs(Fresh):
             g = wrap(array.copy() if id(array) in seen else array)
             seen.add(id(array))
         else:
-            g = self.surfaced(g)
-        return converted(g, kind_of(x))
+            g = self.for_caller(g)
+        return converted(g, result_class(x))
 
 
-def plain_kind(leaves: list[Any]) -> type | None:
+def common_class(leaves: list[Any]) -> type | None:
     """What outputs are converted to: None if a leaf is a tensor, float if all are numbers, else generic."""
-    kinds = {kind_of(x) for x in leaves}
-    return None if None in kinds else float if kinds == {float} else np.generic
+    classes = {result_class(x) for x in leaves}
+    return None if None in classes else float if classes == {float} else np.generic
 
 
-def kind_of(x: Any) -> type | None:
+def result_class(x: Any) -> type | None:
     """What a leaf's gradient is converted to: None for a tensor, else ndarray, generic (a NumPy scalar) or float."""
     if isinstance(x, Box) or type(x) in record.foreign:
         return None
     return np.ndarray if isinstance(x, np.ndarray) else np.generic if isinstance(x, np.generic) else float
 
 
-def converted(t: Any, kind: type | None) -> Any:
+def converted(t: Any, cls: type | None) -> Any:
     """An untracked tensor as an ndarray, a NumPy scalar or a Python number; others as they are.
 
     Where recording is off outside, what a transform recorded on its own account becomes untracked first.
     """
     if isinstance(t, Box) and t._s > 0 and level_of(t) is None and not is_recording():
         t = relabelled(t, 0)
-    if kind is None or not isinstance(t, Box) or t._s or level_of(t) is not None:
+    if cls is None or not isinstance(t, Box) or t._s or level_of(t) is not None:
         return t
-    if kind is float and not t._d.ndim:
+    if cls is float and not t._d.ndim:
         return t._d.item()
     array = np.array(t._d)
-    return array if kind is np.ndarray else array[()]
+    return array if cls is np.ndarray else array[()]
 
 
 def split_aux(result: Any, has_aux: bool, api: str) -> tuple[Any, Any]:
@@ -170,7 +170,7 @@ def scalar_output(y: Any) -> Any:
     """The output, checked to be a real tensor of one number."""
     if not isinstance(y, Box):
         raise RuntimeError(f"{GRAD}: Expected f(*args) to return a Tensor, got {type(y)}")
-    if type(y._st) is Payload:
+    if type(y._st) is ScalarState:
         return y
     if synced(y)._d.ndim:
         raise RuntimeError(
@@ -195,7 +195,7 @@ def differentiate(
     y, aux = split_aux(inputs.call(f, given, kwargs), has_aux, GRAD)
     del given
     value = inputs.output(scalar_output(y)) if with_value else None
-    aux = tree.mapped(inputs.surfaced, aux) if has_aux else None
+    aux = tree.mapped(inputs.for_caller, aux) if has_aux else None
     outputs = [scalar_output(y)]
     del y
     gradients = regrouped(parts, inputs.gradients(outputs, [None], False))
@@ -335,8 +335,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         has_aux: func returns (output, aux).
 
     Returns:
-        (output, pull) or (output, pull, aux). pull(cotangents), of the output's structure and shapes, gives a tuple with
-        one entry a primal, of its structure and kind; it may be called any number of times.
+        (output, vjp_fn) or (output, vjp_fn, aux). vjp_fn(cotangents), of the output's structure and shapes, gives a tuple
+        with one entry a primal, of its structure and class; it may be called any number of times.
 
     Raises:
         RuntimeError: if an output is no floating-point tensor, or cotangents do not fit the outputs.
@@ -350,11 +350,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     outputs = [relabelled(y, y._s) for y in outputs]  # later writes do not change what was differentiated
     inputs.finish()
 
-    def pull(cotangents: Any) -> tuple[Any, ...]:
+    def vjp_fn(cotangents: Any) -> tuple[Any, ...]:
         gs = checked_cotangents(outputs, spec, cotangents)
         return tuple(regrouped(parts, inputs.gradients(outputs, gs, True)))
 
-    return (value, pull, tree.mapped(inputs.surfaced, aux)) if has_aux else (value, pull)
+    return (value, vjp_fn, tree.mapped(inputs.for_caller, aux)) if has_aux else (value, vjp_fn)
 
 
 def checked_outputs(result: Any) -> tuple[list[Any], tree.Spec]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..functions import shape
+from ..functions.joining import stack
 from ..tensor.tensor import Tensor
 
 
@@ -172,5 +172,5 @@ def stacked(tensors: list[Any], name: str) -> Any:
     tracked = {t.requires_grad for t in tensors}
     if len(tracked) > 1:
         raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
-    result = shape.stack(tensors)
+    result = stack(tensors)
     return result.detach().requires_grad_() if True in tracked else result

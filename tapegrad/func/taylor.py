@@ -15,7 +15,7 @@ from ..core.state import restore_recording, set_recording
 from ..core.vjp import fixed_like, zeros_like
 from ..levels.taylor import Taylor, is_plain, number
 from . import tree
-from .reverse import converted, operand_of, parts_of, plain_kind, replaced, source_of
+from .reverse import as_primal, common_class, converted, operand_of, parts_of, replaced
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,15 +47,15 @@ def jet(
     if len(primals) != len(series) or len(orders) > 1:
         raise ValueError("jet terms have inconsistent lengths for different arguments")
     leaves, spec = tree.flatten(tuple(primals))
-    sources = [source_of(x) for x in leaves]
+    inputs = [as_primal(x) for x in leaves]
     order = max(orders, default=0)
     columns = [flat_terms([terms[k] for terms in series], spec, leaves, k) for k in range(order)]
     scales = [float(math.factorial(k)) if factorial_scaled else 1.0 for k in range(order + 1)]
-    curves = [[x, *[coefficient_of(c[i], x, scales[k + 1]) for k, c in enumerate(columns)]] for i, x in enumerate(sources)]
-    values, terms, out_spec = along(fun, spec, curves, order)
-    kind = plain_kind(leaves)
-    lists = [[converted(c if s == 1.0 else c * s, kind) for c, s in zip(t, scales[1:], strict=True)] for t in terms]
-    return tree.unflatten(out_spec, [converted(y, kind) for y in values]), tree.unflatten(out_spec, lists)
+    curves = [[x, *[coefficient_of(c[i], x, scales[k + 1]) for k, c in enumerate(columns)]] for i, x in enumerate(inputs)]
+    values, terms, out_spec = push_series(fun, spec, curves, order)
+    cls = common_class(leaves)
+    lists = [[converted(c if s == 1.0 else c * s, cls) for c, s in zip(t, scales[1:], strict=True)] for t in terms]
+    return tree.unflatten(out_spec, [converted(y, cls) for y in values]), tree.unflatten(out_spec, lists)
 
 
 def flat_terms(terms: list[Any], spec: tree.Spec, leaves: list[Any], k: int) -> list[Any]:
@@ -78,14 +78,14 @@ def coefficient_of(term: Any, x: Any, scale: float) -> Any:
     return number(alias.save(t)) if is_plain(t) else t
 
 
-def along(
+def push_series(
     fun: Callable[..., Any], spec: tree.Spec, curves: list[list[Any]], order: int
 ) -> tuple[list[Any], list[list[Any]], tree.Spec]:
     """Values and Taylor coefficients of the outputs from those of the arguments' leaves, and the outputs' structure."""
     previous = set_recording(True)  # so that no_grad inside is told from no_grad outside
     try:
         with Taylor(order) as level:
-            args = tree.unflatten(spec, [level.lifted(c) for c in curves])
+            args = tree.unflatten(spec, [level.wrap_series(c) for c in curves])
             result = fun(*args)
             del args
             outputs, out_spec = tree.flatten(result)
@@ -123,13 +123,15 @@ def nth_derivative(f: Callable[P, R], n: int, argnums: int = 0) -> Callable[P, R
     def derivative(*args: Any, **kwargs: Any) -> Any:
         ((leaves, spec),), positions = parts_of((argnums,), args)
         curves = []
-        for x in map(source_of, leaves):
+        for x in map(as_primal, leaves):
             one = np.ones(x._d.shape, x._d.dtype)
             curves.append([x, number(one) if is_plain(x) else fixed_like(one, x), *[None] * (n - 1)][: n + 1])
-        values, terms, out_spec = along(lambda x: f(*replaced(args, positions, [x]), **kwargs), tuple_of(spec), curves, n)
-        kind, scale = plain_kind(leaves), float(math.factorial(n))
+        values, terms, out_spec = push_series(
+            lambda x: f(*replaced(args, positions, [x]), **kwargs), tuple_of(spec), curves, n
+        )
+        cls, scale = common_class(leaves), float(math.factorial(n))
         ys = [t[-1] * scale for t in terms] if n > 1 else [t[0] for t in terms] if n else values
-        return tree.unflatten(out_spec, [converted(y, kind) for y in ys])
+        return tree.unflatten(out_spec, [converted(y, cls) for y in ys])
 
     return derivative
 

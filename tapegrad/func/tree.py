@@ -1,6 +1,6 @@
 """Nested arguments: tuples, named tuples, lists, dicts and dataclasses, to a flat list of leaves and back.
 
-None is a node without leaves. Of a dataclass, only fields that hold a leaf or a node of these kinds take part; the others
+None is a node without leaves. Of a dataclass, only fields that hold a leaf or one of these containers take part; the others
 are kept as they are.
 """
 
@@ -21,30 +21,30 @@ LEAF_TYPES = (Box, np.ndarray, np.generic, float, complex)
 class Spec:
     """The structure of a tree: the container's type, keys and children; a leaf has no children and no type."""
 
-    __slots__ = ("children", "keys", "kind", "like")
+    __slots__ = ("children", "cls", "keys", "like")
 
-    def __init__(self, kind: Any, keys: Any, children: list[Spec], like: Any) -> None:
-        self.kind, self.keys, self.children, self.like = kind, keys, children, like
+    def __init__(self, cls: Any, keys: Any, children: list[Spec], like: Any) -> None:
+        self.cls, self.keys, self.children, self.like = cls, keys, children, like
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Spec):
             return NotImplemented
-        return (self.kind, self.keys, self.children) == (other.kind, other.keys, other.children)
+        return (self.cls, self.keys, self.children) == (other.cls, other.keys, other.children)
 
     def __hash__(self) -> int:
-        return hash((self.kind, len(self.children)))
+        return hash((self.cls, len(self.children)))
 
     def __str__(self) -> str:
-        if self.kind is None:
+        if self.cls is None:
             return "*"
         parts = [str(c) for c in self.children]
-        if self.kind is tuple:
+        if self.cls is tuple:
             return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
-        if self.kind is list:
+        if self.cls is list:
             return f"[{', '.join(parts)}]"
-        if self.kind is dict:
+        if self.cls is dict:
             return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(self.keys, parts, strict=True)) + "}"
-        return f"{self.kind.__name__}({', '.join(parts)})"
+        return f"{self.cls.__name__}({', '.join(parts)})"
 
 
 LEAF = Spec(None, (), [], None)
@@ -90,17 +90,17 @@ def unflatten(spec: Spec, leaves: list[Any]) -> Any:
 
 
 def _unflatten(spec: Spec, leaves: Iterator[Any]) -> Any:
-    if spec.kind is None:
+    if spec.cls is None:
         return next(leaves)
     children = [_unflatten(c, leaves) for c in spec.children]
-    kind, like = spec.kind, spec.like
+    cls, like = spec.cls, spec.like
     if like is None:
         return None
     if isinstance(like, tuple):
-        return kind(*children) if hasattr(kind, "_fields") else kind(children)
+        return cls(*children) if hasattr(cls, "_fields") else cls(children)
     if isinstance(like, list):
-        return kind(children)
-    if isinstance(like, dict) and kind is dict:
+        return cls(children)
+    if isinstance(like, dict) and cls is dict:
         return dict(zip(spec.keys, children, strict=True))
     result = copy.copy(like)
     for key, child in zip(spec.keys, children, strict=True):

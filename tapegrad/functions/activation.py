@@ -18,13 +18,11 @@ from ..core.record import set_grad_fn_name
 from ..core.warning import warn
 from ..kernels.shape import dim_of, shape_of
 from ..table import elementwise as elementwise_records
-from ..table import shape as shape_records
 from ..table.activation import _hardswish, _hardtanh, _scaled_elu, _softsign
-from ..table.define import printed
-from ..table.operands import tensor
 from . import casting, create, elementwise, reduce, shape
-from .elementwise import softplus
-from .operands import floating
+from .arguments import printed
+from .joining import chunk
+from .operands import floating, tensor
 
 
 def applied(name: str, function: Callable[..., Any], input: Any, inplace: bool, *args: Any) -> Any:
@@ -42,15 +40,19 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return applied("relu", elementwise_records.relu, input, inplace)
 
 
+def _leaky_relu(x: Any, negative_slope: float) -> Any:
+    return TABLE["leaky_relu"].call(tensor(x), float(negative_slope))
+
+
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """input where positive, else negative_slope * input."""
-    return applied("leaky_relu", elementwise.leaky_relu, input, inplace, negative_slope)
+    return applied("leaky_relu", _leaky_relu, input, inplace, negative_slope)
 
 
 @printed("ThresholdBackward0")
 def _threshold(x: Any, threshold: float, value: float) -> Any:
     x = floating(x, "threshold_cpu", "c")
-    return elementwise.where(elementwise_records.le(x, threshold), value, x)
+    return elementwise.where(elementwise.le(x, threshold), value, x)
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
@@ -100,7 +102,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """input where it is outside [-lambd, lambd], else 0."""
     x = floating(input, "hardshrink_cpu")
-    inside = elementwise_records.logical_and(elementwise_records.ge(x, -lambd), elementwise_records.le(x, lambd))
+    inside = elementwise.logical_and(elementwise.ge(x, -lambd), elementwise.le(x, lambd))
     return elementwise.where(inside, 0.0, x)
 
 
@@ -139,15 +141,15 @@ def prelu(input: Any, weight: Any) -> Any:
                 f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count[0]} and channel "
                 f"size = {channels}."
             )
-        w = shape_records.reshape(w, (count[0],) + (1,) * (len(sizes) - 2))
+        w = shape.reshape(w, (count[0],) + (1,) * (len(sizes) - 2))
     elif count:
-        w = shape_records.reshape(w, ())
-    return elementwise.where(elementwise_records.gt(x, 0.0), x, w * x)
+        w = shape.reshape(w, ())
+    return elementwise.where(elementwise.gt(x, 0.0), x, w * x)
 
 
 def _rrelu(x: Any, lower: float, upper: float, training: bool) -> Any:
     if not training:
-        return elementwise.leaky_relu(floating(x, "leaky_relu_cpu"), (lower + upper) / 2)
+        return _leaky_relu(floating(x, "leaky_relu_cpu"), (lower + upper) / 2)
     x = floating(x, "rrelu_with_noise_out_cpu")
 
     def slopes(generator: Any, values: Any) -> Any:
@@ -173,9 +175,13 @@ def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: 
 # ---------------------------------------------------------------------------------------------------------- smooth ones
 
 
+def _elu(x: Any, alpha: float) -> Any:
+    return TABLE["elu"].call(tensor(x), float(alpha))
+
+
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """input where positive, else alpha * (exp(input) - 1)."""
-    return applied("elu", elementwise.elu, input, inplace, alpha)
+    return applied("elu", _elu, input, inplace, alpha)
 
 
 @printed("CeluBackward0")
@@ -230,7 +236,16 @@ def mish(input: Any, inplace: bool = False) -> Any:
 
 def gelu(input: Any, approximate: str = "none") -> Any:
     """input times the normal distribution function; approximate="tanh" takes the tanh form."""
-    return elementwise.gelu(input, approximate)
+    if approximate == "none":
+        return TABLE["gelu"].call(input)
+    if approximate != "tanh":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return TABLE["gelu_tanh"].call(input)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
+    return TABLE["softplus"].call(tensor(input), float(beta), float(threshold))
 
 
 def sigmoid(input: Any) -> Any:
@@ -263,7 +278,7 @@ def glu(input: Any, dim: int = -1) -> Any:
     d = dim_of(dim, len(sizes))
     if sizes[d] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {d} is size {sizes[d]}")
-    a, b = shape.chunk(floating(x, "glu_cpu"), 2, d)
+    a, b = chunk(floating(x, "glu_cpu"), 2, d)
     return a * elementwise_records.sigmoid(b)
 
 

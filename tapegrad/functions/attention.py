@@ -15,18 +15,17 @@ from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..dtypes import HALF
 from ..kernels.shape import shape_of
-from ..table import reduce
-from ..table import shape as shape_records
 from ..table.attention import _attend_to
-from ..table.define import printed
-from ..table.operands import tensor, to_dtype
 from . import casting, create, shape
 from .activation import softmax
+from .arguments import printed
 from .dropout import dropout
 from .einsum import einsum
 from .index import repeat_interleave
+from .joining import cat, chunk
 from .linalg import linear, matmul
-from .operands import floating
+from .operands import floating, tensor, to_dtype
+from .reduce import mean
 
 F32 = np.dtype(np.float32)
 
@@ -206,9 +205,9 @@ def _projected(
     elif weight is None:
         raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
     elif alike[0] and alike[1]:
-        return shape.chunk(linear(xs[0], weight, bias), 3, -1)
-    parts = weights if separate else shape.chunk(weight, 3, 0)
-    biases = (None,) * 3 if bias is None else shape.chunk(bias, 3, 0)
+        return chunk(linear(xs[0], weight, bias), 3, -1)
+    parts = weights if separate else chunk(weight, 3, 0)
+    biases = (None,) * 3 if bias is None else chunk(bias, 3, 0)
     return [linear(x, w, b) for x, w, b in zip(xs, parts, biases, strict=True)]
 
 
@@ -216,7 +215,7 @@ def _more_positions(mask: Any) -> Any:
     """A mask for one position more, which is open."""
     if mask is None:
         return None
-    return shape.cat([mask, create.zeros(*shape_of(mask)[:-1], 1, dtype=mask.dtype, device=mask.device)], -1)
+    return cat([mask, create.zeros(*shape_of(mask)[:-1], 1, dtype=mask.dtype, device=mask.device)], -1)
 
 
 def _static(given: Any, name: str, heads: int, size: int) -> Any:
@@ -293,7 +292,7 @@ def multi_head_attention_forward(
             raise RuntimeError(
                 f"The shape of the {len(sizes)}D attn_mask is {errors.size(sizes)}, but should be {expected}."
             )
-        mask = mask if len(sizes) == 2 else shape_records.reshape(mask, (batch, num_heads, *sizes[1:]))
+        mask = mask if len(sizes) == 2 else shape.reshape(mask, (batch, num_heads, *sizes[1:]))
     if (bias_k is None) != (bias_v is None):
         given, missing = ("bias_v", "bias_k") if bias_k is None else ("bias_k", "bias_v")
         raise AssertionError(f"{given} is set but {missing} is None")
@@ -301,21 +300,21 @@ def multi_head_attention_forward(
         for name, fixed in (("key", static_k), ("value", static_v)):
             if fixed is not None:
                 raise AssertionError(f"bias cannot be added to static {name}.")
-        k, v = (shape.cat([t, shape.broadcast_to(tensor(b), (1, batch, width))], 0) for t, b in ((k, bias_k), (v, bias_v)))
+        k, v = (cat([t, shape.broadcast_to(tensor(b), (1, batch, width))], 0) for t, b in ((k, bias_k), (v, bias_v)))
         mask, padding = _more_positions(mask), _more_positions(padding)
 
     def by_head(x: Any) -> Any:
-        return shape.permute(shape_records.reshape(x, (shape_of(x)[0], batch, num_heads, size)), (1, 2, 0, 3))
+        return shape.permute(shape.reshape(x, (shape_of(x)[0], batch, num_heads, size)), (1, 2, 0, 3))
 
     def fixed_by_head(x: Any, name: str) -> Any:
         x = _static(x, name, heads, size)
-        return shape_records.reshape(x, (batch, num_heads, *shape_of(x)[1:]))
+        return shape.reshape(x, (batch, num_heads, *shape_of(x)[1:]))
 
     q = by_head(q)
     k = by_head(k) if static_k is None else fixed_by_head(static_k, "static_k")
     v = by_head(v) if static_v is None else fixed_by_head(static_v, "static_v")
     if add_zero_attn:
-        k, v = (shape.cat([t, create.zeros(batch, num_heads, 1, size, dtype=t.dtype, device=t.device)], 2) for t in (k, v))
+        k, v = (cat([t, create.zeros(batch, num_heads, 1, size, dtype=t.dtype, device=t.device)], 2) for t in (k, v))
         mask, padding = _more_positions(mask), _more_positions(padding)
     positions = shape_of(k)[2]
     if padding is not None:
@@ -324,13 +323,13 @@ def multi_head_attention_forward(
                 raise AssertionError(
                     f"Expected key_padded_mask.shape[{d}] to be {expected_size}, but got {shape_of(padding)[d]}"
                 )
-        closed = shape_records.reshape(padding, (batch, 1, 1, positions))
+        closed = shape.reshape(padding, (batch, 1, 1, positions))
         mask = closed if mask is None else mask + closed
     attended, used = _attend(q, k, v, mask, dropout_p if training else 0.0, causal, need_weights)
-    joined = shape_records.reshape(shape.permute(attended, (2, 0, 1, 3)), (length, batch, width))
+    joined = shape.reshape(shape.permute(attended, (2, 0, 1, 3)), (length, batch, width))
     output = linear(joined, out_proj_weight, out_proj_bias)
     if need_weights and average_attn_weights:
-        used = reduce.mean(used, 1)
+        used = mean(used, 1)
     if not batched:
         output = shape.squeeze(output, 1)
         used = shape.squeeze(used, 0) if need_weights else None

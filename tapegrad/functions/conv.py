@@ -16,8 +16,8 @@ from ..core.record import Box
 from ..kernels.shape import shape_of
 from ..table.conv import Sizes, _conv, _conv_bias, _conv_input, _conv_transpose_bias
 from ..table.define import named
-from ..table.operands import operand, tensor
 from . import casting
+from .operands import operand, tensor
 
 # ------------------------------------------------------------------------------------------------------------ arguments
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core import alias, record
-from ..core.record import Box, fixed, running_trace, wrap
+from ..core.record import Box, fixed, running_trace, silently, wrap
 from ..core.state import TRANSFORMING
 from ..core.tracing import reads
 from ..core.vjp import arrays, bottom
@@ -23,9 +23,8 @@ from ..kernels import devices, random
 from ..kernels.devices import values_of
 from ..kernels.shape import shape_of
 from ..levels import draws
-from ..table.operands import SCALARS, as_constant, constant
-from ..table.shape import form_of, given
-from .operands import filling
+from .arguments import given
+from .operands import SCALARS, as_constant, constant, filling, form_of
 
 ALLOWED = "biufc"
 
@@ -106,7 +105,12 @@ def warn_of_lost_gradient(t: Any) -> None:
     """Inside a function that `func` differentiates, a tensor that becomes a number leaves tape and levels unseen."""
     level = t._st.level if t._st is not None else None
     # Of a batched tensor the read itself raises; what is held in a dual level of one's own may be looked at.
-    moves = level is not None and not level.soft and t._st.payload is not None and level.constant(True) is None
+    moves = (
+        level is not None
+        and not level.shares_outer_layer
+        and t._st.payload is not None
+        and level.detached_payload(True) is None
+    )
     if moves or (TRANSFORMING.get() is not None and t.requires_grad):
         warn(errors.LOST_GRADIENT)
 
@@ -162,9 +166,10 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if isinstance(data, Box):
         warn_of_lost_gradient(data)
         shape_of(data)
-        return np.array(devices.host(data._d), None if dtype is None else dtypes.to_numpy(dtype), order="K")
+        host = devices.host(data._d)
+        return silently(host.astype, host.dtype if dtype is None else dtypes.to_numpy(dtype))
     if isinstance(data, np.ndarray | np.generic):
-        return dtypes.settled(np.array(data, None if dtype is None else dtypes.to_numpy(dtype), subok=False))
+        return dtypes.settled(silently(np.array, data, None if dtype is None else dtypes.to_numpy(dtype)))
     if isinstance(data, list | tuple):
         kinds = _kinds_of_items(data, set())
         if dtype is None:
@@ -187,9 +192,9 @@ def from_data(data: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         return converted(array, dtypes.to_numpy(dtype))
     if not array.size and isinstance(data, list | tuple):
         return array.astype(_dtype(None))
-    return as_constant(array)._d if array.dtype.kind not in "fc" else array.astype(
-        dtypes.get_default_dtype().to_complex().numpy if array.dtype.kind == "c" else _dtype(None)
-    )  # fmt: skip
+    if array.dtype.kind not in "fc":
+        return as_constant(array)._d  # type: ignore[no-any-return]
+    return silently(array.astype, dtypes.get_default_dtype().to_complex().numpy if array.dtype.kind == "c" else _dtype(None))
 
 
 def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -201,7 +206,7 @@ def converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
         low, high = array.min(), array.max()
         if not ((info.min or -info.max) <= low and high <= info.max):  # -1 is 255 in uint8
             raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
-    return array.astype(dtype)
+    return silently(array.astype, dtype)
 
 
 def _no_number(data: Any) -> type | None:
@@ -266,9 +271,9 @@ def copied(data: Any, dtype: Any) -> Any:
         return wrap(array)
     if not isinstance(data, np.ndarray | np.generic):
         return fixed(array)
-    if trace.knows(data):
+    if trace.is_bound(data):
         return constant(data).to(dtypes.of(array.dtype))
-    trace.outside(data, array, lambda now: from_data(now, dtype))
+    trace.converted(data, array, lambda now: from_data(now, dtype))
     return wrap(array)
 
 
@@ -351,7 +356,7 @@ def from_numpy(ndarray: Any) -> Any:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = dtypes.settled(np.asarray(ndarray))
     if (trace := running_trace()) is not None:
-        trace.outside(ndarray, array, dtypes.settled)
+        trace.converted(ndarray, array, dtypes.settled)
     return alias.foreign(array)
 
 
@@ -377,8 +382,7 @@ def empty(*sizes: Any, size: Any = None, dtype: Any = None, device: Any = None, 
 
 def checked(shape: tuple[int, ...]) -> tuple[int, ...]:
     if shape and min(shape) < 0:
-        bad = min(shape)
-        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {list(shape)}")
+        raise errors.negative_size(shape)
     return shape
 
 
@@ -447,11 +451,15 @@ def logspace(
     """base to the power of `steps` evenly spaced values from start to end."""
     start, end = number_of(start), number_of(end)
     dt = _dtype(dtype, _of_numbers(start, end))
+    return finish(silently(_powers, start, end, steps, base, dt), requires_grad, device)
+
+
+def _powers(start: Any, end: Any, steps: int, base: float, dt: Any) -> Any:
     first, last = np.asarray(start).astype(dt), np.asarray(end).astype(dt)
     exponents = _evenly(first, last, steps, dt if dt.kind == "c" else np.dtype(np.float64), fused=False)
     if dt.kind != "c":
         exponents = exponents.astype(np.longdouble)  # whose power, once rounded, is that of the C library
-    return finish((exponents.dtype.type(base) ** exponents).astype(dt), requires_grad, device)
+    return (exponents.dtype.type(base) ** exponents).astype(dt)
 
 
 # In what a * b + c is computed to be rounded once, as PyTorch's kernels do it.
@@ -518,8 +526,8 @@ def arange(
     if whole:
         values = np.arange(start, end, step)
     else:
-        values = _progressed(start, step, int(np.ceil((end - start) / step)), dt)
-    return finish(values.astype(dt), requires_grad, device)
+        values = silently(_progressed, start, step, int(np.ceil((end - start) / step)), dt)
+    return finish(silently(values.astype, dt), requires_grad, device)
 
 
 def _progressed(start: float, step: float, count: int, dt: Any) -> Any:
@@ -541,14 +549,14 @@ def range(
     """start, start + step, .. up to end, which is included; in the default dtype. PyTorch prefers arange."""
     start, end, step = _progression(start, end, step)
     values = start + step * np.arange(int((end - start) / step) + 1)
-    return finish(values.astype(_dtype(dtype)), requires_grad, device)
+    return finish(silently(values.astype, _dtype(dtype)), requires_grad, device)
 
 
 @factory
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced."""
     start, end = number_of(start), number_of(end)
-    return finish(_evenly(start, end, steps, _dtype(dtype, _of_numbers(start, end))), requires_grad, device)
+    return finish(silently(_evenly, start, end, steps, _dtype(dtype, _of_numbers(start, end))), requires_grad, device)
 
 
 def _like(make: Any, name: str) -> Any:
@@ -611,7 +619,7 @@ class Generator(random.Generator):
 
 
 default_generator = Generator()  # used where none is given
-default_generator.seed()
+default_generator._restart(random.entropy())
 
 
 def generator_of(generator: Any) -> random.Generator:
@@ -630,7 +638,7 @@ def random_seed(generator: Any = None) -> int:
 def drawn(make: Callable[..., Any], shape: tuple[int, ...], generator: Any = None) -> Any:
     """Random numbers make(generator, shape), as a tensor; inside vmap its `randomness` says which samples share them."""
     g = generator_of(generator)
-    levels = draws.noted(g) if draws.inside() else []
+    levels = draws.register_draw(g) if draws.inside() else []
     full = (*[level.size for level in levels], *shape)
     trace = running_trace()
     array = make(g, full) if trace is None else trace.draw(lambda: make(g, full))
@@ -641,7 +649,7 @@ def drawn_from(make: Callable[..., Any], x: Any, generator: Any = None) -> Any:
     """Random numbers make(generator, array) that depend on the values of a tensor, as a tensor."""
     g = generator_of(generator)
     shape = shape_of(x)
-    own, different = draws.batches_of(x), draws.noted(g) if draws.inside() else []
+    own, different = draws.batches_of(x), draws.register_draw(g) if draws.inside() else []
     levels = sorted({*own, *different}, key=lambda level: level.id)
     reads(x, "random numbers that depend on values")
     values = values_of(x)
@@ -669,7 +677,7 @@ def lifted(array: Any, levels: list[Any]) -> Any:
     """A tensor whose samples at these levels, from the outermost on, are an array's first dimensions."""
     t = wrap(array)
     for level in levels:
-        t = level.lift(t, True)
+        t = level.wrap(t, True)
     return t
 
 

@@ -22,10 +22,10 @@ from ..kernels.decompose import _hermitian_part
 from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
 from ..table.decompose import _cholesky, _eig_op, _eigh, _eigvals, _eigvalsh, _lu, _qr, _svd_op, _svdvals
-from ..table.operands import tensor
-from ..table.shape import with_out
 from . import casting
+from .arguments import with_out
 from .elementwise import conj
+from .operands import tensor
 from .results import result
 from .shape import transpose, tril, triu
 

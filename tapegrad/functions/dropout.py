@@ -13,15 +13,14 @@ from ..core.warning import warn
 from ..dtypes import HALF
 from ..kernels.shape import shape_of
 from ..table import elementwise
-from ..table.operands import tensor
 from . import create, shape
 from .activation import SELU_ALPHA, SELU_SCALE, applied
-from .operands import floating
+from .operands import floating, tensor
 
 
-def _check_probability(p: float) -> None:
+def check_probability(p: float, error: type[Exception] = ValueError) -> None:
     if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        raise error(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
 def kept(x: Any, p: float, channels: bool, divisor: float = 1.0) -> Any:
@@ -80,7 +79,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     Raises:
         ValueError: for a p outside [0, 1].
     """
-    _check_probability(p)
+    check_probability(p)
     return in_training(dropped, input, p, training, inplace, False)
 
 
@@ -90,7 +89,7 @@ def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: b
     Raises:
         ValueError: for a p outside [0, 1].
     """
-    _check_probability(p)
+    check_probability(p)
     return in_training(alpha_dropped, input, p, training, inplace, False)
 
 
@@ -100,7 +99,7 @@ def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, in
     Raises:
         ValueError: for a p outside [0, 1].
     """
-    _check_probability(p)
+    check_probability(p)
     return in_training(alpha_dropped, input, p, training, inplace, True)
 
 
@@ -119,7 +118,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
         ValueError: for a p outside [0, 1].
         RuntimeError: for another number of dimensions.
     """
-    _check_probability(p)
+    check_probability(p)
     rank = len(shape_of(tensor(input)))
     if rank not in (2, 3):
         raise RuntimeError(
@@ -148,7 +147,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     Raises:
         ValueError: for a p outside [0, 1].
     """
-    _check_probability(p)
+    check_probability(p)
     rank = len(shape_of(tensor(input)))
     if rank not in (3, 4):
         _odd_rank("dropout2d", rank, 2)
@@ -168,7 +167,7 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     Raises:
         ValueError: for a p outside [0, 1].
     """
-    _check_probability(p)
+    check_probability(p)
     rank = len(shape_of(tensor(input)))
     if rank not in (4, 5):
         _odd_rank("dropout3d", rank, 3)

@@ -18,9 +18,9 @@ import numpy as np
 from ..core.op import TABLE
 from ..core.record import set_grad_fn_name
 from ..kernels.shape import dim_of, shape_of
-from ..table.define import printed
-from ..table.operands import promoted, tensor, to_dtype
 from . import casting
+from .arguments import printed
+from .operands import promoted, tensor, to_dtype
 
 Label = str | int  # a letter, or -1, -2, .. for the dimensions of an ellipsis, counted from its end
 Labels = tuple[Label, ...]

@@ -11,50 +11,52 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes, errors
-from ..core.op import TABLE
-from ..core.record import Box, fixed, set_grad_fn_name, slow
+from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
 from ..kernels import devices
-from ..table.define import numbers_first
 from ..table.elementwise import (
+    _add,
+    _cast_to,
     _clamp,
     _clamp_max,
     _clamp_min,
     _clamp_tensor,
     _conj_complex,
-    _direction,
-    _elu,
     _floor_divide,
-    _gelu,
-    _gelu_tanh,
     _isclose,
-    _leaky_relu,
     _lerp,
     _nan_to_num,
-    _real_part,
-    _recorded_cast,
     _round,
     _round_decimals,
-    _scaled,
-    _sign_of,
-    _softplus,
+    _sgn,
     _sub,
-    _to_integers,
     _trunc_divide,
     _where,
-    add,
     div_true,
     mul,
     pow_scalar,
     pow_tensor,
-    sign,
 )
-from ..table.operands import SCALARS, common_dtype, operand, promoted, tensor
-from ..table.shape import with_out
+from ..table.elementwise import _rsub as _rsub
+from ..table.elementwise import radd as radd
+from ..table.elementwise import rdiv as rdiv
+from ..table.elementwise import rmul as rmul
+from ..table.elementwise import rremainder as rremainder
 from . import lookup
-from .operands import refused
+from .arguments import numbers_first, with_out
+from .derived import function_of
+from .operands import SCALARS, common_dtype, operand, promoted, refused, tensor
+
+eq, ne, lt, le, gt, ge = map(function_of, ("eq", "ne", "lt", "le", "gt", "ge"))
+isnan, isinf, isfinite = map(function_of, ("isnan", "isinf", "isfinite"))
+logical_and, logical_or, logical_xor, logical_not = map(
+    function_of, ("logical_and", "logical_or", "logical_xor", "logical_not")
+)
+bitwise_and, bitwise_or, bitwise_xor, bitwise_not = map(
+    function_of, ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not")
+)
 
 
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
@@ -64,26 +66,26 @@ def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
     return result if out is None else out.resize_as_result_(result)
 
 
-def _cast_to(input: Any, dtype: Any, source: Any = None) -> Any:
-    return _recorded_cast(input, dtype, input._d.dtype) if is_inexact(dtype) else _to_integers(input, dtype)
-
-
-def _transfer_to(input: Any, device: Any, source: Any) -> Any:
-    return slow(TABLE["transfer"], (input,), (device, source))
-
-
-TABLE["cast"].call = _cast_to
-TABLE["transfer"].call = _transfer_to
-
-
 def conj(input: Any) -> Any:
     """Elementwise complex conjugate; a real tensor is given back as it is."""
-    x = input if isinstance(input, Box) else tensor(input)
-    return _conj_complex(x) if x._d.dtype.kind == "c" else x
+    return _conj_complex(input if isinstance(input, Box) else tensor(input))
 
 
-TABLE["conj"].call = conj  # free for real tensors: rules of bilinear ops conjugate the other operand always
-TABLE["real"].call = lambda input: _real_part(input) if input._d.dtype.kind == "c" else input
+def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
+    """input and alpha * other in their common dtype."""
+    x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
+    dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
+    if type(alpha) is float and not is_inexact(dtype):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
+
+
+@numbers_first("alpha")
+def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
+    """Elementwise `input + alpha * other` with broadcasting."""
+    if alpha != 1:
+        input, other = _scaled(input, other, alpha)
+    return _add(input, other, out=out)
 
 
 @numbers_first("alpha")
@@ -114,6 +116,10 @@ def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     """Elementwise quotient rounded down; its derivative is 0."""
     result = _floor_divide(input, other)
     return result if out is None or result is NotImplemented else out.resize_as_result_(result)
+
+
+def rfloor_divide(other: Any, input: Any) -> Any:
+    return floor_divide(input, other)
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
@@ -148,40 +154,10 @@ def rpow(exponent: Any, base: Any) -> Any:
     return pow_tensor(fixed(np.asarray(base, common_dtype([y, base]))), y)
 
 
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """log(1 + exp(beta * input)) / beta; the identity where beta * input > threshold, as in PyTorch."""
-    return _softplus(tensor(input), float(beta), float(threshold))
-
-
-def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
-    """input where positive, else negative_slope * input; its derivative at 0 is negative_slope."""
-    return _leaky_relu(tensor(input), float(negative_slope))
-
-
-def elu(input: Any, alpha: float = 1.0) -> Any:
-    """input where positive, else alpha * (exp(input) - 1)."""
-    return _elu(tensor(input), float(alpha))
-
-
-def gelu(input: Any, approximate: str = "none") -> Any:
-    """input times the normal distribution function; approximate="tanh" takes the tanh form."""
-    if approximate == "none":
-        return _gelu(input)
-    if approximate != "tanh":
-        raise RuntimeError("approximate argument must be either none or tanh.")
-    return _gelu_tanh(input)
-
-
 @with_out
 def sgn(input: Any) -> Any:
     """Elementwise sign; for complex input z / |z|, and 0 at 0."""
-    x = tensor(input)
-    if x._d.dtype.kind == "c":
-        return _direction(x)
-    return sign(x) if x._d.dtype.kind == "b" else _sign_of(x)
-
-
-TABLE["sgn"].call = sgn
+    return _sgn(tensor(input))
 
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:

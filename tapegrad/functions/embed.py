@@ -18,12 +18,10 @@ from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
-from ..table import elementwise as elementwise_records
-from ..table import shape as shape_records
-from ..table.define import printed
 from ..table.embed import _embedding, add_rows
-from ..table.operands import tensor, to_dtype
 from . import create, elementwise, reduce, shape
+from .arguments import printed
+from .operands import tensor, to_dtype
 
 # --------------------------------------------------------------------------------------------------- public functions
 
@@ -52,7 +50,7 @@ def _padding(padding_idx: int | None, rows: int) -> int | None:
 @no_grad()
 def limit_norms(weight: Any, index: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are used down to a norm of max_norm, in place."""
-    used, weight = shape_records.reshape(index, (-1,)), weight.detach()
+    used, weight = shape.reshape(index, (-1,)), weight.detach()
     rows = weight[used]
     norms = reduce.norm(rows, norm_type, -1, True)
     weight[used] = elementwise.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
@@ -136,7 +134,7 @@ def _largest(rows: Any, bags: Any, count: int, there: Any) -> Any:
     values = rows.detach() if there is None else elementwise.where(there, rows.detach(), -math.inf)
     top = create.full((count, width), -math.inf, dtype=rows.dtype, device=rows.device)
     own = _embedding(TABLE["amax_rows"].call(top, values, bags), bags, None)
-    first = (values == own) | elementwise_records.isnan(values)
+    first = (values == own) | elementwise.isnan(values)
     first = first if there is None else first & there
     place = elementwise.where(first, fixed_like(np.arange(n)[:, None], rows), n)
     best = TABLE["amin_rows"].call(create.full((count, width), n, device=rows.device), place, bags)
@@ -197,7 +195,7 @@ def embedding_bag(
     if mode == "max" and sparse:
         raise ValueError("max mode does not support sparse weights")
     table = shape_of(w)[0]
-    index = shape_records.reshape(_indices("embedding_bag", x, table), (-1,))
+    index = shape.reshape(_indices("embedding_bag", x, table), (-1,))
     if max_norm is not None:
         limit_norms(w, index, max_norm, norm_type)
     if factors is not None and mode != "sum":
@@ -210,11 +208,11 @@ def embedding_bag(
         rows = _by_frequency(rows, index, table)
     counted = None
     if padding_idx is not None:
-        counted = shape.unsqueeze(elementwise_records.ne(index, _padding(padding_idx, table)), 1)
+        counted = shape.unsqueeze(elementwise.ne(index, _padding(padding_idx, table)), 1)
     if mode == "max":
         return _largest(rows, bags, count, counted)
     if factors is not None:
-        rows = rows * shape_records.reshape(factors, (-1, 1))
+        rows = rows * shape.reshape(factors, (-1, 1))
     total = add_rows(rows if counted is None else elementwise.where(counted, rows, 0.0), bags, count, None)
     if mode == "sum":
         return total
@@ -244,5 +242,5 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         num_classes = int(values.max()) + 1
     elif values.size and values.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    found = elementwise_records.eq(shape.unsqueeze(labels, -1), create.arange(num_classes, device=labels.device))
+    found = elementwise.eq(shape.unsqueeze(labels, -1), create.arange(num_classes, device=labels.device))
     return to_dtype(found, np.dtype(np.int64))

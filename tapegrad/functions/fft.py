@@ -14,11 +14,11 @@ from .. import dtypes, errors
 from ..core.op import TABLE
 from ..kernels.shape import dim_of
 from ..table.fft import OPPOSITE, _fft_c2c, _fft_c2r, _fft_r2c
-from ..table.operands import promoted, tensor
-from ..table.shape import with_out
 from . import casting
+from .arguments import dim_within, with_out
 from .create import factory, finish
-from .shape import dim_within, narrow, roll
+from .operands import promoted, tensor
+from .shape import narrow, roll
 
 Sizes = int | list[int] | tuple[int, ...] | None
 
@@ -83,14 +83,17 @@ def resized(x: Any, dim: int, n: int) -> Any:
     return TABLE["index_zeros"].call(x, shape, (*[slice(None)] * dim, slice(0, size)))
 
 
+def _check_points(n: int) -> None:
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+
+
 def _sized(x: Any, dim: int, n: int | None) -> Any:
     """The operand with n elements along dim; None and -1 leave it."""
     if n is not None and n != -1:
-        if n < 1:
-            raise RuntimeError(f"Invalid number of data points ({n}) specified")
+        _check_points(n)
         return resized(x, dim, operator.index(n))
-    if not x._d.shape[dim]:
-        raise RuntimeError("Invalid number of data points (0) specified")
+    _check_points(x._d.shape[dim])
     return x
 
 
@@ -122,15 +125,14 @@ def _from_half(input: Any, dims_and_sizes: Any, inverse: bool, norm: str) -> Any
     last, n = dims[-1], ns[-1]
     if n is None or n == -1:
         n = 2 * (x._d.shape[last] - 1)
-    if n < 1:
-        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    _check_points(n)
     x = resized(x, last, n // 2 + 1)
     return _fft_c2r(x, last, n, norm) if inverse else _fft_c2r(TABLE["conj"].call(x), last, n, OPPOSITE[norm])
 
 
 def _along(input: Any, n: int | None, dim: int) -> tuple[tuple[int], list[int | None]]:
-    if n is not None and n < 1:  # -1 leaves the size in the functions of several dimensions alone
-        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    if n is not None:  # -1 leaves the size in the functions of several dimensions alone
+        _check_points(n)
     return (dim_within(dim, tensor(input)._d.ndim),), [n]
 
 

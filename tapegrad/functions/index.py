@@ -24,11 +24,10 @@ from ..kernels.index import Index
 from ..kernels.shape import dim_of, shape_of
 from ..table import lookup as lookup_records
 from ..table.index import _is_among, _places_of
-from ..table.operands import tensor, to_dtype
-from ..table.shape import form_of, sizes, with_out
 from . import lookup
-from .operands import beside, filling
-from .shape import numpy_names, unsqueeze
+from .arguments import numpy_names, sizes, with_out
+from .operands import beside, filling, form_of, tensor, to_dtype
+from .shape import unsqueeze
 
 LISTED = (list, tuple, slice, Box, np.ndarray)
 
@@ -260,12 +259,16 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     return result if i.ndim else TABLE["reshape"].call(result, ())
 
 
+def _other_rank(argument: str) -> RuntimeError:
+    return RuntimeError(f"Index tensor must have the same number of dimensions as {argument} tensor")
+
+
 def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
     """The places that an index of gather and scatter names, after PyTorch's checks."""
     if i.ndim != len(shape):
         if not math.prod(i.shape):
             return FlatIndex(i)
-        raise RuntimeError(f"Index tensor must have the same number of dimensions as {argument} tensor")
+        raise _other_rank(argument)
     if math.prod(i.shape) and any(n > m for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d):
         at = next(k for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d and n > m)
         raise RuntimeError(
@@ -420,7 +423,7 @@ def grid_write(op: str, x: Any, dim: int, index: Any, src: Any) -> Write:
     key = _grid_key("scatter", "self", shape, d, i)
     if isinstance(src, Box) and math.prod(i.shape) and v._d.shape != i.shape:
         if v._d.ndim != i.ndim:
-            raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+            raise _other_rank("src")
         if any(n > m for n, m in zip(i.shape, v._d.shape, strict=True)):
             raise RuntimeError(
                 f"Expected index {list(i.shape)} to be no larger than self {list(shape)} apart from dimension {d} and to be "
@@ -476,12 +479,14 @@ def _index_copy(x: Any, dim: int, index: Any, source: Any) -> Write:
     return Write("index_copy", *sliced_source("index_copy", x, dim, index, source))
 
 
+def _check_one_value(name: str, v: Any) -> None:
+    if rank := len(shape_of(v)):
+        raise RuntimeError(f"{name} only supports a 0-dimensional value tensor, but got tensor with {rank} dimension(s).")
+
+
 def _index_fill(x: Any, dim: int, index: Any, value: Any) -> Write:
     v = filling(value, x._d.dtype)
-    if shape_of(v):
-        raise RuntimeError(
-            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(shape_of(v))} dimension(s)."
-        )
+    _check_one_value("index_fill_", v)
     shape = shape_of(x) or (1,)
     d = dim_of(dim, len(shape))
     return Write("index_fill", (slice(None),) * d + (_vector("index_fill", index, shape[d], d),), v)
@@ -643,10 +648,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if m._d.dtype.kind != "b":
         raise errors.mask_dtype("masked_fill_", m._d.dtype)
     v = filling(value, x._d.dtype)
-    if shape_of(v):
-        raise RuntimeError(
-            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {v._d.ndim} dimension(s)."
-        )
+    _check_one_value("masked_fill_", v)
     return set_grad_fn_name("MaskedFillBackward0", TABLE["where"].call(m, v, x))
 
 

@@ -14,16 +14,15 @@ from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..dtypes import is_floating, is_inexact
 from ..kernels.shape import dim_of, shape_of
-from ..table.define import numbers_first, printed
-from ..table.elementwise import add, mul
+from ..table.elementwise import mul
 from ..table.linalg import _cdist_op, _linear, _matmul, _one_dtype
-from ..table.operands import operand, promoted, tensor
-from ..table.shape import diagonal, reshape, with_out
 from . import casting, reduce
+from .arguments import numbers_first, numpy_names, printed, with_out
 from .einsum import tensordot
-from .elementwise import conj, sub
-from .operands import number_fits, refused
-from .shape import broadcast_to, cat, expand, flip, numpy_names, unsqueeze
+from .elementwise import add, conj, sub
+from .joining import cat
+from .operands import number_fits, operand, promoted, refused, tensor
+from .shape import broadcast_to, diagonal, expand, flip, reshape, unsqueeze
 
 
 def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -108,7 +107,7 @@ def bmm(input: Any, mat2: Any) -> Any:
             raise RuntimeError(f"batch{i + 1} must be a 3D tensor")
     (b, _, k), found = shape_of(x), list(shape_of(y)[:2])
     if [b, k] != found:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {k}] but got: {found}.")
+        raise errors.batch2_sizes([b, k], found)
     return matmul(x, y)
 
 

@@ -14,8 +14,8 @@ from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, running_trace
 from ..core.tracing import reads, same
 from ..kernels.devices import values_of
-from ..levels.level import Lift
-from ..levels.vmap import Shadow
+from ..levels.level import LevelState
+from ..levels.vmap import SampleArray
 from ..table.lookup import values
 
 ALL = slice(None)
@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 def is_batched(t: Any) -> bool:
     """Whether a tensor has other values for each sample of a running vmap."""
-    return isinstance(t, Box) and type(t._d) is Shadow
+    return isinstance(t, Box) and type(t._d) is SampleArray
 
 
 def is_traced(t: Any) -> bool:
@@ -196,6 +196,6 @@ class Picked:
 def picked(x: Any, key: tuple[Any, ...]) -> Any:
     """What an index shows: as in a loop, a view where it holds numbers and no arrays."""
     out = read(x, key)
-    if type(out._st) is Lift and not any([getattr(i, "ndim", 0) for i in key]):
+    if type(out._st) is LevelState and not any([getattr(i, "ndim", 0) for i in key]):
         out._st.base = x, Picked, (key,), x._st
     return out

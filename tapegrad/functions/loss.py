@@ -20,18 +20,16 @@ from ..core.warning import warn
 from ..kernels.devices import values_of
 from ..kernels.shape import shape_of
 from ..table import elementwise as elementwise_records
-from ..table import reduce as sums_records
-from ..table import shape as shape_records
-from ..table.define import printed
 from ..table.elementwise import logsigmoid
 from ..table.loss import _cross_entropy, _log_loss
-from ..table.operands import tensor, to_dtype
 from . import casting, create, elementwise, index, scatter, shape
 from . import reduce as sums
 from .activation import log_softmax, relu
+from .arguments import printed
+from .joining import cat, stack
 from .linalg import linear
 from .normalize import pairwise_distance
-from .operands import floating
+from .operands import floating, tensor, to_dtype
 
 # -------------------------------------------------------------------------------------------------------- reductions
 
@@ -48,16 +46,30 @@ def _reduction(size_average: Any, reduce: Any, reduction: str) -> str:
     return reduction if size_average is None and reduce is None else legacy_reduction(size_average, reduce)
 
 
+def _check_reduction(reduction: str) -> None:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def _check_margin(margin: float) -> None:
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+
+
+def _check_one_target(rank: int) -> None:
+    if rank > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+
+
 def reduced(loss: Any, reduction: str, total: Any = None) -> Any:
     """The loss of each element as it is ("none"), their sum, or their mean (with `total`: the sum over it)."""
     if reduction == "none":
         return loss
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
+    _check_reduction(reduction)
     if reduction == "sum" or total is not None:
         loss = sums.sum(loss)
         return loss if reduction == "sum" else loss / total
-    return sums_records.mean(loss)
+    return sums.mean(loss)
 
 
 # --------------------------------------------------------------------------------------------- of elements: regression
@@ -154,7 +166,7 @@ def poisson_nll_loss(
     x, y = tensor(input), tensor(target)
     losses = elementwise_records.exp(x) - y * x if log_input else x - y * elementwise_records.log(x + eps)
     if full:
-        few = elementwise_records.le(y, 1)
+        few = elementwise.le(y, 1)
         n = elementwise.where(few, 1.0, y)
         stirling = n * elementwise_records.log(n) - n + elementwise_records.log(n * (2 * math.pi)) * 0.5
         losses = losses + elementwise.where(few, 0.0, stirling)
@@ -203,7 +215,7 @@ def divergences(input: Any, target: Any, log_target: bool) -> Any:
             raise RuntimeError(f"kl_div: {text} inputs not supported.")
     if log_target:
         return elementwise_records.exp(y) * (y - x)
-    none = elementwise_records.eq(y, 0)
+    none = elementwise.eq(y, 0)
     return elementwise.where(none, 0.0, y * elementwise_records.log(elementwise.where(none, 1.0, y))) - y * x
 
 
@@ -325,8 +337,8 @@ def hinge_embedding_loss(
 ) -> Any:
     """input where target is 1, max(0, margin - input) where it is -1."""
     x, y = tensor(input), tensor(target)
-    far = elementwise.where(elementwise_records.ne(y, 1), elementwise.clamp_min(margin - x, 0.0), 0.0)
-    near = elementwise.where(elementwise_records.ne(y, -1), x, 0.0)
+    far = elementwise.where(elementwise.ne(y, 1), elementwise.clamp_min(margin - x, 0.0), 0.0)
+    near = elementwise.where(elementwise.ne(y, -1), x, 0.0)
     return reduced(far + near, _reduction(size_average, reduce, reduction))
 
 
@@ -345,8 +357,7 @@ def cosine_embedding_loss(
     """
     a, b, y = tensor(input1), tensor(input2), tensor(target)
     ranks = [len(shape_of(t)) for t in (a, b, y)]
-    if ranks[2] not in (0, 1):
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    _check_one_target(ranks[2])
     if ranks[0] != ranks[2] + 1 or ranks[1] != ranks[2] + 1:
         raise RuntimeError(
             f"{ranks[2]}D target tensor expects {ranks[2] + 1}D input tensors, but found inputs with sizes "
@@ -355,8 +366,8 @@ def cosine_embedding_loss(
     # added to the squared norms: finite at the zero vector, as in PyTorch
     squares = [sums.sum(elementwise_records.square(t), ranks[2]) + 1e-12 for t in (a, b)]
     cosine = sums.sum(a * b, ranks[2]) / elementwise_records.sqrt(squares[0] * squares[1])
-    near = elementwise.where(elementwise_records.eq(y, 1), 1 - cosine, 0.0)
-    far = elementwise.where(elementwise_records.eq(y, -1), elementwise.clamp_min(cosine - margin, 0.0), 0.0)
+    near = elementwise.where(elementwise.eq(y, 1), 1 - cosine, 0.0)
+    far = elementwise.where(elementwise.eq(y, -1), elementwise.clamp_min(cosine - margin, 0.0), 0.0)
     return reduced(near + far, _reduction(size_average, reduce, reduction))
 
 
@@ -384,7 +395,7 @@ def _rows(name: str, input: Any, target: Any) -> tuple[Any, Any, bool]:
             f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(sizes)}"
         )
     single = len(sizes) < 2
-    return (shape_records.reshape(x, (1, -1)) if single else x), (shape_records.reshape(y, (1, -1)) if single else y), single
+    return (shape.reshape(x, (1, -1)) if single else x), (shape.reshape(y, (1, -1)) if single else y), single
 
 
 @printed("MultiMarginLossBackward0")
@@ -423,14 +434,14 @@ def multi_margin_loss(
     places = values_of(y)
     if ((places < 0) | (places >= classes)).any():
         raise RuntimeError("target out of range")
-    y = shape_records.reshape(y, (n, 1))
+    y = shape.reshape(y, (n, 1))
     excess = relu(x - TABLE["take_along"].call(x, y, 1) + margin)
     excess = excess if p == 1 else elementwise_records.square(excess)
-    others = elementwise_records.ne(create.arange(classes, device=y.device), y)
+    others = elementwise.ne(create.arange(classes, device=y.device), y)
     losses = sums.sum(elementwise.where(others, excess, 0.0), 1) / classes
     if weight is not None:
-        losses = losses * _weights_at(weight, shape_records.reshape(y, (n,)))
-    return reduced(shape_records.reshape(losses, ()) if single else losses, reduction)
+        losses = losses * _weights_at(weight, shape.reshape(y, (n,)))
+    return reduced(shape.reshape(losses, ()) if single else losses, reduction)
 
 
 @printed("MultilabelMarginLossBackward0")
@@ -465,7 +476,7 @@ def multilabel_margin_loss(
     of_targets = index.gather(x, 1, places)
     excess = relu(shape.unsqueeze(x, 1) - shape.unsqueeze(of_targets, 2) + 1)
     losses = sums.sum(elementwise.where(pairs, excess, 0.0), (1, 2)) / classes
-    return reduced(shape_records.reshape(losses, ()) if single else losses, reduction)
+    return reduced(shape.reshape(losses, ()) if single else losses, reduction)
 
 
 def _triplet(near: Any, far: Any, between: Any, margin: float, reduction: str) -> Any:
@@ -488,8 +499,7 @@ def triplet_margin_loss(
         RuntimeError: if the numbers of dimensions differ.
     """
     reduction = _reduction(size_average, reduce, reduction)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_margin(margin)
 
     def distance(a: Any, b: Any) -> Any:
         return pairwise_distance(a, b, p, eps)
@@ -510,10 +520,8 @@ def triplet_margin_with_distance_loss(
         ValueError: for a margin that is not positive.
         RuntimeError: if the numbers of dimensions differ.
     """
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_reduction(reduction)
+    _check_margin(margin)
     a, b, c = (tensor(t) for t in (anchor, positive, negative))
     ranks = [len(shape_of(t)) for t in (a, b, c)]
     if len(set(ranks)) > 1:
@@ -527,8 +535,8 @@ def triplet_margin_with_distance_loss(
 
 def _weights_at(weight: Any, labels: Any) -> Any:
     """The weight of each label's class."""
-    flat = TABLE["take_along"].call(tensor(weight), shape_records.reshape(labels, (-1,)), 0)
-    return shape_records.reshape(flat, shape_of(labels))
+    flat = TABLE["take_along"].call(tensor(weight), shape.reshape(labels, (-1,)), 0)
+    return shape.reshape(flat, shape_of(labels))
 
 
 def _class_dim(rank: int) -> int:
@@ -542,8 +550,8 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
     if len(sizes) > 1 and sizes[:1] != shape_of(labels)[:1]:
         got = shape_of(labels)[0] if shape_of(labels) else 1
         raise ValueError(f"Expected input batch_size ({sizes[0]}) to match target batch_size ({got}).")
-    if len(sizes) <= 2 and len(shape_of(labels)) > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if len(sizes) <= 2:
+        _check_one_target(len(shape_of(labels)))
     if labels._d.dtype.kind not in "iu":
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {errors.dtype_name(labels._d.dtype)}. Class indices are "
@@ -553,7 +561,7 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
     if len(sizes) == 1 and shape_of(labels):
         if shape_of(labels) != (1,):
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {shape_of(labels)[0]}")
-        labels = shape_records.reshape(labels, ())
+        labels = shape.reshape(labels, ())
     if shape_of(labels) != expected:
         raise RuntimeError(
             f"size mismatch (got input: {list(sizes)} , target: {list(shape_of(labels))}): the target of an input of this "
@@ -561,7 +569,7 @@ def _labels(x: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
         )
     labels, counted = to_dtype(labels, np.dtype(np.int64)), None
     if running_trace() is not None or (values_of(labels) == ignore_index).any():
-        counted = elementwise_records.ne(labels, ignore_index)
+        counted = elementwise.ne(labels, ignore_index)
         labels = elementwise.where(counted, labels, 0)
     values = values_of(labels)
     outside = (values < 0) | (values >= classes)
@@ -714,8 +722,8 @@ def linear_cross_entropy(
     full = (*sizes[:-1], *weights[:-1])
     if ignore_index is not None and shape_of(tensor(target)) == full:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
-    bias = None if linear_bias is None else shape_records.reshape(tensor(linear_bias), (-1,))
-    logits = shape_records.reshape(linear(x, shape_records.reshape(w, (-1, weights[-1])), bias), full)
+    bias = None if linear_bias is None else shape.reshape(tensor(linear_bias), (-1,))
+    logits = shape.reshape(linear(x, shape.reshape(w, (-1, weights[-1])), bias), full)
     return cross_entropy(
         logits, target, weight, None, -100 if ignore_index is None else ignore_index, None, reduction, label_smoothing
     )
@@ -730,7 +738,7 @@ UNREACHED = -1e30
 def _flat_targets(targets: Any, lengths: Any, batch: int) -> Any:
     """Targets as (N, S), padded with 0."""
     if targets._d.ndim != 1 or batch == 1:
-        return shape_records.reshape(targets, (batch, -1))
+        return shape.reshape(targets, (batch, -1))
     reads(lengths, "ctc_loss() of targets in one dimension, whose lengths are not constant")
     known = values_of(lengths)
     steps = np.arange(known.max(initial=0))
@@ -743,10 +751,10 @@ def _states(labels: Any, blank: int) -> tuple[Any, Any]:
     """Targets with blanks around each label, and whether a path may skip the blank before a state."""
     batch, n = shape_of(labels)
     blanks, never = create.full_like(labels, blank), create.zeros_like(labels, dtype=dtypes.bool_)
-    differs = shape.cat([never[:, :1], elementwise_records.ne(labels[:, 1:], labels[:, :-1])], 1)
-    pairs = [shape.stack([blanks, labels], 2), shape.stack([never, differs], 2)]
+    differs = cat([never[:, :1], elementwise.ne(labels[:, 1:], labels[:, :-1])], 1)
+    pairs = [stack([blanks, labels], 2), stack([never, differs], 2)]
     ends = fixed_like(np.full((batch, 1), blank), labels), fixed_like(np.zeros((batch, 1), bool), labels)
-    states, skips = [shape.cat([shape_records.reshape(p, (batch, 2 * n)), e], 1) for p, e in zip(pairs, ends, strict=True)]
+    states, skips = [cat([shape.reshape(p, (batch, 2 * n)), e], 1) for p, e in zip(pairs, ends, strict=True)]
     return states, skips
 
 
@@ -766,12 +774,12 @@ def _ctc(logs: Any, labels: Any, frames: Any, lengths: Any, blank: int) -> Any:
     unbegun = known(np.where(np.arange(width), UNREACHED, 0.0).astype(logs._d.dtype))
     alpha = elementwise.where(frames[:, None] > 0, begun, unbegun)
     for t in range(1, longest(frames, len(logs))):
-        padded = shape.cat([unreached, alpha], 1)
+        padded = cat([unreached, alpha], 1)
         before, two_before = padded[:, 1 : width + 1], elementwise.where(skip, padded[:, :width], UNREACHED)
-        moved = sums.logsumexp(shape.stack([alpha, before, two_before]), 0) + logs[t][row, states]
+        moved = sums.logsumexp(stack([alpha, before, two_before]), 0) + logs[t][row, states]
         moved = elementwise.clamp_min(moved, UNREACHED)
         alpha = elementwise.where(frames[:, None] > t, moved, alpha)
-    last = shape.stack([2 * lengths, elementwise.clamp_min(2 * lengths - 1, 0)], 1)
+    last = stack([2 * lengths, elementwise.clamp_min(2 * lengths - 1, 0)], 1)
     ends = alpha[row, last]
     single = known(np.arange(2) == 0) | (lengths[:, None] > 0)
     return -sums.logsumexp(elementwise.where(single, ends, UNREACHED), 1)
@@ -811,10 +819,10 @@ def ctc_loss(
     valid = fixed_like(np.arange(steps)[:, None, None], logs) < frames[:, None]
     mass = sums.sum(elementwise.where(valid, elementwise_records.exp(logs), 0.0), (0, 2))
     losses = losses + (mass - mass.detach())
-    infinite = elementwise_records.gt(losses, -0.5 * UNREACHED)
+    infinite = elementwise.gt(losses, -0.5 * UNREACHED)
     losses = elementwise.where(infinite, 0.0 if zero_infinity else math.inf, losses)
     if single and reduction == "none":
-        return shape_records.reshape(losses, ())
+        return shape.reshape(losses, ())
     if reduction == "mean":
         losses = losses / to_dtype(elementwise.clamp_min(lengths, 1), logs._d.dtype)
     return reduced(losses, reduction)

@@ -18,17 +18,12 @@ from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF
 from ..kernels import lapack
-from ..kernels import reduce as reduce_kernels
 from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, shape_of
 from ..levels.level import bottom
-from ..levels.taylor import COEFFICIENTS
-from ..table import reduce as reduce_records
-from ..table.define import printed
 from ..table.matrix import _det, _inverse, _matrix_exp, _pinv, _rank, _slogdet_op, _solve, _solve_triangular
-from ..table.operands import tensor, to_dtype
-from ..table.shape import reshape, with_out
 from . import casting, reduce
+from .arguments import printed, reduced_dims, with_out
 from .create import randn
 from .decompose import (
     batch_element,
@@ -46,22 +41,9 @@ from .decompose import (
 )
 from .decompose import hermitian as mirrored
 from .elementwise import conj
+from .operands import tensor, to_dtype
 from .results import result
-from .shape import broadcast_to, movedim, transpose, tril, unsqueeze
-
-SYSTEMS = ((3, 3), (3, 2)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((0, 0), (0, 2)), ((2, 2), (2, 0))
-
-
-def _exp_coefficient(xp: Any, k: int, a: Any) -> Any:
-    """Coefficient k of the exponential of a series: a block of that of the block Toeplitz matrix of its coefficients."""
-    n, rank = a.shape[-1], a.ndim
-    nothing = a.c[0] * 0.0
-    row = [nothing if (c := a.get(j)) is None else c for j in range(k + 1)]
-    whole = xp.cat([xp.cat([*[nothing] * i, *row[: k + 1 - i]], rank - 1) for i in range(k + 1)], rank - 2)
-    return xp.index(xp.matrix_exp(whole), (Ellipsis, slice(0, n), slice(k * n, None)))
-
-
-COEFFICIENTS["matrix_exp"] = _exp_coefficient
+from .shape import broadcast_to, movedim, reshape, transpose, tril, unsqueeze
 
 # ------------------------------------------------------------------------------------------------------------- solvers
 
@@ -455,13 +437,10 @@ def linalg_vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = 
     if isinstance(ord, str):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     x = tensor(x)
-    dims = reduce_kernels.reduced_dims(x, dim, None)
+    dims = reduced_dims(x, dim, None)
     count = math.prod(shape_of(x) if dims is None else [shape_of(x)[d] for d in dims])
     if not count and (ord < 0 or ord == math.inf):
-        raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {float(ord):g} norm on an empty tensor because the operation does not "
-            "have an identity"
-        )
+        raise errors.norm_of_nothing(f"{float(ord):g}")
     return reduce.norm(x, ord, dim, keepdim, dtype=dtype)
 
 
@@ -469,7 +448,7 @@ def _matrix_dims(x: Any, dim: Any) -> tuple[int, int]:
     rank = len(shape_of(x))
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(str(d) for d in dims)}")
+        raise errors.matrix_norm_dims(dims)
     a, b = (dim_of(d, rank) for d in dims)
     if a == b:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
@@ -492,9 +471,7 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     if dtype is not None:
         a = to_dtype(a, dtypes.to_numpy(dtype))
     rows, columns = _matrix_dims(a, dim)
-    if isinstance(ord, str) and ord not in ("fro", "nuc"):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
-    if not isinstance(ord, str) and abs(ord) not in (1, 2, math.inf):
+    if ord not in ("fro", "nuc") and (isinstance(ord, str) or abs(ord) not in (1, 2, math.inf)):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":
         return reduce.norm(a, 2, (rows, columns), keepdim)
@@ -628,13 +605,17 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     a, q, niter = matrices("svd_lowrank", A), 6 if q is None else q, 2 if niter is None else niter
     a = a if M is None else a - broadcast_to(tensor(M), shape_of(a))
     m, n = shape_of(a)[-2:]
-    if not 0 <= q <= min(m, n):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    _check_rank(q, m, n)
     tall = a if m >= n else mh(a)
     basis = _range(tall, q, niter)
     u, s, vh = linalg_svd(mh(basis) @ tall, False)
     u, v = basis @ u, mh(vh)
     return (u, s, v) if m >= n else (v, s, u)
+
+
+def _check_rank(q: int, m: int, n: int) -> None:
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
 
 
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
@@ -643,8 +624,7 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     m, n = shape_of(a)[-2:]
     if q is None:
         q = min(6, m, n)
-    elif not 0 <= q <= min(m, n):
-        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    _check_rank(q, m, n)
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(a - reduce_records.mean(a, -2, True) if center else a, q, niter)
+    return svd_lowrank(a - reduce.mean(a, -2, True) if center else a, q, niter)

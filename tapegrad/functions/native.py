@@ -9,9 +9,9 @@ from typing import Any
 from .. import dtypes
 from ..kernels.shape import shape_of
 from ..table.define import named
-from ..table.operands import tensor
 from . import conv, create, embed, loss, matrix, normalize, pool, reduce, resample, shape
 from . import dropout as drops
+from .operands import tensor
 
 # ------------------------------------------------------------------------------------------------------------- dropout
 
@@ -21,8 +21,7 @@ def _dropout(name: str, doc: str, drop: Callable[..., Any], channels: bool) -> t
 
     def form(inplace: bool) -> Callable[..., Any]:
         def function(input: Any, p: float, train: bool) -> Any:
-            if not 0.0 <= p <= 1.0:
-                raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+            drops.check_probability(p, RuntimeError)
             return drops.in_training(drop, input, p, train, inplace, channels)
 
         return named(function, name + "_" * inplace, doc + " This tensor itself is changed." * inplace)

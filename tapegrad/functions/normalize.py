@@ -22,14 +22,12 @@ from ..kernels.normalize import Dims
 from ..kernels.shape import shape_of
 from ..levels.level import bottom
 from ..table import elementwise as elementwise_records
-from ..table import reduce as reduce_records
-from ..table import shape as shape_records
-from ..table.define import printed
 from ..table.normalize import standardize
-from ..table.operands import tensor, to_dtype
 from . import casting, create, elementwise, reduce, shape
+from .arguments import printed
+from .joining import cat
 from .lookup import is_batched
-from .operands import floating
+from .operands import floating, tensor, to_dtype
 from .shape import broadcast_tensors
 
 # --------------------------------------------------------------------------------------------------- public functions
@@ -194,7 +192,7 @@ def native_batch_norm(
     y, mean, var = _batch(x, running_mean, running_var, weight, bias, training, momentum, eps)
     if mean is None:
         return y, create.empty(0, dtype=x.dtype, device=x.device), create.empty(0, dtype=x.dtype, device=x.device)
-    mean, var = (shape_records.reshape(a, (-1,)).detach() for a in (mean, var))
+    mean, var = (shape.reshape(a, (-1,)).detach() for a in (mean, var))
     return y, mean, elementwise_records.rsqrt(var + eps)
 
 
@@ -248,9 +246,9 @@ def _layer(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
     if len(dims) == len(sizes):  # the record keeps the first dimension for rows
         y, mean, var = _standardized_by(shape.unsqueeze(x, 0), weight, bias, tuple(d + 1 for d in dims), ending, eps)
         return (
-            shape_records.reshape(y, sizes),
-            shape_records.reshape(mean, (1,) * len(sizes)),
-            shape_records.reshape(var, (1,) * len(sizes)),
+            shape.reshape(y, sizes),
+            shape.reshape(mean, (1,) * len(sizes)),
+            shape.reshape(var, (1,) * len(sizes)),
         )
     return _standardized_by(x, weight, bias, dims, ending, eps)
 
@@ -316,9 +314,9 @@ def native_group_norm(
 ) -> tuple[Any, Any, Any]:
     """(group_norm, mean, 1 / sqrt(variance + eps)), the latter two of shape (N, group)."""
     x = tensor(input)
-    y, mean, var = _group(shape_records.reshape(x, (N, C, HxW)), group, weight, bias, eps)
-    statistics = (shape_records.reshape(a, (N, group)) for a in (mean, elementwise_records.rsqrt(var + eps)))
-    return (shape_records.reshape(y, shape_of(x)), *statistics)
+    y, mean, var = _group(shape.reshape(x, (N, C, HxW)), group, weight, bias, eps)
+    statistics = (shape.reshape(a, (N, group)) for a in (mean, elementwise_records.rsqrt(var + eps)))
+    return (shape.reshape(y, shape_of(x)), *statistics)
 
 
 @printed("ViewBackward0")
@@ -349,7 +347,7 @@ def instance_norm(
     inner = tuple(range(2, len(sizes)))
     y, mean, var = _standardized_by(x, weight, bias, inner, (sizes[1],) + (1,) * len(inner), eps)
     with no_grad():
-        mean, var = (reduce_records.mean(shape_records.reshape(a, sizes[:2]), 0) for a in (mean, var))
+        mean, var = (reduce.mean(shape.reshape(a, sizes[:2]), 0) for a in (mean, var))
     if sizes[0]:
         _update_running(running_mean, running_var, mean, var, math.prod(sizes[2:]), momentum)
     return y
@@ -373,7 +371,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     if eps is None:
         eps = float(np.finfo(x._d.dtype).eps)
     square = elementwise_records.square(x) if not x.is_complex() else x * x
-    y = x * elementwise_records.rsqrt(reduce_records.mean(square, dims, True) + eps)
+    y = x * elementwise_records.rsqrt(reduce.mean(square, dims, True) + eps)
     return y if weight is None else to_dtype(y * weight, x._d.dtype)
 
 
@@ -392,7 +390,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         return x
     before, after = size // 2, (size - 1) // 2
     zeros = [create.zeros(sizes[0], n, *sizes[2:], dtype=x.dtype, device=x.device) for n in (before, after)]
-    squares = shape.cat([zeros[0], elementwise_records.square(x), zeros[1]], 1)
+    squares = cat([zeros[0], elementwise_records.square(x), zeros[1]], 1)
     total: Any = 0.0
     for i in range(size):
         total = total + shape.narrow(squares, 1, i, sizes[1])

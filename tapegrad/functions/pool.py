@@ -21,13 +21,13 @@ from ..kernels.devices import values_of
 from ..kernels.pool import Array, Sizes
 from ..kernels.resample import adaptive_windows
 from ..kernels.shape import shape_of
-from ..table.define import named, printed
-from ..table.operands import to_dtype
+from ..table.define import named
 from ..table.pool import _best, _folded, _maximum, _places, _unfolded
 from . import casting, create, index, lookup
+from .arguments import dim_within, printed
 from .conv import integers, tensors
+from .operands import to_dtype
 from .resample import adaptive_mean, means
-from .shape import dim_within
 
 # ----------------------------------------------------------------------------------------------------------- arguments
 
@@ -98,10 +98,7 @@ def _check_rank(name: str, x: Any, dims: int) -> None:
         if name in ("avg_pool2d", "lp_pool2d"):
             dim_within(-3, len(shape))  # what PyTorch looks at first
         if name in ("avg_pool1d", "lp_pool1d"):
-            raise RuntimeError(
-                f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while "
-                "checking arguments for avg_pool1d)"
-            )
+            raise _not_of_one_dim("avg_pool1d", shape)
         if dims > 1 and name not in ("avg_pool2d", "lp_pool2d"):
             raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for input")
     if len(shape) not in (dims + 1, dims + 2) or 0 in shape[-dims - 1 :]:
@@ -286,14 +283,18 @@ lp_pool1d, lp_pool2d, lp_pool3d = (_power_pooling(dims) for dims in (1, 2, 3))
 # ------------------------------------------------------------------------------------------- given numbers of windows
 
 
+def _not_of_one_dim(name: str, shape: Sizes) -> RuntimeError:
+    return RuntimeError(
+        f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while checking "
+        f"arguments for {name})"
+    )
+
+
 def _target(name: str, x: Any, output_size: Any, dims: int, mean: bool) -> Sizes:
     shape = shape_of(x)
     if len(shape) not in (dims + 1, dims + 2):
         if dims == 1:
-            raise RuntimeError(
-                f"Expected 2 to 3 dimensions, but got {len(shape)}-dimensional tensor for argument #1 'self' (while "
-                f"checking arguments for {name})"
-            )
+            raise _not_of_one_dim(name, shape)
         colon = "" if mean else ":"
         raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got{colon} {list(shape)}")
     before = shape[-dims:]
@@ -311,9 +312,7 @@ def _target(name: str, x: Any, output_size: Any, dims: int, mean: bool) -> Sizes
             raise RuntimeError(
                 f"{name}: elements of output_size must be greater than or equal to 0 but received {{{wanted}}}"
             )
-        raise RuntimeError(
-            f"Trying to create tensor with negative dimension {builtins.min(sizes)}: {[*shape[:-dims], *sizes]}"
-        )
+        raise errors.negative_size([*shape[:-dims], *sizes])
     if 0 in before:
         raise RuntimeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(shape)} "

@@ -14,13 +14,13 @@ from .. import errors
 from ..core.record import fixed, set_grad_fn_name
 from ..kernels.recurrent import Sizes
 from ..kernels.shape import shape_of
-from ..table import shape as shape_records
 from ..table.define import named
-from ..table.operands import tensor
 from ..table.recurrent import _gru_layer, _lstm_layer, _rnn_layer
 from . import casting, shape
 from .dropout import dropout
+from .joining import cat, stack
 from .linalg import linear
+from .operands import tensor
 
 # ----------------------------------------------------------------------------------------------------- public functions
 
@@ -73,10 +73,10 @@ def _run(
             made.append(found[0])
             for final, y in zip(finals, found, strict=True):
                 final.append(_last(y, sizes, reverse))
-        x = shape.cat(made, 1) if bidirectional else made[0]
+        x = cat(made, 1) if bidirectional else made[0]
         if layer + 1 < num_layers:
             x = dropout(x, rate, train)
-    return x, *[shape.stack(final) for final in finals]
+    return x, *[stack(final) for final in finals]
 
 
 def padded(
@@ -99,9 +99,9 @@ def padded(
     steps, n, width = shape_of(x)
     if not steps:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    x = shape_records.reshape(x, (steps * n, width))
+    x = shape.reshape(x, (steps * n, width))
     rows, *finals = _run(kind, x, (n,) * steps, hx, params, has_biases, num_layers, dropout, train, bidirectional)
-    rows = shape_records.reshape(rows, (steps, n, shape_of(rows)[1]))
+    rows = shape.reshape(rows, (steps, n, shape_of(rows)[1]))
     set_grad_fn_name("MkldnnRnnLayerBackward0" if kind == "lstm" else "StackBackward0", rows)
     return shape.transpose(rows, 0, 1) if batch_first else rows, *finals
 

@@ -15,10 +15,8 @@ from .. import dtypes, errors
 from ..core.op import TABLE
 from ..core.record import fixed, set_grad_fn_name
 from ..core.vjp import fixed_like
-from ..kernels.reduce import Dims, _count, _put, reduced_dims
+from ..kernels.reduce import Dims, _count
 from ..kernels.shape import dim_of, shape_of
-from ..table.define import printed
-from ..table.operands import tensor
 from ..table.reduce import (
     _all,
     _amax,
@@ -33,29 +31,32 @@ from ..table.reduce import (
     _logcumsumexp_op,
     _logsumexp_op,
     _max_dim,
+    _mean_op,
     _min_dim,
     _norm2_op,
     _prod,
     _softmax_op,
-    _start,
     _std_op,
     _sum,
     _var_op,
-    mean,
 )
-from ..table.shape import with_out
 from . import casting
+from .arguments import numpy_names, printed, put_out, reduced_dims, with_out
 from .decompose import svdvals_of
-from .operands import floating
+from .operands import floating, tensor
 from .results import result
-from .shape import numpy_names
+
+
+def _start(input: Any, dtype: Any = None) -> Any:
+    x = tensor(input)
+    return x if dtype is None else TABLE["cast"].call(x, dtypes.to_numpy(dtype))
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
     """Sum over the given dimensions, or all; integers and bools give int64."""
     x = _start(input, dtype)
-    return _put(_total(x, reduced_dims(x, dim, axis), keepdim or keepdims, dtype), out)
+    return put_out(_total(x, reduced_dims(x, dim, axis), keepdim or keepdims, dtype), out)
 
 
 def _total(x: Any, dims: Dims, keepdim: bool, dtype: Any) -> Any:
@@ -68,6 +69,23 @@ def _as(result: Any, dtype: Any) -> Any:
     """NumPy sums small integers in int64: back to the dtype that was asked for."""
     wanted = result._d.dtype if dtype is None else dtypes.to_numpy(dtype)
     return result if wanted == result._d.dtype else TABLE["cast"].call(result, wanted)
+
+
+def _float_only(name: str, x: Any) -> None:
+    if x._d.dtype.kind in "biu":
+        got = errors.dtype_name(x._d.dtype)
+        raise RuntimeError(
+            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+            f"{got}"
+        )
+
+
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
+         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
+    """Mean over the given dimensions, or all; floating point only."""
+    x = _start(input, dtype)
+    _float_only("mean", x)
+    return put_out(_mean_op(x, reduced_dims(x, dim, axis), keepdim or keepdims), out)
 
 
 def _correction(unbiased: Any, correction: Any) -> float:
@@ -267,10 +285,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
     if isinstance(p, str):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     if (p < 0 or p == math.inf) and not _count(x._d.shape, dims):
-        raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have an "
-            "identity"
-        )
+        raise errors.norm_of_nothing(str(p))
     a = TABLE["abs"].call(x)
     if p == float("inf"):
         return _amax(a, dims, keepdim)
@@ -299,7 +314,7 @@ def _nuclear(x: Any, dims: Dims, keepdim: bool) -> Any:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     dims = tuple(range(rank)) if dims is None else dims
     if len(dims) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+        raise errors.matrix_norm_dims(dims)
     others = tuple([d for d in range(rank) if d not in dims])
     values = svdvals_of(TABLE["permute"].call(x, (*others, *dims)))
     total = _sum(values, (rank - 2,), False)

@@ -22,10 +22,10 @@ from ..dtypes import is_floating
 from ..kernels.devices import host
 from ..kernels.resample import Array, Spec, adaptive_windows, cubic_weights
 from ..kernels.shape import shape_of
-from ..table.define import printed
-from ..table.operands import tensor, to_dtype
 from . import casting, lookup
+from .arguments import printed
 from .conv import integers, tensors
+from .operands import tensor, to_dtype
 from .shape import constant_pad_nd, pad_widths
 
 ALIGNMENT = (
@@ -96,7 +96,7 @@ def _check_fillable(mode: str, shape: Sizes, widths: Sequence[tuple[int, int]]) 
         n, (b, a) = shape[axis], widths[axis]
         if mode == "circular":
             if b > n or a > n:
-                raise RuntimeError("Padding value causes wrapping around more than once.")
+                raise errors.circular_padding()
             if n + b + a <= 0 and (b or a):
                 raise RuntimeError("Negative padding value is resulting in an empty dimension")
         elif mode == "reflect" and (b >= n or a >= n) and (b or a):
@@ -482,10 +482,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     if builtins.min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if shape[0] != size[0]:
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {dims + 1}] but got: [{shape[0]}, "
-            f"{dims + 1}]."
-        )
+        raise errors.batch2_sizes([size[0], dims + 1], [shape[0], dims + 1])
     points = [_ends(n, bool(align_corners)) for n in size[2:]]
     base = np.stack([*np.meshgrid(*points, indexing="ij")[::-1], np.ones(size[2:])], -1).reshape(-1, dims + 1)
     flat = TABLE["matmul"].call(fixed_like(base.astype(t._d.dtype), t), TABLE["mT"].call(t))

@@ -11,10 +11,11 @@ from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box
 from ..table.sampling import _gamma_path, _simplex_path
-from ..table.shape import with_out
+from .arguments import with_out
 from .create import drawn_from
+from .joining import stack
 from .operands import floating
-from .shape import broadcast_tensors, stack
+from .shape import broadcast_tensors
 
 
 def _standard_gamma(input: Any, generator: Any = None) -> Any:

@@ -15,12 +15,10 @@ from ..core.record import Box, fixed, running_trace, set_grad_fn_name
 from ..core.vjp import fixed_like, zeros_like
 from ..kernels.devices import host
 from ..kernels.shape import shape_of
-from ..table.operands import tensor
-from ..table.shape import with_out
 from . import lookup
+from .arguments import numpy_names, with_out
 from .index import WRITES, Write, grid_write, line_of, shown, sliced_source, written
-from .operands import beside
-from .shape import numpy_names
+from .operands import beside, tensor
 
 # ----------------------------------------------------------------------------------------------------------- reductions
 

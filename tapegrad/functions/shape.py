@@ -5,11 +5,9 @@ The public functions of the records in `table.shape`.
 
 from __future__ import annotations
 
-import functools
-import inspect
-import itertools
+import builtins
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -18,65 +16,13 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE
-from ..core.record import Box, fixed, set_grad_fn_name, wrap
+from ..core.record import Box, set_grad_fn_name, wrap
 from ..core.state import is_recording
-from ..core.vjp import arrays, fixed_like
 from ..kernels.numpy import restrided
 from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
-from ..table.operands import common_dtype, operand, promoted, tensor, to_dtype
-from ..table.shape import (
-    F,
-    _embed,
-    _filled,
-    _flip,
-    _recorded_cat,
-    _roll,
-    _stack,
-    _tril,
-    _triu,
-    diagonal,
-    form_of,
-    given,
-    reshape,
-    sizes,
-    with_out,
-)
-
-NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
-
-
-def numpy_names(function: F) -> F:
-    """Let a function take `axis` and `keepdims` for its `dim` and `keepdim`, as PyTorch's do."""
-    signature = inspect.signature(function)
-    own = signature.parameters
-    names = {other: name for other, name in NUMPY_NAMES.items() if name in own and other not in own}
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            for other, name in names.items():
-                if other in kwargs:
-                    value = kwargs.pop(other)
-                    if value is not None or name not in kwargs:
-                        kwargs[name] = value
-        return function(*args, **kwargs)
-
-    shown = list(own.values())
-    place = next(i for i, p in enumerate(shown) if p.name == "dim")
-    if own["dim"].default is inspect.Parameter.empty and all(p.default is not p.empty for p in shown[place + 1 :]):
-        shown[place] = shown[place].replace(default=None, annotation="Any")
-    for other, name in names.items():
-        default = None if name == "dim" else own[name].default
-        shown.append(inspect.Parameter(other, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any"))
-    call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    return call  # type: ignore[return-value]
-
-
-def dim_within(dim: int, rank: int) -> int:
-    """A dimension counted from the front, where a tensor of no dimensions will not do."""
-    if not rank:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    return dim_of(dim, rank)
+from ..table.shape import _embed, _flip, _roll, _tril, _triu
+from .arguments import dim_within, given, numpy_names, sizes, with_out
+from .operands import form_of, tensor, to_dtype
 
 
 class _Bits(NamedTuple):
@@ -97,11 +43,32 @@ def memory_order(a: Any) -> tuple[int, ...]:
     return tuple(sorted(range(a.ndim), key=lambda d: (-abs(form_of(a).strides[d]), d)))
 
 
-def _cat(xs: Any, dim: int, lengths: Any = None) -> Any:
-    return _recorded_cat(xs, dim, tuple([x._d.shape[dim] for x in xs]))  # so that the tape keeps lengths, not arrays
+def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
+    if shape.count(-1) == 0 and prod(shape) == numel and min(shape, default=0) >= 0:
+        return shape
+    if shape.count(-1) > 1:
+        raise RuntimeError(f"only one dimension can be inferred. {op}() got the shape {list(shape)}.")
+    if shape.count(-1) == 1:
+        rest = prod(n for n in shape if n != -1)
+        if not rest and not numel:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                "can be any value and is ambiguous"
+            )
+        if rest and numel % rest == 0:
+            return tuple([numel // rest if n == -1 else n for n in shape])
+    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}. In {op}().")
 
 
-TABLE["cat"].call = _cat
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
+    """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
+    x = tensor(input)
+    alias.sync_only(x) if x._st is not None else None
+    target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
+    form = form_of(x._d)
+    if form.flags.c_contiguous or np.may_share_memory(form.reshape(target), form):
+        return _view(x, "reshape", target)
+    return set_grad_fn_name("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
 
 
 def view(input: Any, *sizes: Any, size: Any = None, dtype: Any = None) -> Any:
@@ -332,25 +299,6 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     return tuple([expand(x, shape) for x in xs])
 
 
-def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
-    """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
-    xs = [tensor(x) for x in given]
-    if indexing not in (None, "ij", "xy"):
-        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    if any(len(shape_of(x)) > 1 for x in xs):
-        raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensors")
-    if len({x._d.dtype for x in xs}) > 1:
-        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    places = list(range(len(xs)))
-    if indexing == "xy" and len(xs) > 1:
-        places[:2] = 1, 0
-    lengths = [x._d.size for x in xs]
-    full = tuple([lengths[places.index(d)] for d in range(len(xs))])
-    lines = [reshape(x, [-1 if d == p else 1 for d in range(len(xs))]) for x, p in zip(xs, places, strict=True)]
-    return tuple([expand(line, full) for line in lines])
-
-
 def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     """The tensor copied repeats[i] times along each dimension (leading dimensions are added)."""
     x = tensor(input)
@@ -360,8 +308,7 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     shape = (1,) * (len(counts) - len(shape)) + shape
     if min(counts, default=0) < 0:
-        full = [c * n for c, n in zip(counts, shape, strict=True)]
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(full)}: {full}")
+        raise errors.negative_size([c * n for c, n in zip(counts, shape, strict=True)])
     paired = TABLE["reshape"].call(x, tuple([k for n in shape for k in (1, n)]))
     spread = TABLE["expand"].call(paired, tuple([k for c, n in zip(counts, shape, strict=True) for k in (c, n)]))
     result = TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
@@ -388,137 +335,8 @@ def tile(input: Any, *counts: Any, dims: Any = None) -> Any:
     return repeat(input, (1,) * (rank - len(counts)) + counts)
 
 
-def _sequence(op: str, tensors: Any) -> list[Any]:
-    if isinstance(tensors, Box) or not isinstance(tensors, Iterable):
-        raise TypeError(
-            f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}. Pass them as "
-            f"one sequence: {op}([a, b])."
-        )
-    items = list(tensors)
-    try:
-        return [tensor(x) for x in items]
-    except TypeError:
-        for i, x in enumerate(items):
-            if not isinstance(x, Box | np.ndarray) and np.asarray(x).dtype.kind in "OUS":
-                raise errors.no_tensor_in_list(i, x) from None
-        raise
-
-
-def _of_one_dtype(xs: list[Any]) -> list[Any]:
-    dtype = xs[0]._d.dtype
-    return xs if all([x._d.dtype is dtype for x in xs]) else promoted(xs)
-
-
-def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
-    """Tensors joined along an existing dimension, in their common dtype."""
-    xs = _sequence("cat", tensors)
-    if not xs:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    for i, x in enumerate(xs):
-        if not shape_of(x):
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    xs = _of_one_dtype([x for x in xs if x._d.shape != (0,)] or xs[:1])
-    first = xs[0]._d.shape
-    d = dim_of(dim if axis is None else axis, len(first))
-    for i, x in enumerate(xs):
-        shape = x._d.shape
-        if shape == first:
-            continue
-        if len(shape) != len(first):
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
-        for j, (n, m) in enumerate(zip(first, shape, strict=True)):
-            if j != d and n != m:
-                raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {d}. Expected size {n} but got size {m} for tensor "
-                    f"number {i} in the list."
-                )
-    result = _cat(xs, d)
-    return result if out is None else out.resize_as_result_(result)
-
-
-@numpy_names
-def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
-    """Tensors of one shape joined along a new dimension."""
-    xs = _of_one_dtype(_filled_list("stack", tensors))
-    first = shape_of(xs[0])
-    for i, x in enumerate(xs):
-        if shape_of(x) != first:
-            raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(shape_of(x))} at "
-                f"entry {i}"
-            )
-    result = _stack(xs, dim_of(dim, len(first) + 1))
-    return result if out is None else out.resize_as_result_(result)
-
-
 def _part(x: Any, dim: int, start: int, stop: int) -> Any:
     return _view(x, "index", (slice(None),) * dim + (slice(start, stop), Ellipsis))
-
-
-def split(
-    tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None, axis: Any = None
-) -> tuple[Any, ...]:
-    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
-
-    `split_size` is the method's name of the sizes in PyTorch.
-    """
-    x, s = tensor, split_size_or_sections if split_size is None else split_size
-    if s is None:
-        raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'")
-    dim = dim if axis is None else axis
-    shape = shape_of(x)
-    if not shape:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    d = dim_of(dim, len(shape))
-    if hasattr(s, "__index__"):
-        s = operator.index(s)
-        if s < 0:
-            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={s}")
-        if not s and shape[d]:
-            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {shape[d]}")
-        s = [min(s, shape[d] - i) for i in range(0, max(shape[d], 1), s or 1)]
-    elif any(operator.index(n) < 0 for n in s):
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(s)}"
-        )
-    if builtins_sum(s) != shape[d]:
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), but "
-            f"got split_sizes={list(s)}"
-        )
-    bounds = [0]
-    for n in s:
-        bounds.append(bounds[-1] + n)
-    return tuple([set_grad_fn_name("SplitBackward0", _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
-
-
-def builtins_sum(values: Any) -> int:
-    total = 0
-    for v in values:
-        total += operator.index(v)
-    return total
-
-
-@numpy_names
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
-    """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    if not shape_of(input):
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    n = shape_of(input)[dim_of(dim, len(shape_of(input)))]
-    return split(input, -(-n // chunks), dim) if n else split(input, (0,) * chunks, dim)
-
-
-@numpy_names
-def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Views of the slices along `dim`, without that dimension."""
-    shape = shape_of(input)
-    d = dim_of(dim, len(shape))
-    if not shape:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    views = [_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])]
-    return tuple([set_grad_fn_name("UnbindBackward0", view) for view in views])
 
 
 @numpy_names
@@ -576,8 +394,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
         return TABLE["reshape"].call(_roll(TABLE["reshape"].call(x, (x._d.size,)), by, (0,)), shape_of(x))
     if len(along) != len(by):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(by)}, dims:{len(along)}")
-    if not rank:
-        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
+    dim_within(along[0], rank)
     return _roll(x, by, tuple([dim_of(d, rank) for d in along]))
 
 
@@ -600,13 +417,24 @@ def triu(input: Any, diagonal: int = 0) -> Any:
     return _triu(_matrix("triu", input), diagonal)
 
 
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
+    x = tensor(input)
+    return _view(x, "diagonal", offset, *_two_dims(dim1, dim2, len(shape_of(x))))
+
+
+def _two_dims(dim1: int, dim2: int, rank: int) -> tuple[int, int]:
+    a, b = dim_of(dim1, rank), dim_of(dim2, rank)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return a, b
+
+
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices with the last dimension of input on their diagonal."""
     x = tensor(input)
     shape = shape_of(x)
-    a, b = sorted((dim_of(dim1, len(shape) + 1), dim_of(dim2, len(shape) + 1)))
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    a, b = sorted(_two_dims(dim1, dim2, len(shape) + 1))
     full = list(shape[:-1])
     n = shape[-1] + (offset if offset > 0 else -offset)
     full.insert(a, n)
@@ -669,7 +497,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         whole, order = own is root and own.flags.c_contiguous, tuple(range(own.ndim))
         at, count = (0, own.size) if whole else place_in(own, root, own.itemsize)
     offset = at if storage_offset is None else operator.index(storage_offset)
-    last = -1 if 0 in full else offset + builtins_sum([(n - 1) * k for n, k in zip(full, steps, strict=True)])
+    last = -1 if 0 in full else offset + builtins.sum([(n - 1) * k for n, k in zip(full, steps, strict=True)])
     if offset < 0 or last >= count:
         step = own.itemsize
         raise RuntimeError(
@@ -734,195 +562,6 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     if not shape:
         return _part(reshape(x, (1,)), 0, 0, size)
     return _view(x, "windows", d, size, step)
-
-
-# --------------------------------------------------------------------------------------------------- joining and dividing
-
-
-def atleast_1d(*tensors: Any) -> Any:
-    """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
-    return _each(tensors, lambda x: reshape(x, (1,)) if not shape_of(x) else x)
-
-
-def atleast_2d(*tensors: Any) -> Any:
-    """Tensors with dimensions of size 1 added in front up to two: one result, or a tuple for several."""
-    return _each(tensors, _two_dims)
-
-
-def atleast_3d(*tensors: Any) -> Any:
-    """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
-    return _each(tensors, lambda x: x if len(shape_of(x)) > 2 else unsqueeze(_two_dims(x), -1))
-
-
-def _two_dims(x: Any) -> Any:
-    shape = shape_of(x)
-    return x if len(shape) > 1 else unsqueeze(x, 0) if shape else reshape(x, (1, 1))
-
-
-def _each(given: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:
-    many = len(given) != 1 or isinstance(given[0], list | tuple)
-    if not many:
-        return change(tensor(given[0]))
-    return tuple([change(tensor(x)) for x in (given[0] if len(given) == 1 else given)])
-
-
-@with_out
-def hstack(tensors: Any) -> Any:
-    """Tensors joined along their second dimension, or their only one."""
-    xs = atleast_1d(_filled_list("hstack", tensors))
-    return cat(xs, 0 if len(shape_of(xs[0])) == 1 else 1)
-
-
-@with_out
-def vstack(tensors: Any) -> Any:
-    """Tensors joined along their first dimension, vectors as rows."""
-    return cat(atleast_2d(_filled_list("vstack", tensors)), 0)
-
-
-@with_out
-def dstack(tensors: Any) -> Any:
-    """Tensors joined along their third dimension, vectors as (1, n, 1)."""
-    return cat(atleast_3d(_filled_list("dstack", tensors)), 2)
-
-
-@with_out
-def column_stack(tensors: Any) -> Any:
-    """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
-    xs = _filled_list("column_stack", tensors)
-    return hstack([x if len(shape_of(x)) > 1 else reshape(x, (x._d.size, 1)) for x in xs])
-
-
-def _filled_list(op: str, tensors: Any) -> list[Any]:
-    xs = _sequence(op, tensors)
-    if not xs:
-        raise RuntimeError(f"{op} expects a non-empty TensorList")
-    return xs
-
-
-def block_diag(*tensors: Any) -> Any:
-    """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
-    xs = promoted([_two_dims(tensor(x)) for x in tensors]) if tensors else []
-    for i, x in enumerate(xs):
-        if len(shape_of(x)) > 2:
-            raise RuntimeError(
-                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
-                f"Input {i} has {len(shape_of(x))} dimensions"
-            )
-    width, left, rows = builtins_sum(x._d.shape[1] for x in xs), 0, []
-    for x in xs:
-        rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
-        left += x._d.shape[1]
-    return (
-        set_grad_fn_name("BlockDiagBackward0", _cat(rows, 0))
-        if rows
-        else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
-    )
-
-
-def cartesian_prod(*tensors: Any) -> Any:
-    """All combinations of one element from each vector, as rows; of one vector: the vector."""
-    xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
-    for x in xs:
-        if len(shape_of(x)) != 1:
-            raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
-    return xs[0] if len(xs) == 1 else stack([reshape(g, -1) for g in meshgrid(*xs, indexing="ij")], 1)
-
-
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """All combinations of r elements of a vector, as rows."""
-    x = tensor(input)
-    if len(shape_of(x)) != 1:
-        raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
-    if r < 0:
-        raise RuntimeError(f"Expect a non-negative number, but got {r}")
-    if not r:
-        return fixed_like(np.zeros(0, x._d.dtype), x)
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    table = np.array(list(choose(range(x._d.size), r)), np.int64).reshape(-1, r)
-    return TABLE["index_select"].call(x, (fixed(table)._d,))
-
-
-@numpy_names
-def tensor_split(
-    input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
-) -> tuple[Any, ...]:
-    """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
-    x = tensor(input)
-    shape = shape_of(x)
-    if not shape:
-        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
-    d = dim_of(dim, len(shape))
-    where = next(v for v in (indices_or_sections, indices, sections) if v is not None)
-    if isinstance(where, Box):
-        if len(shape_of(where)) > 1 or where._d.dtype != np.int64:
-            raise RuntimeError(
-                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
-                f"got a tensor with {where._d.ndim} dims"
-            )
-        where = where.tolist()  # type: ignore[attr-defined]
-    if hasattr(where, "__index__"):
-        count = operator.index(where)
-        if count <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {count}")
-        least, more = divmod(shape[d], count)
-        bounds = list(itertools.accumulate([least + (i < more) for i in range(count)], initial=0))
-    else:
-        bounds = [0, *[operator.index(i) for i in where], shape[d]]
-    return tuple([_part(x, d, a, b) for a, b in itertools.pairwise(bounds)])
-
-
-def _split_along(name: str, input: Any, where: Any, least: int, dim: int) -> tuple[Any, ...]:
-    x = tensor(input)
-    shape = shape_of(x)
-    if len(shape) < least:
-        raise RuntimeError(
-            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {len(shape)} dimensions!"
-        )
-    if hasattr(where, "__index__") and (where <= 0 or shape[dim] % where):
-        raise RuntimeError(
-            f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {shape[dim]} is not "
-            f"divisible by the split_size {where}!"
-        )
-    return tensor_split(x, where, dim)
-
-
-def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
-    return _split_along("hsplit", input, indices_or_sections, 1, 1 if len(shape_of(tensor(input))) > 1 else 0)
-
-
-def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
-    return _split_along("vsplit", input, indices_or_sections, 2, 0)
-
-
-def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Views of parts along the third dimension; a number of parts must divide its size."""
-    return _split_along("dsplit", input, indices_or_sections, 3, 2)
-
-
-@numpy_names
-def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Views of consecutive parts of the given sizes along `dim`."""
-    return split(input, tuple(split_sizes), dim)
-
-
-@numpy_names
-def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
-    """split(): in-place writes to its parts need no special care here."""
-    return split(input, split_size, dim)
-
-
-@numpy_names
-def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
-    """split_with_sizes(): in-place writes to its parts need no special care here."""
-    return split(input, tuple(split_sizes), dim)
-
-
-@numpy_names
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
-    """chunk(): in-place writes to its parts need no special care here."""
-    return chunk(input, chunks, dim)
 
 
 def pad_widths(pad: Sequence[int], rank: int) -> tuple[tuple[int, int], ...]:
@@ -1002,132 +641,6 @@ def flipud(input: Any) -> Any:
     return flip(input, 0)
 
 
-# ---------------------------------------------------------------------------------------------- with a part written over
-
-
-def _with_part(name: str, input: Any, src: Any, chain: tuple[Any, ...]) -> Any:
-    x = tensor(input)
-    v = to_dtype(tensor(src), x._d.dtype)
-    part = _follow(form_of(x._d), chain).shape
-    if shape_of(v) != part:
-        raise RuntimeError(
-            f"expected src to have a size equal to the slice of self. src size = {list(shape_of(v))}, slice size = "
-            f"{list(part)}"
-        )
-    return TABLE[name].call(x, v, chain)
-
-
-@numpy_names
-@with_out
-def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
-    """input with src in place of one slice along `dim`."""
-    return _with_part("select_scatter", input, src, (("index", (_selected(tensor(input), dim, index),)),))
-
-
-@numpy_names
-@with_out
-def slice_scatter(
-    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Any:
-    """input with src in place of the elements start, start + step, .. before end along `dim`."""
-    d = dim_of(dim, len(shape_of(tensor(input))))
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    return _with_part("slice_scatter", input, src, (("index", ((*(slice(None),) * d, slice(start, end, step), Ellipsis),)),))
-
-
-@with_out
-def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """input with src in place of a diagonal."""
-    rank = len(shape_of(tensor(input)))
-    return _with_part("diagonal_scatter", input, src, (("diagonal", (offset, dim_of(dim1, rank), dim_of(dim2, rank))),))
-
-
-@with_out
-def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """input with src in place of the elements that as_strided would show."""
-    x = tensor(input)
-    order = memory_order(x._d) if shape_of(x) else ()
-    chain = (("as_strided", (sizes((size,)), sizes((stride,)), operator.index(storage_offset or 0), order)),)
-    as_strided(TABLE["contiguous"].call(x), size, stride, storage_offset or 0)  # checks the sizes
-    return _with_part("as_strided_scatter", x, src, chain)
-
-
-# -------------------------------------------------------------------------------------------------------- copies of views
-
-
-def copied(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of views with copies for them; an underscore before its name is dropped."""
-    name = function.__name__.removeprefix("_")
-
-    @functools.wraps(function)
-    def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if isinstance(result, tuple):
-            copies = tuple([TABLE["clone"].call(r) for r in result])
-            if out is not None:
-                for target, r in zip(out, copies, strict=True):
-                    target.resize_as_result_(r)
-                return None
-            return copies
-        result = TABLE["clone"].call(result)
-        return result if out is None else out.resize_as_result_(result)
-
-    signature = inspect.signature(function)
-    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
-    copy.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
-    copy.__name__ = copy.__qualname__ = f"{name}_copy"
-    copy.__doc__ = f"A copy of what {name}() shows."
-    return copy
-
-
-def _alias(input: Any) -> Any:
-    """Another tensor on the same memory."""
-    return _view(tensor(input), "alias")
-
-
-def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
-    """A view of the elements from start to end along dim."""
-    x = tensor(input)
-    return x[(slice(None),) * dim_of(dim, len(shape_of(x))) + (slice(start, end, step),)]
-
-
-alias_copy = copied(_alias)
-as_strided_copy = copied(as_strided)
-diagonal_copy = copied(diagonal)
-expand_copy = copied(expand)
-narrow_copy = copied(narrow)
-permute_copy = copied(permute)
-select_copy = copied(select)
-split_copy = copied(split)
-split_with_sizes_copy = copied(split_with_sizes)
-squeeze_copy = copied(squeeze)
-t_copy = copied(t)
-transpose_copy = copied(transpose)
-slice_copy = copied(_slice)
-unbind_copy = copied(unbind)
-unfold_copy = copied(unfold)
-unsqueeze_copy = copied(unsqueeze)
-view_copy = copied(view)
-
-
-def broadcast_shapes(*shapes: Any) -> dtypes.Size:
-    """The shape that tensors of these shapes have together."""
-    result: list[int] = []
-    for i, shape in enumerate(shapes):
-        sizes = [operator.index(shape)] if hasattr(shape, "__index__") else list(shape)
-        result = [1] * (len(sizes) - len(result)) + result
-        for k in range(-1, -len(sizes) - 1, -1):
-            if result[k] == 1:
-                result[k] = sizes[k]
-            elif sizes[k] not in (1, result[k]):
-                raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {sizes[k]} at {k}! Mismatching argument at index {i} "
-                    f"had {tuple(sizes)}; but expected shape should be broadcastable to {result}"
-                )
-    return dtypes.Size(result)
-
-
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """A recorded copy."""
     return TABLE["clone"].call(tensor(input))
@@ -1136,45 +649,3 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
 def detach(input: Any) -> Any:
     """The same memory without history."""
     return alias.detached(tensor(input))
-
-
-detach_copy = copied(detach)
-
-
-def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
-    """The dtype of an operation over two tensors or numbers."""
-    return dtypes.of(common_dtype([operand(tensor1, False), operand(tensor2, False)]))
-
-
-def get_device(input: Any) -> int:
-    """The number of its device; of the CPU -1."""
-    index = input.device.index
-    return -1 if index is None else int(index)
-
-
-def is_same_size(input: Any, other: Any) -> bool:
-    """Whether two tensors have one shape."""
-    return shape_of(input) == shape_of(other)
-
-
-def is_nonzero(input: Any) -> bool:
-    """Whether the one element is not 0."""
-    return bool(input)
-
-
-def is_floating_point(input: Any) -> bool:
-    """Whether the dtype is a real floating-point one."""
-    return input.is_floating_point()  # type: ignore[no-any-return]
-
-
-def is_complex(input: Any) -> bool:
-    """Whether the dtype is complex."""
-    return input.is_complex()  # type: ignore[no-any-return]
-
-
-def is_signed(input: Any) -> bool:
-    """Whether the dtype has negative numbers."""
-    return input.is_signed()  # type: ignore[no-any-return]
-
-
-arrays.stack = stack

@@ -12,10 +12,11 @@ from ..core.op import TABLE
 from ..core.record import fixed
 from ..core.warning import warn
 from ..kernels.devices import values_of
-from ..table.operands import tensor
 from . import casting, fft
 from .create import finish, ones
-from .shape import narrow, stack, transpose
+from .joining import stack
+from .operands import tensor
+from .shape import narrow, transpose
 
 PADDINGS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # PyTorch's names, NumPy's
 VANISHING = 1e-11  # an envelope of the windows below it cannot be divided by
@@ -37,7 +38,7 @@ def _padded(x: Any, pad: int, mode: str) -> Any:
             f"({pad}, {pad}) at dimension 2 of input {[1] * (3 - x._d.ndim) + list(x._d.shape)}"
         )
     if mode == "circular" and pad > n:
-        raise RuntimeError("Padding value causes wrapping around more than once.")
+        raise errors.circular_padding()
     if not n:
         raise RuntimeError(f"stft(): cannot pad an empty signal in mode {mode}")
     return TABLE["index"].call(x, (..., fixed(np.pad(np.arange(n), pad, mode=PADDINGS[mode]))._d))  # type: ignore[call-overload]
@@ -70,6 +71,11 @@ def _lengths(name: str, n_fft: int, hop_length: int | None, win_length: int | No
     if not 0 < win <= n_fft:
         raise RuntimeError(f"{name}() expected 0 < win_length <= n_fft, but got win_length={win}, n_fft={n_fft}")
     return hop, win
+
+
+def _check_onesided(onesided: Any, of_complex: Any) -> None:
+    if onesided and of_complex:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
 
 
 @casting.in_float32
@@ -124,8 +130,7 @@ def stft(
         parts = parts * weights
     if onesided is None:
         onesided = not wide
-    elif onesided and wide:
-        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    _check_onesided(onesided, wide)
     spectra = (fft.rfft if onesided else fft.fft)(parts, norm="ortho" if normalized else "backward")
     result = transpose(spectra, -2, -1)
     return result if return_complex else stack([result.real, result.imag], -1)
@@ -160,8 +165,7 @@ def istft(
     hop, win = _lengths("istft", n_fft, hop_length, win_length)
     if not 0 < hop <= win:
         raise RuntimeError(f"istft() expected 0 < hop_length <= win_length, but got hop_length={hop}, win_length={win}")
-    if return_complex and onesided:
-        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    _check_onesided(onesided, return_complex)
     weights = _full_window("istft", window, win, n_fft, x._d.dtype)
     if weights is None:
         weights = ones(n_fft, dtype=dtypes.of(x._d.dtype).to_real(), device=x.device)

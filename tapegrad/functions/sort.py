@@ -16,8 +16,6 @@ from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..kernels.devices import host
 from ..kernels.shape import dim_of, shape_of
-from ..table.operands import tensor
-from ..table.shape import with_out
 from ..table.sort import (
     _argsort,
     _cummax,
@@ -32,9 +30,10 @@ from ..table.sort import (
     _topk,
 )
 from . import casting
+from .arguments import numpy_names, with_out
+from .operands import tensor
 from .reduce import not_empty
 from .results import result
-from .shape import numpy_names
 
 
 def _along(input: Any, dim: int) -> tuple[Any, int]:

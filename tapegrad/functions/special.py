@@ -16,8 +16,6 @@ from ..core.record import Box, fixed
 from ..core.tracing import reads
 from ..table import elementwise as elementwise_records
 from ..table.define import named
-from ..table.operands import operand, promoted, tensor
-from ..table.shape import with_out
 from ..table.special import (
     _airy,
     _bessel_j,
@@ -36,6 +34,8 @@ from ..table.special import (
     lgamma,
 )
 from . import elementwise
+from .arguments import with_out
+from .operands import operand, promoted, tensor
 
 
 @with_out
@@ -44,6 +44,13 @@ def polygamma(n: int, input: Any) -> Any:
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return _polygamma(tensor(input), int(n))
+
+
+def _of_input(input: Any, n: int) -> Any:
+    return polygamma(n, input)
+
+
+polygamma_of = named(_of_input, "polygamma", "Elementwise derivative of order n of digamma.")  # as a method
 
 
 @with_out
@@ -167,14 +174,14 @@ def _polynomial(name: str, first: Callable[[Any], Any], step: Step) -> Callable[
         if isinstance(degrees, Box):
             reads(degrees, "degrees that are a tensor")
         last = int(np.max(degree, initial=0))
-        p = [TABLE["where"].call(elementwise_records.isnan(x), x, 1.0), first(x)][: last + 1]
+        p = [TABLE["where"].call(elementwise.isnan(x), x, 1.0), first(x)][: last + 1]
         for k in range(1, last):
             p.append(step(x, k, p[k], p[k - 1]))
         if isinstance(degree, int | float):
             return p[last] if degree >= 0 else elementwise_records.mul(x, 0.0)
         result: Any = 0.0
         for k, value in enumerate(p):
-            result = elementwise.where(elementwise_records.eq(degrees, k), value, result)
+            result = elementwise.where(elementwise.eq(degrees, k), value, result)
         return result
 
     doc = f"Elementwise {name.replace('_', ' ')} of degree n, a number or a tensor of whole numbers; 0 for n < 0."
@@ -209,8 +216,3 @@ shifted_chebyshev_polynomial_t = _shifted(chebyshev_polynomial_t)
 shifted_chebyshev_polynomial_u = _shifted(chebyshev_polynomial_u)
 shifted_chebyshev_polynomial_v = _shifted(chebyshev_polynomial_v)
 shifted_chebyshev_polynomial_w = _shifted(chebyshev_polynomial_w)
-
-METHODS = frozenset({
-    "digamma", "erfinv", "i0", "igamma", "igammac", "lgamma", "logit", "mvlgamma", "sinc", "xlogy",
-})  # fmt: skip
-"""The functions here that PyTorch's tensors have as methods."""

@@ -18,14 +18,14 @@ from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, part_along
-from ..table.define import printed
-from ..table.operands import promoted, tensor
-from ..table.shape import diagonal, with_out
 from . import casting
+from .arguments import dim_within, numpy_names, printed, with_out
+from .joining import cat
 from .linalg import matmul
+from .operands import promoted, tensor
 from .reduce import cumsum, norm, sum
 from .results import result
-from .shape import cat, dim_within, numpy_names, squeeze, transpose, unsqueeze
+from .shape import diagonal, squeeze, transpose, unsqueeze
 
 # ---------------------------------------------------------------------------------------------------------- covariances
 

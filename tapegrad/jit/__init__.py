@@ -1,7 +1,7 @@
 """Whole functions, gradients included, as programs of XLA: `tapegrad.compile`.
 
-A call is traced (`capture`), its program lowered (`lower`) and kept with guards (`guards`) as an `entry`; `compiled` chooses
-among the entries. JAX is imported when something is compiled, not before.
+A call is traced (`traced_call`), its program lowered to an executable (`lower`) and kept with guards (`guards`) as a
+`compiled_program`; `compiled` is the cache that chooses among these. JAX is imported when something is compiled, not before.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Options(TypedDict, total=False):
 
 
 class Decorator(Protocol):
-    """What `compile` gives without a model."""
+    """The decorator that `compile` returns without a model."""
 
     @overload
     def __call__(self, model: HasForward[P, R], /) -> OptimizedModule[P, R]: ...
@@ -63,7 +63,7 @@ class Decorator(Protocol):
 
 
 class Compile(Protocol):
-    """`compile` for type checkers: what it gives has the parameters and the result of the model."""
+    """`compile` for type checkers: its result has the parameters and the result type of the model."""
 
     @overload  # an answer of its own to a Literal that bool includes
     def __call__(self, model: T, *, disable: Literal[True], **options: Any) -> T: ...  # type: ignore[overload-overlap]
@@ -104,9 +104,8 @@ def compile(
         debug_nans: raise FloatingPointError, with operation and line, when a result holds nan.
         mesh: a `jax.sharding.Mesh` over whose devices the program runs.
         shard: how values are sharded on the mesh: a dict from names of arguments, "return", and captured tensors
-        (parameters)
-            to `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizer state follow their parameter;
-            everything else is replicated.
+            (parameters) to `jax.sharding.PartitionSpec`s, or containers of them. Gradients and optimizer state follow their
+            parameter; everything else is replicated.
         dynamic, backend, mode, options: accepted for PyTorch's programs, without effect.
         disable: return the function or module unchanged.
 

@@ -14,7 +14,7 @@ WHAT = "NumPy code that computes with an argument (use tapegrad.as_tensor on it 
 
 
 class Watched(np.ndarray):
-    """A NumPy argument while the function is traced. Tensors take it like any array; what else NumPy does counts."""
+    """A NumPy argument of a traced call. Tensors take it like any array; other NumPy code that uses it aborts the trace."""
 
     def __array_finalize__(self, obj: Any) -> None:
         if isinstance(obj, Watched):
@@ -22,7 +22,7 @@ class Watched(np.ndarray):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(isinstance(x, Box) for x in inputs):
-            return NotImplemented  # tensors know what to do
+            return NotImplemented  # the tensor's own method is called next
         stops(WHAT)
         return getattr(ufunc, method)(*map(plain, inputs), **{k: plain(v) for k, v in kwargs.items()})
 
@@ -62,7 +62,7 @@ def plain(a: Any) -> Any:
 
 
 def watched(args: Any, kwargs: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
-    """Arguments with watched arrays in the place of NumPy's; and which stands for which."""
+    """The arguments with watched arrays instead of NumPy's, and (array, watched array) pairs."""
     leaves, spec = tree.flatten((args, kwargs))
     pairs = [(leaf, leaf.view(Watched)) for leaf in leaves if type(leaf) is np.ndarray]
     if not pairs:

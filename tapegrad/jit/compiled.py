@@ -1,4 +1,4 @@
-"""Compiled functions: which program runs a call, and when there has to be another."""
+"""Compiled functions: the cache of programs by call key, and when a call is traced again or runs eagerly."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ from ..func import tree
 from ..functions import casting
 from ..nn.module import Module
 from . import STATISTICS, pending
-from .capture import Capture
-from .entry import Entry, Stale
+from .compiled_program import CompiledProgram, Stale
 from .explain import explained
-from .keys import leaf_names, listed, named, nearest, signature_of, static, without_values
+from .keys import leaf_names, listed, named, nearest, signature_of, static_key, without_values
 from .lower import placed
 from .mesh import Layout
+from .traced_call import TracedCall
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 record.mark_package(__name__.partition(".")[0])  # these modules are loaded later than the package
-MOST_ENTRIES = 8  # programs kept for one kind of call
+MOST_PROGRAMS = 8  # programs kept for one specialization
 MOST_FAILURES = 3  # traces in a row that cannot be used, after which the function runs eagerly
-MOST_VALUES = 8  # kinds of calls that differ only in values of arguments that are no arrays
-MOST_KINDS = 64  # kinds of calls whose programs are kept
+MOST_VALUES = 8  # specializations that differ only in values of arguments that are no arrays
+MOST_SPECIALIZATIONS = 64  # of a function; the oldest is dropped
 MANY_TRACES = 16  # with so many there is a warning
 OWN = frozenset(("function", "__copy__", "__deepcopy__"))  # attributes that are never the function's
-PROGRAMS = frozenset(("kinds", "lock", "too_many", "traces", "varying"))  # what copies and files leave out
+NOT_COPIED = frozenset(("specializations", "lock", "too_many", "traces", "varying"))  # what copies and files leave out
 
 
-class Kind:
-    """Programs for calls with equal shapes, dtypes, static arguments and modes.
+class Specialization:
+    """The programs for calls of one key: of equal shapes, dtypes, static arguments and modes.
 
     Attributes:
-        why: in what it differs from the kinds before it.
-        entries: the programs, the last used first.
+        why: in what its key differs from those before.
+        programs: the latest first.
         failures: traces in a row that could not be used.
-        changes: what the last of these changed; see `Capture`.
+        changed: what the last of these changed; see `TracedCall`.
         eager: why such calls run eagerly; None.
         history: why there was each trace.
     """
 
     def __init__(self, why: str, eager: str | None = None) -> None:
         self.why = why
-        self.entries: list[Entry] = []
+        self.programs: list[CompiledProgram] = []
         self.failures = 0
-        self.changes: Any = None
+        self.changed: Any = None
         self.eager = eager
         self.history: list[str] = []
 
@@ -78,8 +78,8 @@ class Compiled(Generic[P, R]):
         self._begin()
 
     def _begin(self) -> None:
-        """No programs yet."""
-        self.kinds: dict[Any, Kind] = {}
+        """Start with an empty cache."""
+        self.specializations: dict[Any, Specialization] = {}
         self.too_many: set[Any] = set()  # keys without values, of which there are too many
         self.varying: set[tuple[int, Any]] = set()  # settings that have changed: see `Trace.varying`
         self.traces = 0
@@ -99,43 +99,45 @@ class Compiled(Generic[P, R]):
         if tensors is None:
             return self.function(*args, **kwargs)
         with self.lock:
-            kind = self.kinds.get(key) or self._kind(key, args, kwargs)
-            if kind.eager is None:
-                return self._run(kind, args, kwargs, tensors)  # type: ignore[no-any-return]
+            specialization = self.specializations.get(key) or self._specialize(key, args, kwargs)
+            if specialization.eager is None:
+                return self._run(specialization, args, kwargs, tensors)  # type: ignore[no-any-return]
         STATISTICS.eager_calls += 1
         return self.function(*args, **kwargs)  # without the lock: it may call others that call this one
 
-    def _kind(self, key: Any, args: Any, kwargs: Any) -> Kind:
-        """A new kind of calls; it runs eagerly if too many differ from it only in values that are no arrays."""
+    def _specialize(self, key: Any, args: Any, kwargs: Any) -> Specialization:
+        """The specialization for a new key; eager if too many keys differ from it only in values that are no arrays."""
         bound = self._bound(args, kwargs)[0] if self.static else (args, kwargs)
         names = leaf_names(self.function, *bound)
-        why = listed(nearest(list(self.kinds), key, names)) if self.kinds else "the first call"
+        why = listed(nearest(list(self.specializations), key, names)) if self.specializations else "the first call"
         like = without_values(key, len(names))
-        others = [k for k in self.kinds if k[0] == key[0] and without_values(k, len(names)) == like]
+        others = [k for k in self.specializations if k[0] == key[0] and without_values(k, len(names)) == like]
         if like != key and len(others) >= MOST_VALUES and not self.fullgraph:
             if like not in self.too_many:
                 self.too_many.add(like)
                 warn(errors.many_values(named(self.function), MOST_VALUES, why))
-            return Kind(why, f"{MOST_VALUES} programs differ only in values of arguments that are no arrays: {why}")
-        kind = self.kinds[key] = Kind(why)
-        if len(self.kinds) > MOST_KINDS:
-            del self.kinds[next(iter(self.kinds))]
-        return kind
+            eager = f"{MOST_VALUES} programs differ only in values of arguments that are no arrays: {why}"
+            return Specialization(why, eager)
+        specialization = self.specializations[key] = Specialization(why)
+        if len(self.specializations) > MOST_SPECIALIZATIONS:
+            del self.specializations[next(iter(self.specializations))]
+        return specialization
 
-    def _run(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
+    def _run(self, specialization: Specialization, args: Any, kwargs: Any, tensors: list[Any]) -> Any:
         reasons = []
-        for entry in kind.entries:
-            found = entry.misfit(tensors)
+        for program in specialization.programs:
+            found = program.failed_guard(tensors)
             if found is None:
                 try:
-                    result = entry(tensors)
+                    result = program(tensors)
                 except Stale as e:
                     found = str(e)
                 else:
                     STATISTICS.calls += 1
                     return result
             reasons.append(found)
-        return self._trace(kind, args, kwargs, tensors, reasons[0] if reasons else kind.why)  # that of the last program
+        why = reasons[0] if reasons else specialization.why  # that of the latest program
+        return self._trace(specialization, args, kwargs, tensors, why)
 
     def explain(self, *args: Any, **kwargs: Any) -> None:
         """Call the function and print what its program for such arguments is; without arguments print all there are.
@@ -143,15 +145,15 @@ class Compiled(Generic[P, R]):
         First a summary, with XLA's estimate of operations and memory; then why it was traced, the program as a Wengert list,
         and what it reads and writes besides arguments and results.
         """
-        kinds = list(self.kinds.values())
+        specializations = list(self.specializations.values())
         if args or kwargs:
             self(*args, **kwargs)
             tensors, key = self._key(args, kwargs)
             if tensors is None:
                 print("inside a transform the function itself runs")
                 return
-            kinds = [self.kinds.get(key) or self._kind(key, args, kwargs)]
-        print(explained(named(self.function), kinds))
+            specializations = [self.specializations.get(key) or self._specialize(key, args, kwargs)]
+        print(explained(named(self.function), specializations))
 
     def __getattr__(self, name: str) -> Any:
         if name in OWN:
@@ -171,7 +173,7 @@ class Compiled(Generic[P, R]):
         return super().__reduce_ex__(protocol)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in vars(self).items() if k not in PROGRAMS}
+        return {k: v for k, v in vars(self).items() if k not in NOT_COPIED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -180,7 +182,7 @@ class Compiled(Generic[P, R]):
     # ------------------------------------------------------------------------------------------------------- arguments
 
     def _key(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Arrays among the arguments, and what else a program depends on but values; (None, None) inside a transform."""
+        """Arrays among the arguments, and the key of the call in the cache; (None, None) inside a transform."""
         leaves: list[Any] = args
         spec: Any = len(args)
         if self.static or kwargs or not all([isinstance(a, Box) for a in args]):
@@ -195,14 +197,14 @@ class Compiled(Generic[P, R]):
                         return None, None
                     alias.sync_only(leaf)
                 array = peek_data(leaf)
-                foreign = pending.is_foreign(leaf)
-                parts.append((array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), foreign and array.sharding))
+                on_device = pending.is_on_device(leaf)
+                parts.append((array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), on_device and array.sharding))
                 tensors.append(leaf)
             elif isinstance(leaf, record.ndarray):
                 parts.append((leaf.shape, leaf.dtype))
                 tensors.append(leaf)
             else:
-                parts.append(static(leaf))
+                parts.append(static_key(leaf))
         if len(tensors) > 1 and (len({id(t) for t in tensors}) < len(tensors) or sharing(tensors)):
             parts.append(tuple([[id(t) for t in tensors].index(id(t)) for t in tensors]))
             parts.append(sharing(tensors))
@@ -218,7 +220,7 @@ class Compiled(Generic[P, R]):
             except TypeError:
                 raise errors.unhashable_static(name, type(value).__name__) from None
         leaves, spec = tree.flatten(arguments)
-        return leaves, (spec, tuple([(name, static(v)) for name, v in fixed.items()]))
+        return leaves, (spec, tuple([(name, static_key(v)) for name, v in fixed.items()]))
 
     def _bound(self, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
         """Arguments by name, as (args, kwargs), and apart from them those that are static."""
@@ -231,49 +233,50 @@ class Compiled(Generic[P, R]):
 
     # --------------------------------------------------------------------------------------------------------- tracing
 
-    def _trace(self, kind: Kind, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
+    def _trace(self, specialization: Specialization, args: Any, kwargs: Any, tensors: list[Any], why: str) -> Any:
         arguments = [] if self.layout is None else self.layout.of_arguments(args, kwargs, tensors)
         began = time.perf_counter()
-        capture = Capture(self.function, args, kwargs, tensors, self.fullgraph, self.varying)
+        call = TracedCall(self.function, args, kwargs, tensors, self.fullgraph, self.varying)
         STATISTICS.traces += 1
         STATISTICS.trace_seconds += time.perf_counter() - began
-        kind.history.append(why)
+        specialization.history.append(why)
         self.traces += 1
         if self.traces == MANY_TRACES:
             warn(errors.many_traces(named(self.function), MANY_TRACES, why))
-        if self.debug_nans and capture.trace.stopped is None:
-            capture.check_nans()
-        if capture.trace.stopped is not None:
-            self._fall_back(kind, *capture.trace.stopped)
-        elif capture.reason is not None:
-            kind.failures += 1
-            again = capture.changes is not None and capture.changes == kind.changes  # it will always do so
-            kind.changes, kind.why = capture.changes, f"no program could be made of the call before: {capture.reason}"
-            if kind.failures >= MOST_FAILURES or (self.fullgraph and again):
-                self._refuse(kind, capture.reason)
+        if self.debug_nans and call.trace.aborted is None:
+            call.check_nans()
+        if call.trace.aborted is not None:
+            self._fall_back(specialization, *call.trace.aborted)
+        elif call.reason is not None:
+            specialization.failures += 1
+            again = call.changed is not None and call.changed == specialization.changed  # it will always do so
+            specialization.changed = call.changed
+            specialization.why = f"no program could be made of the call before: {call.reason}"
+            if specialization.failures >= MOST_FAILURES or (self.fullgraph and again):
+                self._refuse(specialization, call.reason)
         else:
-            kind.failures = 0
+            specialization.failures = 0
             layout = self.layout
-            placement = placed(capture.arrays) if layout is None else layout.of_program(arguments, capture)
-            entry = Entry(self, capture, placement)
+            placement = placed(call.arrays) if layout is None else layout.of_program(arguments, call)
+            program = CompiledProgram(self, call, placement)
             STATISTICS.programs += 1
-            STATISTICS.lower_seconds += entry.executable.seconds[0]
-            STATISTICS.compile_seconds += entry.executable.seconds[1]
-            kind.entries.insert(0, entry)
-            del kind.entries[MOST_ENTRIES:]
-        return capture.result
+            STATISTICS.lower_seconds += program.executable.seconds[0]
+            STATISTICS.compile_seconds += program.executable.seconds[1]
+            specialization.programs.insert(0, program)
+            del specialization.programs[MOST_PROGRAMS:]
+        return call.result
 
-    def _fall_back(self, kind: Kind, what: str, place: tuple[str, int]) -> None:
-        error = errors.trace_stopped(what, place, linecache.getline(*place).strip())
+    def _fall_back(self, specialization: Specialization, what: str, place: tuple[str, int]) -> None:
+        error = errors.trace_aborted(what, place, linecache.getline(*place).strip())
         if self.fullgraph:  # the function has caught it
             raise error
-        kind.eager = what
+        specialization.eager = what
         warn(f"{error} {named(self.function)} runs eagerly for such arguments.")
 
-    def _refuse(self, kind: Kind, reason: str) -> None:
+    def _refuse(self, specialization: Specialization, reason: str) -> None:
         if self.fullgraph:
             raise errors.not_traceable(reason)
-        kind.eager = reason
+        specialization.eager = reason
         warn(f"{errors.not_traceable(reason)} {named(self.function)} runs eagerly for such arguments.")
 
 

@@ -1,9 +1,9 @@
 """Guards: the Python state that a compiled function depends on, and whether it is unchanged.
 
 A function reads more than its arguments: globals, closure cells, attributes. Tensors among these are state, which a program
-reads anew at each run; all else is part of the program. `Walk` lists the places: it follows the names in the code of the
-function, and of the functions that it calls, through whatever they lead to. A program is used again only while each place
-holds what it held.
+reads anew at each run; all else is part of the program. `ReachableState` lists the places where it is held: it follows the
+names in the code of the function, and of the functions that it calls, through whatever they lead to. A program is used again
+only while each place holds what it held.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from ..optim.optimizer import Optimizer, _global_optimizer_post_hooks, _global_o
 from . import source
 
 SIMPLE = (int, float, str, bool, bytes, complex, frozenset, type(None))
-DEPTH = 8  # calls and containers between the function and what is looked at
+DEPTH = 8  # most calls and containers between the function and what is guarded
 LENGTH = object()  # stands for a key where the number of items is meant, and for a value where there is none
-# Modules whose attributes stay as they are
+# Modules whose attributes are assumed not to change
 LIBRARIES = sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "oneflow", "scipy", "torch"}
-LOOKS = frozenset(("__dict__", "asdict", "astuple", "getattr", "hasattr", "vars"))  # with these any attribute may be read
+REFLECTION = frozenset(
+    ("__dict__", "asdict", "astuple", "getattr", "hasattr", "vars")
+)  # with these any attribute may be read
 STATE = frozenset(("load_state_dict", "state", "state_dict", "step"))  # with these the state of optimizers
 IMPLIED = frozenset((
     "__add__", "__bool__", "__call__", "__contains__", "__enter__", "__exit__", "__float__", "__getattr__", "__getitem__",
@@ -71,7 +73,7 @@ class Attributes:
 
 
 class Present:
-    """A dict that makes what it does not have, without that."""
+    """A dict with `__missing__`, read without making missing items."""
 
     __slots__ = ("items",)
 
@@ -107,25 +109,25 @@ def held(container: Any, key: Any) -> Any:
         return LENGTH
 
 
-def same(value: Any, now: Any) -> bool:
+def is_unchanged(value: Any, now: Any) -> bool:
     """Whether a place still holds the same value; 0.0 and -0.0 differ."""
     return now is value or (
         type(now) is type(value) and type(now) in SIMPLE and bool(now == value) and (now != 0 or repr(now) == repr(value))
     )
 
 
-class Walk:
-    """The places that a function reads, called with arguments.
+class ReachableState:
+    """The places that a function reads when it is called with arguments.
 
     Attributes:
         places: of functions and foreign objects.
-        of_modules: of modules, which are looked at only when some module has changed.
+        of_modules: of modules, which are compared only when some module has changed.
         arrays: NumPy arrays, by id, with how to find them again.
-        names: of tensors, by id, as the function's author knows them.
+        names: of tensors, by id, as the function's author calls them.
         tensors: weak references to those that it reaches, by id.
         optimizers: those that it reaches.
         generators: of random numbers that are not the package's, those of all modules first.
-        iterator: the kind of an iterator that it reaches; None.
+        iterator: the class name of an iterator that it reaches; None.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Any = ()) -> None:
@@ -149,11 +151,11 @@ class Walk:
             self.visit(value, 0)
         while self._waiting:
             while self._waiting:
-                self._look(*self._waiting.popleft())
-            for owner, known, depth in self._owners:  # which may be looked at for names that were met later
+                self._contents(*self._waiting.popleft())
+            for owner, known, depth in self._owners:  # names that were found later may be attributes of these, too
                 self._members(owner, known, depth)
 
-    # ------------------------------------------------------------------------------------------------- what there may be
+    # ----------------------------------------------------------------------------------------------------------- the walk
 
     def visit(self, value: Any, depth: int) -> None:
         if isinstance(value, SIMPLE) or depth > DEPTH or id(value) in self._seen:
@@ -185,11 +187,11 @@ class Walk:
         return id(value) in self._seen or isinstance(value, SIMPLE + FIXED) or is_ours(type(value))
 
     def seen(self) -> list[Any]:
-        """All that has been looked at."""
+        """All values that the walk has reached."""
         return list(self._seen.values())
 
     def functions(self) -> list[types.FunctionType]:
-        """The functions among it."""
+        """The functions among them."""
         return [v for v in self._seen.values() if isinstance(v, types.FunctionType)]
 
     def drawn(self) -> list[bytes]:
@@ -203,7 +205,7 @@ class Walk:
         for key in list(container) if isinstance(container, dict) else range(len(container)):
             self.add(places, source, key, depth, key if isinstance(key, str) else "")
 
-    def _look(self, value: Any, depth: int) -> None:
+    def _contents(self, value: Any, depth: int) -> None:
         if isinstance(value, types.FunctionType):
             self._function(value, depth)
         elif isinstance(value, types.MethodType):
@@ -294,7 +296,7 @@ class Walk:
 
     def remember_states(self) -> None:
         """The optimizers' states are to be what they are now, at the end of the trace, if the function may look at them."""
-        for optimizer in [] if self._used.isdisjoint(STATE | LOOKS) else self.optimizers:
+        for optimizer in [] if self._used.isdisjoint(STATE | REFLECTION) else self.optimizers:
             state = optimizer.state
             self.places.append((vars(optimizer), "state", optimizer.state))
             for p in [p for group in optimizer.param_groups for p in group["params"]]:
@@ -315,7 +317,7 @@ class Walk:
                 self.add(places, own, name, depth, name)
             return
         instance = not isinstance(owner, type)
-        if instance and own and not LOOKS.isdisjoint(new):
+        if instance and own and not REFLECTION.isdisjoint(new):
             places.append((own, LENGTH, len(own)))
             new |= own.keys()
         cls: Any = type(owner) if instance else owner
@@ -366,7 +368,7 @@ def names_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def changed(places: list[Place]) -> str | None:
-    """What is different about the first place that holds something else now, for people; None."""
+    """How the first changed place has changed, as text; None if all hold what they held."""
     place = first_changed(places)
     return None if place is None else change(place)
 
@@ -383,13 +385,13 @@ def first_changed(places: list[Place]) -> Place | None:
                 now = container[key]
             except (KeyError, IndexError, ValueError, AttributeError):
                 now = LENGTH
-        if now is not value and not same(value, now):
+        if now is not value and not is_unchanged(value, now):
             return place
     return None
 
 
 def change(place: Place) -> str:
-    """What a place held and what it holds now, for people."""
+    """What a place held and what it holds now, as text."""
     container, key, value = place
     what = "the number of items or attributes" if key is LENGTH else repr(key)
     if isinstance(container, Cell | Members):

@@ -1,4 +1,4 @@
-"""Kinds of calls: which properties of the arguments select a program, and how two kinds differ, as text.
+"""Keys of calls in the cache: which properties of the arguments select a specialization, and how two keys differ, as text.
 
 A key is (structure of the arguments, modes, one part for each leaf, perhaps which of them share memory).
 """
@@ -18,8 +18,8 @@ FLAGS = (bool, type(None))
 Key = tuple[Any, ...]
 
 
-class Same:
-    """An object by its identity, for a key."""
+class ById:
+    """An object in a key, compared by identity."""
 
     __slots__ = ("value",)
 
@@ -30,42 +30,42 @@ class Same:
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Same and other.value is self.value
+        return type(other) is ById and other.value is self.value
 
     def __repr__(self) -> str:
         return f"a {type(self.value).__name__}"
 
 
-def static(value: Any) -> Any:
+def static_key(value: Any) -> Any:
     """A static argument as part of a key: by value if it can be hashed, else the object itself; 0.0 and -0.0 differ."""
     if isinstance(value, float):
         return type(value), float.hex(value)
     if isinstance(value, complex):
         return type(value), repr(value)
     if type(value) is tuple:
-        return tuple, tuple(map(static, value))
+        return tuple, tuple(map(static_key, value))
     try:
         hash(value)
     except TypeError:
-        return Same(value)
+        return ById(value)
     return type(value), value
 
 
 def is_static(part: Any) -> bool:
     """Whether a part of a key is that of a value that is no array."""
-    return isinstance(part, Same) or isinstance(part[0], type)
+    return isinstance(part, ById) or isinstance(part[0], type)
 
 
 def text(part: Any) -> str:
-    """A part of a key for people: the value, or dtype and shape of an array."""
-    if isinstance(part, Same):
+    """A part of a key as text: the value, or dtype and shape of an array."""
+    if isinstance(part, ById):
         return repr(part)
     if isinstance(part[0], type):
-        kind, value = part
-        if kind is tuple:
+        cls, value = part
+        if cls is tuple:
             return "(" + ", ".join(map(text, value)) + ")"
-        if issubclass(kind, float | complex):  # which are kept as texts
-            return str(float.fromhex(value)) if issubclass(kind, float) else str(value)
+        if issubclass(cls, float | complex):  # which are kept as texts
+            return str(float.fromhex(value)) if issubclass(cls, float) else str(value)
         shown = repr(value)
         return shown if len(shown) < 60 else shown[:57] + "..."
     shape, dtype, *more = part
@@ -94,7 +94,7 @@ def differences(before: Key, now: Key, names: list[str]) -> list[str]:
 
 
 def mode(value: Any) -> str:
-    """A mode for people; that of gradients is whether they are off."""
+    """A mode as text; the value for gradients says whether they are off."""
     if isinstance(value, bool):
         return "off" if value else "on"
     return str(value[-1] if isinstance(value, tuple) else value)

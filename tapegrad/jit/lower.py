@@ -1,4 +1,4 @@
-"""From a program to an executable of XLA. The only module of the compiler that imports JAX."""
+"""From a program to an executable of XLA. Besides `mesh` the only module of jit that imports JAX."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def copied(array: Any) -> Any:
 
 
 def call(program: Program) -> Any:
-    """What runs one instruction of a program on JAX's arrays and tracers."""
+    """A function that runs one instruction of a program on JAX's arrays and tracers."""
     metas = program.metas
 
     def run(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
@@ -77,7 +77,7 @@ def call(program: Program) -> Any:
 
 
 class Placement:
-    """Where the values of a program lie.
+    """The shardings of a program's values.
 
     Attributes:
         known: shardings of inputs, by number.

@@ -82,21 +82,21 @@ class Layout:
                     found[id(leaf)] = self.sharding(what, spec, leaf)
         return [found.get(id(t), self.rest) for t in tensors]
 
-    def of_program(self, arguments: list[Any], capture: Any) -> Placement:
+    def of_program(self, arguments: list[Any], call: Any) -> Placement:
         """Where the values of a captured program lie: a written value as the one it replaces, a gradient as its tensor."""
-        followers = self._followers(capture.walk.optimizers)
+        followers = self._followers(call.reachable.optimizers)
 
         def of(place: Any) -> Any:
             return arguments[place] if type(place) is int else followers.get(id(place()), self.rest)
 
-        program, states = capture.program, capture.trace.captured.values()
+        program, states = call.program, call.trace.state_inputs.values()
         known = dict(zip(program.arguments, arguments, strict=True))
-        known |= {c.source.number: of(c.owner if c.of is None else c.of) for c in states}
+        known |= {c.input.number: of(c.owner if c.of is None else c.of) for c in states}
         spec = self.named.get(RETURN)
-        leaves = zip(spread("the result", spec, capture.result), capture.results, strict=True)
+        leaves = zip(spread("the result", spec, call.result), call.results, strict=True)
         results = [self.sharding(what, own, leaf) for (what, own, leaf), r in leaves if type(r.value) is Ref]
-        results += [arguments[c] if type(c) is int else known[c.source.number] for c, _ in capture.writes]
-        results += [of(place) for place, ref in capture.gradients if ref is not None]
+        results += [arguments[c] if type(c) is int else known[c.input.number] for c, _ in call.writes]
+        results += [of(place) for place, ref in call.gradients if ref is not None]
         return Placement(known, self.rest, results)
 
     def _followers(self, optimizers: list[Any]) -> dict[int, Any]:
@@ -122,7 +122,7 @@ def is_spec(spec: Any) -> bool:
 
 
 def spread(what: str, spec: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
-    """For each leaf of a value its name for people, its specification, and itself; one that is given stands for a container.
+    """For each leaf of a value its name in messages, its specification, and itself; a container may have one specification.
 
     A container of specifications may leave items out.
     """

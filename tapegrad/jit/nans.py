@@ -1,4 +1,4 @@
-"""Where nan comes from, for `compile(debug_nans=True)`."""
+"""Finding the operation that made the first nan, for `compile(debug_nans=True)`."""
 
 from __future__ import annotations
 

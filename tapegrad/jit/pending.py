@@ -1,8 +1,8 @@
 """Tensors whose values a compiled program computes, or keeps, in JAX's memory.
 
-A pending tensor is a CPU tensor like any other, but its slot holds a JAX array: the first look at `_d` makes an ordinary
-tensor of it, on a read-only view of that memory where it is the host's. Until then it costs nothing, and the next compiled
-call takes the JAX array as it is; even after the look, as long as nobody has given the tensor another array.
+A pending tensor is a CPU tensor like any other, but its `_d` holds a JAX array: the first read of `_d` makes an ordinary
+tensor of it, on a read-only view of that memory if it is the host's. Until then nothing is copied, and the next compiled
+call takes the JAX array as it is; after the read, too, as long as the tensor has not been given another array.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from typing import Any
 from ..core import record
 from ..core.record import new, peek_data, poke_data, services
 
-SOURCES: dict[int, tuple[weakref.ref[Any], Any]] = {}  # by id of a read-only view: a reference to it, and its JAX array
+DEVICE_ARRAYS: dict[
+    int, tuple[weakref.ref[Any], Any]
+] = {}  # by id of a read-only view: a reference to it, and its JAX array
 
 
-KINDS: set[type] = set()  # the classes of pending tensors
-LOCK = threading.RLock()  # held while a tensor changes its kind, and while a program takes the memory of its state
+PENDING_CLASSES: set[type] = set()
+LOCK = threading.RLock()  # held while a tensor changes its class, and while a program takes the memory of its state
 
 
 @functools.cache
-def kind_of(cls: Any) -> type:
-    """The class of pending tensors of a class."""
+def pending_class_of(cls: Any) -> type:
+    """The subclass for pending tensors of a class."""
     namespace = {
         "__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
         "_d": property(look, assign), "_pending_of": cls,
     }  # fmt: skip
-    kind: type = type(cls)(cls.__name__, (cls,), namespace)
-    KINDS.add(kind)
-    return kind
+    pending: type = type(cls)(cls.__name__, (cls,), namespace)
+    PENDING_CLASSES.add(pending)
+    return pending
 
 
 def look(t: Any) -> Any:
@@ -46,7 +48,7 @@ def look(t: Any) -> Any:
         assign(t, array)
     if not array.flags.writeable:
         key = id(array)
-        SOURCES[key] = weakref.ref(array, functools.partial(SOURCES.pop, key)), device_array
+        DEVICE_ARRAYS[key] = weakref.ref(array, functools.partial(DEVICE_ARRAYS.pop, key)), device_array
     return array
 
 
@@ -55,7 +57,7 @@ def assign(t: Any, array: Any) -> None:
     with LOCK:
         poke_data(t, array)
         cls = type(t)
-        if cls in KINDS:
+        if cls in PENDING_CLASSES:
             t.__class__ = cls._pending_of
 
 
@@ -63,14 +65,14 @@ def put(t: Any, device_array: Any) -> None:
     """Give a tensor the values of a JAX array."""
     with LOCK:
         cls: Any = type(t)
-        if cls not in KINDS:
-            t.__class__ = kind_of(cls)
+        if cls not in PENDING_CLASSES:
+            t.__class__ = pending_class_of(cls)
         poke_data(t, device_array)
 
 
-def is_foreign(t: Any) -> bool:
+def is_on_device(t: Any) -> bool:
     """Whether a tensor is one of another device, not one of the CPU that is pending."""
-    return type(peek_data(t)) in record.foreign and type(t) not in KINDS
+    return type(peek_data(t)) in record.foreign and type(t) not in PENDING_CLASSES
 
 
 def made(cls: type, device_array: Any) -> Any:
@@ -81,7 +83,7 @@ def made(cls: type, device_array: Any) -> Any:
     return t
 
 
-def source_of(array: Any) -> Any:
+def device_array_of(array: Any) -> Any:
     """The JAX array of which a NumPy array is the view; None."""
-    found = SOURCES.get(id(array))
+    found = DEVICE_ARRAYS.get(id(array))
     return found[1] if found is not None and found[0]() is array else None

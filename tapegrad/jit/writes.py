@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.record import MARK
 from ..optim.lr_scheduler import LRScheduler
-from .guards import LENGTH, Cell, Members, Place, Walk, held
+from .guards import LENGTH, Cell, Members, Place, ReachableState, held
 from .source import functions_of
 
 CHANGE = frozenset((
@@ -19,17 +19,17 @@ CHANGE = frozenset((
 ))  # fmt: skip  # methods of containers that change them
 
 
-def remedy(walk: Walk, place: Place) -> str:
+def remedy(reachable: ReachableState, place: Place) -> str:
     """What to do instead of changing what the place holds, and the line that changes it where only one can be meant."""
-    owner = next((v for v in walk.seen() if getattr(v, "__dict__", None) is place[0]), place[0])
-    names = names_of(walk, owner)
+    owner = next((v for v in reachable.seen() if getattr(v, "__dict__", None) is place[0]), place[0])
+    names = names_of(reachable, owner)
     if isinstance(owner, LRScheduler):
         advice = "call the scheduler's step() outside the compiled function"
     elif place[1] == "_hooked" or any([name.endswith("_hooks") for name in names]):
         advice = "register and remove hooks outside the compiled function"
     else:
         advice = "return it instead, or keep it in a tensor"
-    codes = [f.__code__ for f in walk.functions() if MARK not in f.__globals__]
+    codes = [f.__code__ for f in reachable.functions() if MARK not in f.__globals__]
     lines = {at for code in codes for at in lines_of(code, place, names, isinstance(owner, LRScheduler))}
     if len(lines) != 1:
         return advice
@@ -37,12 +37,12 @@ def remedy(walk: Walk, place: Place) -> str:
     return f"{advice} ({file}:{line}: {linecache.getline(file, line).strip()})"
 
 
-def names_of(walk: Walk, owner: Any) -> set[str]:
+def names_of(reachable: ReachableState, owner: Any) -> set[str]:
     """Under which names the function may know an object."""
     if isinstance(owner, Cell | Members):
         owner = owner.cell if isinstance(owner, Cell) else owner.members
-    names = {k for c, k, v in (*walk.places, *walk.of_modules) if v is owner and isinstance(k, str)}
-    for f in walk.functions():
+    names = {k for c, k, v in (*reachable.places, *reachable.of_modules) if v is owner and isinstance(k, str)}
+    for f in reachable.functions():
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             if cell is owner or held(Cell(cell), 0) is owner:
                 names.add(name)

@@ -9,7 +9,7 @@ Tensors = list[Any]
 History = tuple[int, ...]  # for each carried value which result holds what it was at each step, or -1
 
 
-def _unshared(results: Sequence[Any], operands: Sequence[Any]) -> Tensors:
+def _own(results: Sequence[Any], operands: Sequence[Any]) -> Tensors:
     """Results in arrays of their own: not those of operands, nor of other results."""
     seen = {id(a) for a in operands}
     made = []
@@ -27,7 +27,7 @@ def _order(length: int, reverse: bool) -> range:
     return range(length - 1, -1, -1) if reverse else range(length)
 
 
-def _cut_up(values: Sequence[Any], *lengths: int) -> list[Tensors]:
+def _split(values: Sequence[Any], *lengths: int) -> list[Tensors]:
     """Consecutive parts of a sequence, the last one with what is left."""
     parts, start = [], 0
     for n in lengths:

@@ -62,7 +62,7 @@ def add_into(out: Any, v: Any, index: Any) -> None:
         np.add.at(out, _at(out, index)[1], v)
     elif len(index) == 1 and out.ndim > 1:
         _add_rows(out, index[0], v)
-    elif out.flags.c_contiguous and (places := _flat_index(out.shape, index, np.size(v))) is not None:
+    elif out.flags.c_contiguous and (places := _places(out.shape, index, np.size(v))) is not None:
         _add_flat(out.reshape(-1), places.reshape(-1), np.broadcast_to(v, places.shape).reshape(-1))
     else:
         np.add.at(out, index, v)
@@ -72,7 +72,7 @@ def _spread(v: Any, shape: tuple[int, ...]) -> Any:
     return v if v.shape == shape else np.broadcast_to(v, shape)
 
 
-def _flat_index(shape: tuple[int, ...], index: Index, count: int) -> Any:
+def _places(shape: tuple[int, ...], index: Index, count: int) -> Any:
     """Places of the indexed elements in the flat array; None where finding them costs more than it saves."""
     if SPARSE * count < math.prod(shape):
         return None

@@ -37,11 +37,11 @@ def matrix_by_matrix(function: Callable[..., Any], arrays: Sequence[Any], otherw
     wide = [np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in arrays]
     results = []
     for index in np.ndindex(*batch):
-        matrices = [a[index] for a in wide]
+        own = [a[index] for a in wide]
         try:
-            results.append(function(*matrices))
+            results.append(function(*own))
         except np.linalg.LinAlgError:
-            results.append(otherwise(*matrices))
+            results.append(otherwise(*own))
     if not isinstance(results[0], tuple):
         return np.stack(results).reshape(*batch, *results[0].shape)
     return tuple([np.stack(parts).reshape(*batch, *parts[0].shape) for parts in zip(*results, strict=True)])

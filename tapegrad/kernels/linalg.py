@@ -50,7 +50,7 @@ def _cdist_by_product(x: Any, y: Any) -> Any:
     *batch, i, j = np.nonzero(~(square > CANCELS * size))
     step = max(1, ELEMENTS // max(x.shape[-1], 1))
     for k in range(0, len(i), step):
-        at, row, column = [b[k : k + step] for b in batch], i[k : k + step], j[k : k + step]
-        d = x[(*at, row)] - y[(*at, column)]
-        square[(*at, row, column)] = np.vecdot(d, d)
+        at, own, other = [b[k : k + step] for b in batch], i[k : k + step], j[k : k + step]
+        d = x[(*at, own)] - y[(*at, other)]
+        square[(*at, own, other)] = np.vecdot(d, d)
     return np.sqrt(square)

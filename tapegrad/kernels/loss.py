@@ -15,7 +15,7 @@ def _log_loss_forward(xp: Any, x: Any, y: Any) -> Any:
     return (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * xp.maximum(xp.log(x), -100)
 
 
-def _flat_index(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
+def _places(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
     """Where the elements at the labels lie in the flattened array."""
     before, after = math.prod(sizes[:dim]), math.prod(sizes[dim + 1 :])
     rows = np.arange(before)[:, None] * sizes[dim] + label.reshape(before, after)
@@ -24,7 +24,7 @@ def _flat_index(label: Any, sizes: tuple[int, ...], dim: int) -> Any:
 
 def _negative_log_probability(x: Any, label: Any, dim: int) -> Any:
     """-log(softmax(x)) at the labels, with dim kept, and softmax(x)."""
-    loss, p = x.reshape(-1).take(_flat_index(label, x.shape, dim)).reshape(label.shape), np.empty(x.shape, x.dtype)
+    loss, p = x.reshape(-1).take(_places(label, x.shape, dim)).reshape(label.shape), np.empty(x.shape, x.dtype)
     if dim == 0 or x.size <= BLOCK:
         _to_probabilities(x, loss, p, dim)
     else:
@@ -46,7 +46,7 @@ def _to_probabilities(x: Any, loss: Any, p: Any, dim: int) -> None:
 
 def _negative_log_probability_back(g: Any, p: Any, label: Any, dim: int) -> Any:
     out = np.ascontiguousarray(p * g)
-    index = _flat_index(label, p.shape, dim)
-    out.reshape(-1)[index] -= g.reshape(index.shape)
+    places = _places(label, p.shape, dim)
+    out.reshape(-1)[places] -= g.reshape(places.shape)
     dead = (g == 0) & np.isnan(p.take([0], dim))  # nan is in the whole row
     return np.where(dead, np.zeros((), out.dtype), out) if dead.any() else out

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
+from contextvars import Context
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,6 +38,8 @@ else:
     unsilence: Callable[[Any], None] = _extobj_contextvar.reset  # type: ignore[no-redef]
 
 
+SILENT = Context()  # NumPy keeps its error state in a context variable
+SILENT.run(np.seterr, all="ignore")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -204,7 +206,7 @@ def can_store(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
 
 def install() -> None:
     record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
-    record.services.quiet = quiet
+    record.services.quiet, record.services.run_silent = quiet, SILENT.run
     a = rules.arrays
     a.all_finite, a.finite, a.unbroadcast = all_finite, finite, unbroadcast
     a.without_dead, a.owns, a.fits, a.multiply, a.type = without_dead, owns, fits, np.multiply, np.ndarray
@@ -215,11 +217,5 @@ def install() -> None:
     services.ufunc, services.overlaps = np.ufunc, overlaps
 
 
-# Overflow in an op is no warning in PyTorch. Ops that can divide by zero run inside `quiet`, and so does all that is slow;
-# the others rely on this filter, which concerns nothing but what these modules compute. Without it each of them would have
-# to set NumPy's error state and set it back, the only way to tell NumPy: 120 ns of a recorded product's 970 if done in
-# the recording closure, 320 by `quiet`. It is set at the import because at the first operation it could be set within
-# somebody's `catch_warnings`, and be gone at the end of that.
-warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.(core|functions|kernels|levels|table)\b")
 FIRST_LARGE.append(keep_freed_memory)
 install()

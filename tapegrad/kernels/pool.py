@@ -144,10 +144,10 @@ def _window_best(x: Array, indices: Sequence[Array]) -> Array:
     shape = x.shape
     dims = len(indices)
     place: Any = np.zeros((1,) * (2 * dims), np.intp)
-    for k, (index, n) in enumerate(zip(indices, shape[-dims:], strict=True)):
+    for k, (own, n) in enumerate(zip(indices, shape[-dims:], strict=True)):
         spread = [1] * (2 * dims)
-        spread[k], spread[dims + k] = index.shape[-2:]
-        place = place * n + index.reshape(*index.shape[:-2], *spread)
+        spread[k], spread[dims + k] = own.shape[-2:]
+        place = place * n + own.reshape(*own.shape[:-2], *spread)
     lead = math.prod(shape[:-dims])
     size = math.prod(shape[-dims:])
     place = np.broadcast_to(place, (*shape[:-dims], *place.shape[-2 * dims :]))

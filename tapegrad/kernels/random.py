@@ -31,6 +31,7 @@ Arrays are filled in C order. PyTorch fills a non-contiguous tensor in the order
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import operator
@@ -363,8 +364,15 @@ def renew_locks() -> None:
             release(generator._twister)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=renew_locks)
+@functools.cache
+def renew_locks_in_children() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=renew_locks)
+
+
+def entropy() -> int:
+    """A seed of 53 bits from the operating system."""
+    return int.from_bytes(os.urandom(7), "little") & ((1 << 53) - 1)
 
 
 class Generator:
@@ -381,10 +389,16 @@ class Generator:
     def __init__(self, device: Any = "cpu") -> None:
         own = device is None or str(device).partition(":")[0] == "cpu"
         _check(own, f"Generator supports only the device 'cpu', but got '{device}'")
-        self._lock = threading.RLock()
-        GENERATORS.add(self)
         self._twister: np.random.RandomState | None = None
-        self.manual_seed(_DEFAULT_SEED)
+        stops("seeding a generator")
+        self._restart(_DEFAULT_SEED)
+
+    @functools.cached_property
+    def _lock(self) -> Any:
+        """Made when it is first taken: a fork concerns no generator before that, and an import leaves no handler."""
+        renew_locks_in_children()
+        GENERATORS.add(self)
+        return self.__dict__.setdefault("_lock", threading.RLock())  # another thread may have been quicker
 
     @property
     def _stream(self) -> np.random.RandomState:
@@ -414,16 +428,20 @@ class Generator:
         if not -(1 << 63) <= value < 1 << 64:
             raise ValueError(f"Overflow when unpacking long long. A seed must be in [-2**63, 2**64), but got {value}.")
         with self._lock:
-            self._seed = value % (1 << 64)
-            if self._twister is not None:
-                self._twister.seed(self._seed & 0xFFFFFFFF)
-            self._fresh = True
-            self._cached_normal: float | None = None
+            self._restart(value % (1 << 64))
         return self
+
+    def _restart(self, seed: int) -> None:
+        """What manual_seed does, without the lock: for a generator that no other thread has yet."""
+        self._seed = seed
+        if self._twister is not None:
+            self._twister.seed(seed & 0xFFFFFFFF)
+        self._fresh = True
+        self._cached_normal: float | None = None
 
     def seed(self) -> int:
         """Seed from the operating system's entropy and return the seed, an integer of 53 bits."""
-        value = int.from_bytes(os.urandom(7), "little") & ((1 << 53) - 1)
+        value = entropy()
         self.manual_seed(value)
         return value
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
 from . import accumulate, softmax
 from .numpy import add_reduce, ordered, quiet, wide_sum
-from .shape import dims_of
 
 Dims = tuple[int, ...] | None
 SMALL = 1 << 16  # elements up to which a spread is filled in: BLAS wants plain memory
@@ -126,13 +124,13 @@ def pick(arg: Any) -> Any:
     return forward
 
 
-def flat_index_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
+def places_along(index: Any, shape: tuple[int, ...], dim: int) -> Any:
     """Where an index along dim points in the flattened array of that shape."""
     step = math.prod(shape[dim + 1 :])
-    return (index if step == 1 else index * step) + flat_starts_along(index.shape, shape, dim)
+    return (index if step == 1 else index * step) + starts_along(index.shape, shape, dim)
 
 
-def flat_starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int) -> Any:
+def starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim: int) -> Any:
     """Where index 0 along dim points."""
     starts: Any = 0
     step = 1
@@ -146,17 +144,17 @@ def flat_starts_along(index_shape: tuple[int, ...], shape: tuple[int, ...], dim:
 
 def take_along(x: Any, index: Any, dim: int) -> Any:
     """np.take_along_axis in a third of the time, for an index of x's shape but along dim."""
-    return x.reshape(-1).take(flat_index_along(index, x.shape, dim))
+    return x.reshape(-1).take(places_along(index, x.shape, dim))
 
 
 def _scatter_zeros(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
     out = np.zeros(shape, g.dtype)
-    out.reshape(-1)[flat_index_along(index, shape, dim)] = g
+    out.reshape(-1)[places_along(index, shape, dim)] = g
     return out
 
 
 def _scatter_sum(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    return accumulate.add_at_flat(math.prod(shape), flat_index_along(index, shape, dim), g).reshape(shape)
+    return accumulate.add_at_flat(math.prod(shape), places_along(index, shape, dim), g).reshape(shape)
 
 
 # Products without division. With L the products of what stands before an element and the recurrence
@@ -243,28 +241,6 @@ def _prod_others(x: Any, dim: int) -> Any:
 def _flag(xp: Any, x: Any, result: Any) -> Any:
     """all and any of uint8 are uint8, as in PyTorch."""
     return xp.in_order(result.astype(np.uint8) if x.dtype == np.uint8 else result)
-
-
-def reduced_dims(x: Any, dim: Any, axis: Any) -> Dims:
-    dim = dim if axis is None else axis
-    if type(dim) is int and 0 <= dim < x._d.ndim:
-        return (dim,)
-    if dim is None or dim == () or dim == []:
-        return None
-    return dims_of(dim, x._d.ndim) if x._d.ndim else None
-
-
-def _float_only(name: str, x: Any) -> None:
-    if x._d.dtype.kind in "biu":
-        got = errors.dtype_name(x._d.dtype)
-        raise RuntimeError(
-            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
-            f"{got}"
-        )
-
-
-def _put(result: Any, out: Any) -> Any:
-    return result if out is None else out.resize_as_result_(result)
 
 
 def _guard_rows(xp: Any, t: Any, g: Any, dims: tuple[int, ...] | int | None, reduced: bool) -> Any:

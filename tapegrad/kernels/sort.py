@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .numpy import ordered
-from .reduce import backwards, flat_starts_along, pick, take_along
+from .reduce import backwards, pick, starts_along, take_along
 from .shape import part_along
 
 NAN = float("nan")
@@ -64,7 +64,7 @@ def _topk_picked(x: Any, k: int, dim: int, largest: bool) -> Any:
     left = np.array(x, order="C")
     line, pick_one = left.reshape(-1), left.argmax if largest else left.argmin
     rest = (*x.shape[:dim], *x.shape[dim + 1 :])
-    step, starts = math.prod(x.shape[dim + 1 :]), flat_starts_along((*rest[:dim], 1, *rest[dim:]), x.shape, dim)
+    step, starts = math.prod(x.shape[dim + 1 :]), starts_along((*rest[:dim], 1, *rest[dim:]), x.shape, dim)
     starts = np.reshape(starts, rest) if rest else starts
     places = np.empty((k, *rest), np.int64)
     for i in range(k):

@@ -28,7 +28,7 @@ def batched_gradient(
     level = Batch(n)
     try:
         with level:
-            got = gradient(ys, wanted, [level.lift(g, True) for g in gs], True, record, unused_ok, materialize)
+            got = gradient(ys, wanted, [level.wrap(g, True) for g in gs], True, record, unused_ok, materialize)
             result = tuple([None if g is None else level.physical(g) for g in got])
     except NeedLoop as signal:
         if signal.level is not level:

@@ -1,8 +1,9 @@
-"""Tensors behind fresh slots, and the reverse pass to them: what reverse transforms of functions are made of.
+"""What a reverse transform differentiates by, and the reverse pass to it: `func.grad`, `vjp` and `jacrev` are made of this.
 
-A tracked tensor gets an alias entry, so that an ambient tape sees through it; another becomes a leaf that nobody else
-knows. Slots are unique, so nested transforms cannot mix up their derivatives. The pass is itself recorded if, and only if,
-recording was on outside and what it reaches depends on something outside.
+Each input is given to the function under a new slot. A tracked tensor gets it by an alias entry, so that the caller's tape
+sees through it; another becomes a leaf that nobody else knows. Slots are unique, so nested transforms cannot mix up their
+derivatives. The pass is itself recorded if, and only if, recording was on outside and what it reaches depends on something
+outside.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from ..core.reverse import BackwardPass, reach
 from ..core.state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays, fixed_like
-from . import scalar
-from .level import Level, Lift, boxed, raised, relabelled
+from ..floats import scalar
+from .level import Level, LevelState, boxed, promoted, relabelled
 
 
 def synced(t: Any) -> Any:
@@ -33,38 +34,39 @@ def synced(t: Any) -> Any:
 
 def leaf_at(t: Any, level: Level | None) -> Any:
     """The value as a new leaf in the layer of a level."""
-    return raised(t, level, -next_slot())
+    return promoted(t, level, -next_slot())
 
 
-RUNNING: set[int] = set()  # slots behind which the tensors of a running function stand
+RUNNING: set[int] = set()  # slots of the inputs of running functions
 
 
-class Fresh:
-    """Tensors behind fresh slots in one layer.
+class DiffInputs:
+    """Tensors under new slots in one layer.
 
     Attributes:
         recorded: whether recording was on outside.
         floor: slots below it are older.
-        tensors: the given tensors behind their fresh slots.
+        tensors: the given tensors under their new slots.
     """
 
     def __init__(self, tensors: list[Any], level: Level | None) -> None:
         self.recorded = is_recording()
         self.floor = next_slot()
         self.level = layer_of(level)
-        self.tensors = [self._behind(synced(t)) for t in tensors]
+        self.tensors = [self._diff_input(synced(t)) for t in tensors]
         self.slots = {s for t in self.tensors for s in slots_of(t)}
 
-    def _behind(self, t: Any) -> Any:
+    def _diff_input(self, t: Any) -> Any:
+        """A tensor of the same value and history under a new slot."""
         if type(t) is record.Scalar:
-            return scalar.behind(t, self.recorded)
+            return scalar.diff_input(t, self.recorded)
         level = level_of(t)
         if layer_of(level) is not self.level:
             return leaf_at(t, self.level)
         slot = alias.link(TABLE["alias"], t._s, t._d, t._d, ()) if t._s and self.recorded else -next_slot()
-        if level is None or not level.soft:
+        if level is None or not level.shares_outer_layer:
             return relabelled(t, slot)
-        return boxed(t._d, slot, Lift(level, self._behind(t._st.lower), t._st.payload, t._st.slot_hooks))
+        return boxed(t._d, slot, LevelState(level, self._diff_input(t._st.primal), t._st.payload, t._st.slot_hooks))
 
     def is_outside(self, slot: int) -> bool:
         """Whether a slot belongs to something older, a leaf that is alive, or a transform whose function is running."""
@@ -90,7 +92,7 @@ class Fresh:
             restore_recording(previous)
 
     def finish(self) -> None:
-        """Take the history that ends at the fresh slots from what the function wrote, or accumulated, outside."""
+        """Take the history that ends at the new slots from what the function wrote, or accumulated, outside."""
         for ref, gradient in self.touched.refs:
             t = ref()
             if t is None:
@@ -119,14 +121,14 @@ class Fresh:
             return False
         return self.is_outside(t._s) or self.go_outside(reach([t._s], current_tape(), self.floor)[0].values())
 
-    def pull(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
-        """Cotangents of the tensors: arrays, or tensors if recorded or lifted; None where nothing depends on one.
+    def vjp(self, outputs: list[Any], cotangents: list[Any], retain: bool) -> list[Any]:
+        """Cotangents of the tensors: arrays, or tensors if recorded or at a level; None where nothing depends on one.
 
         Cotangents of the outputs are tensors, or None for 1. Without `retain` the list of outputs is emptied and entries
         that nothing else refers to leave the tape.
         """
         if cotangents == [None] and not retain and type(outputs[0]) is record.Scalar and len(self.tensors) == 1:
-            derivative = scalar.pull(outputs, self.tensors[0]._s, self.floor)
+            derivative = scalar.vjp(outputs, self.tensors[0]._s, self.floor)
             if derivative is not None:
                 return [derivative]
         pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s and layer_of(level_of(y)) is self.level]
@@ -156,9 +158,9 @@ class Fresh:
 
 
 def slots_of(t: Any) -> list[int]:
-    """A tensor's slots in its layer: its own, and at a soft level that of the tensor below."""
+    """A tensor's slots in its layer: its own and, at a level that shares the layer around it, that of the tensor below."""
     level = level_of(t)
-    return [t._s] if level is None or not level.soft else [t._s, *slots_of(t._st.lower)]
+    return [t._s] if level is None or not level.shares_outer_layer else [t._s, *slots_of(t._st.primal)]
 
 
 def gathered(got: dict[int, Any], slots: list[int]) -> Any:

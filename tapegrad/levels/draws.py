@@ -9,10 +9,10 @@ from .. import errors
 from ..core.level import LEVEL, remember
 from .vmap import Batch
 
-LOOP: ContextVar[Loop | None] = ContextVar("tapegrad_loop", default=None)
+LOOP: ContextVar[SampleLoop | None] = ContextVar("tapegrad_loop", default=None)
 
 
-class Loop:
+class SampleLoop:
     """Samples (or chunks of them) that run one after the other: what vmap's `randomness` means for their draws.
 
     Attributes:
@@ -24,7 +24,7 @@ class Loop:
         self.outer = LOOP.get()
         self.states: dict[Any, Any] = {}
 
-    def __enter__(self) -> Loop:
+    def __enter__(self) -> SampleLoop:
         LOOP.set(self)
         return self
 
@@ -38,12 +38,12 @@ class Loop:
 
 
 def inside() -> bool:
-    """Whether a transform is running, so that a draw has to be noted."""
+    """Whether a transform is running, so that a draw has to be registered."""
     return LEVEL.get() is not None or LOOP.get() is not None
 
 
-def noted(generator: Any) -> list[Batch]:
-    """Note that a generator is drawn from; the vmaps whose samples draw each its own numbers, from the outermost on.
+def register_draw(generator: Any) -> list[Batch]:
+    """Remember that a generator is drawn from; the vmaps whose samples draw each its own numbers, from the outermost on.
 
     Raises:
         RuntimeError: inside a vmap with randomness="error".
@@ -80,5 +80,5 @@ def batches_of(t: Any) -> list[Batch]:
     while t._st is not None and t._st.level is not None:
         if t._st.payload is not None and isinstance(t._st.level, Batch):
             found.append(t._st.level)
-        t = t._st.lower
+        t = t._st.primal
     return found[::-1]

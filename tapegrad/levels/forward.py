@@ -10,7 +10,7 @@ from ..core.record import Box, wrap
 from ..core.state import restore_recording, set_recording
 from ..core.vjp import TENSOR_XP, arrays, bottom, masked_product_recorded, zeros_like
 from ..dtypes import is_inexact
-from .diff_inputs import Fresh
+from .diff_inputs import DiffInputs
 from .level import Level
 
 
@@ -19,14 +19,14 @@ class Dual(Level):
 
     name = "jvp"
 
-    def __init__(self, heeds: bool = False) -> None:
+    def __init__(self, respects_no_grad: bool = False) -> None:
         super().__init__()
-        self.heeds = heeds
+        self.respects_no_grad = respects_no_grad
 
-    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        out = op.on(lowers, params)
+    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        out = op.on(primals, params)
         outs = out if op.outputs > 1 else (out,)
-        return list(zip(outs, self.tangents(op, lowers, payloads, outs, params), strict=True))
+        return list(zip(outs, self.tangents(op, primals, payloads, outs, params), strict=True))
 
     def tangents(
         self, op: Op, args: list[Any], payloads: list[Any], outs: Sequence[Any], params: tuple[Any, ...]
@@ -35,7 +35,7 @@ class Dual(Level):
         return tangents_of(op, args, payloads, outs, params, self.outer)
 
 
-class Linear(Dual):
+class Linearize(Dual):
     """A dual level that records what happens to tangents, whatever the mode."""
 
     name = "linearize"
@@ -66,7 +66,7 @@ def tangents_of(
     if op.kind == "constant" or not any(t is not None for t in tangents):
         return none
     if op.kind == "elementwise":
-        return [along(op, args, tangents, outs[0], params)]
+        return [elementwise_tangent(op, args, tangents, outs[0], params)]
     if op.kind == "linear":
         filled = [
             a if rule is None else zeros_of(a) if t is None else t for a, t, rule in zip(args, tangents, rules, strict=True)
@@ -79,26 +79,26 @@ def tangents_of(
         got = op.jvp(TENSOR_XP, tangents, outs if op.outputs > 1 else outs[0], *((args,) if op.arity < 0 else args), *params)
         found = [*got, *none[len(got) :]] if op.outputs > 1 else [got]
     else:
-        found = [*transposed(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
-    return found if op.zero_blocks != "rows" else [unmoved(op, tangents[0], t, params) for t in found]
+        found = [*transpose_vjp(op, args, tangents, outs, params, layer), *none[op.differentiable :]]
+    return found if op.zero_blocks != "rows" else [zero_unmoved_rows(op, tangents[0], t, params) for t in found]
 
 
-def unmoved(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
+def zero_unmoved_rows(op: Op, t: Any, found: Any, params: tuple[Any, ...]) -> Any:
     """A tangent of an op of rows, with 0 for what is not finite in rows that do not move (the fully masked softmax row)."""
     if found is None or arrays.finite(bottom(found)):
         return found
-    moves = by_rows(TENSOR_XP, op, TENSOR_XP.ne(t, 0), params)
+    moves = any_in_row(TENSOR_XP, op, TENSOR_XP.ne(t, 0), params)
     return TENSOR_XP.where(TENSOR_XP.logical_or(moves, TENSOR_XP.isfinite(found)), found, 0.0)
 
 
-def by_rows(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
+def any_in_row(xp: Any, op: Op, mask: Any, params: tuple[Any, ...]) -> Any:
     """Which rows hold an element of a mask."""
     dims, reduced = op.row_of(params)
     dims = tuple(range(len(mask.shape))) if dims is None else dims if isinstance(dims, tuple) else (dims,)
     return xp.any(mask, dims, not reduced)
 
 
-def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[Any, ...]) -> Any:
+def elementwise_tangent(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[Any, ...]) -> Any:
     """Tangent of an elementwise op: the sum of local derivatives times tangents."""
     terms = []
     for rule, t in zip(op.rules, tangents, strict=True):
@@ -114,14 +114,14 @@ def along(op: Op, args: list[Any], tangents: list[Any], ans: Any, params: tuple[
     return result if result._d.shape == ans._d.shape else TENSOR_XP.expand(result, ans._d.shape)
 
 
-def transposed(
+def transpose_vjp(
     op: Op, args: list[Any], tangents: list[Any], outs: Sequence[Any], params: tuple[Any, ...], layer: Level | None
 ) -> list[Any]:
     """Tangents of a general op: its vjp is linear in the cotangent, and the transpose of that map is the derivative."""
     active = [i for i, t in enumerate(tangents) if t is not None]
     wanted = [i < op.differentiable and is_inexact(o._d.dtype) for i, o in enumerate(outs)]
-    fresh = Fresh([zeros_of(o) for o, w in zip(outs, wanted, strict=True) if w], layer)
-    cotangents = iter(fresh.tensors)
+    inputs = DiffInputs([zeros_of(o) for o, w in zip(outs, wanted, strict=True) if w], layer)
+    cotangents = iter(inputs.tensors)
     gs = [next(cotangents) if w else None for w in wanted]
     g: Any = gs if op.outputs > 1 else gs[0]
     ans: Any = list(outs) if op.outputs > 1 else outs[0]
@@ -140,7 +140,7 @@ def transposed(
         ]
     finally:
         restore_recording(previous)
-    pulled = iter(fresh.pull([r for r, _ in pairs], [t for _, t in pairs], False))
+    pulled = iter(inputs.vjp([r for r, _ in pairs], [t for _, t in pairs], False))
     got = [next(pulled) if w else None for w in wanted[: op.differentiable]]
     return [t if t is None or isinstance(t, Box) else wrap(arrays.ensure_owned(t)) for t in got]
 

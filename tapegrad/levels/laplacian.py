@@ -23,12 +23,12 @@ from .taylor import Taylor
 from .vmap import Batch, padded, rank, run_batched
 
 
-class Laplace(Level):
+class ForwardLaplacian(Level):
     """Every tensor of the level carries its gradient and Laplacian; a payload is the stack T, or None for a constant.
 
     Attributes:
         directions: number of coordinates.
-        heeds: whether recording was on when it was opened, so that no_grad inside makes constants.
+        respects_no_grad: whether recording was on when it was opened, so that no_grad inside makes constants.
     """
 
     name = "laplacian"
@@ -36,7 +36,7 @@ class Laplace(Level):
     def __init__(self, directions: int) -> None:
         super().__init__()
         self.directions = directions
-        self.heeds = is_recording()
+        self.respects_no_grad = is_recording()
 
     def point(self, x: Any) -> Any:
         """The points, of shape (.., d), as a tensor of the level."""
@@ -44,103 +44,103 @@ class Laplace(Level):
         stack = arrays.zeros((d + 1, d), x._d.dtype)
         for i in range(d):
             stack[i, i] = 1
-        return self.lift(x, TENSOR_XP.reshape(fixed_like(stack, x), (d + 1, *(1,) * (x._d.ndim - 1), d)))
+        return self.wrap(x, TENSOR_XP.reshape(fixed_like(stack, x), (d + 1, *(1,) * (x._d.ndim - 1), d)))
 
     def laplacian(self, y: Any) -> tuple[Any, Any]:
         """(value, Laplacian) of a tensor; the second is None if it does not depend on the point."""
-        value, stack = self.lower(y)
+        value, stack = self.unwrap(y)
         if stack is None:
             return value, None
-        last = stack.last() if type(stack) is Later else TENSOR_XP.index(stack, (self.directions, Ellipsis))
+        last = stack.last() if type(stack) is LazyStack else TENSOR_XP.index(stack, (self.directions, Ellipsis))
         return value, whole(last, value._d.shape)
 
-    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        if self.heeds and not is_recording():
+    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        if self.respects_no_grad and not is_recording():
             payloads = [None] * len(payloads)
-        if any([type(p) is Later for p in payloads]):
+        if any([type(p) is LazyStack for p in payloads]):
             if op.name == "add" and None in payloads:  # a bias: the stack is as it was
                 at = 0 if payloads[1] is None else 1
-                if rank(lowers[1 - at], False) <= lowers[at]._d.ndim:
-                    return [(op.call(*lowers), payloads[at])]
-            payloads = [p.whole() if type(p) is Later else p for p in payloads]
+                if rank(primals[1 - at], False) <= primals[at]._d.ndim:
+                    return [(op.call(*primals), payloads[at])]
+            payloads = [p.whole() if type(p) is LazyStack else p for p in payloads]
         closed = TABLE.get(f"laplace_{op.name}")
-        if closed is not None and payloads[0] is not None and is_real(lowers[0]):
-            return [closed.call(*lowers, *payloads)]
-        out = op.on(lowers, params)
+        if closed is not None and payloads[0] is not None and is_real(primals[0]):
+            return [closed.call(*primals, *payloads)]
+        out = op.on(primals, params)
         outs = out if op.outputs > 1 else (out,)
-        rules = op.rules * len(lowers) if op.arity < 0 and not op.joint else op.rules
+        rules = op.rules * len(primals) if op.arity < 0 and not op.joint else op.rules
         stacks = [None if rule is None else p for rule, p in zip(rules, payloads, strict=True)]
         active = [i for i, p in enumerate(stacks) if p is not None]
         if op.kind == "constant" or not active:
             return [(o, None) for o in outs]
         if op.kind == "elementwise":
-            found = self.elementwise(op, lowers, stacks, active, outs[0], params)
+            found = self.elementwise(op, primals, stacks, active, outs[0], params)
         elif op.kind == "linear" or (op.kind == "bilinear" and len(active) == 1):
-            found = self.on_stack(op, lowers, stacks, active, params)
+            found = self.on_stack(op, primals, stacks, active, params)
         elif op.kind == "bilinear":
-            found = [self.product(op, lowers, stacks, params)]
+            found = [self.product(op, primals, stacks, params)]
         elif all([is_linear(op, i, active) for i in active]):
-            found = self.affine(op, lowers, stacks, active, outs, params)
+            found = self.affine(op, primals, stacks, active, outs, params)
         else:
-            found = self.by_directions(op, lowers, stacks, outs, params)
+            found = self.by_directions(op, primals, stacks, outs, params)
         return list(zip(outs, found, strict=True))
 
     def elementwise(
-        self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], out: Any, params: tuple[Any, ...]
+        self, op: Op, primals: list[Any], stacks: list[Any], active: list[int], out: Any, params: tuple[Any, ...]
     ) -> list[Any]:
         if all([is_linear(op, i, active) for i in active]):
-            slopes = [(i, slope(op, i, out, lowers, params)) for i in active]
+            slopes = [(i, slope(op, i, out, primals, params)) for i in active]
             return [total([scaled(padded(stacks[i], out._d.ndim, True), d) for i, d in slopes])]
-        if len(active) == 1 and is_real(lowers[active[0]]):  # of complex numbers some are not holomorphic, as abs
-            return [self.composed(op, lowers, active[0], out, stacks[active[0]], params)]
+        if len(active) == 1 and is_real(primals[active[0]]):  # of complex numbers some are not holomorphic, as abs
+            return [self.composed(op, primals, active[0], out, stacks[active[0]], params)]
         if op.name == "mul":
-            return [self.product(op, lowers, stacks, params)]
-        return self.by_directions(op, lowers, stacks, (out,), params)
+            return [self.product(op, primals, stacks, params)]
+        return self.by_directions(op, primals, stacks, (out,), params)
 
     def on_stack(
-        self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], params: tuple[Any, ...]
+        self, op: Op, primals: list[Any], stacks: list[Any], active: list[int], params: tuple[Any, ...]
     ) -> list[Any]:
         """An op that is linear in its active operands."""
         n = self.directions + 1
-        if by_rows(op, lowers, active):
-            return [Later(stacks[0], lambda t: run_batched(op, t._d.shape[0], [t, lowers[1]], [True, False], params))]
+        if is_matrix_product(op, primals, active):
+            return [LazyStack(stacks[0], lambda t: run_batched(op, t._d.shape[0], [t, primals[1]], [True, False], params))]
         args: list[Any] = []
-        for i, (x, t) in enumerate(zip(lowers, stacks, strict=True)):
+        for i, (x, t) in enumerate(zip(primals, stacks, strict=True)):
             if t is not None:
                 args.append(whole(t, (n, *x._d.shape)))
             elif op.kind == "linear" and op.rules[i if op.arity > 0 else 0] is not None and isinstance(x, Box):
                 args.append(zeros_like(x, (n, *x._d.shape)))
             else:
                 args.append(x)
-        marked = [a is not x for a, x in zip(args, lowers, strict=True)]
+        marked = [a is not x for a, x in zip(args, primals, strict=True)]
         out = run_batched(op, n, args, marked, params)
         return list(out) if op.outputs > 1 else [out]
 
     def affine(
-        self, op: Op, lowers: list[Any], stacks: list[Any], active: list[int], outs: Any, params: tuple[Any, ...]
+        self, op: Op, primals: list[Any], stacks: list[Any], active: list[int], outs: Any, params: tuple[Any, ...]
     ) -> list[Any]:
         """A general op whose derivative does not depend on its active operands: its forward derivative, of the stack."""
 
         def push(given: list[Any]) -> list[Any]:
             with Batch(given[active[0]]._d.shape[0], "same") as batch:
-                moving = [None if t is None else batch.lift(t, True) for t in given]
-                found = tangents_of(op, lowers, moving, outs, params, batch)
+                moving = [None if t is None else batch.wrap(t, True) for t in given]
+                found = tangents_of(op, primals, moving, outs, params, batch)
                 return [None if t is None else batch.physical(t) for t in found]
 
-        if by_rows(op, lowers, active):
+        if is_matrix_product(op, primals, active):
             none = [None] * (len(stacks) - 1)
-            return [Later(stacks[0], lambda t: push([t, *none])[0])]
+            return [LazyStack(stacks[0], lambda t: push([t, *none])[0])]
         n = self.directions + 1
-        return push([None if t is None else whole(t, (n, *x._d.shape)) for x, t in zip(lowers, stacks, strict=True)])
+        return push([None if t is None else whole(t, (n, *x._d.shape)) for x, t in zip(primals, stacks, strict=True)])
 
-    def product(self, op: Op, lowers: list[Any], stacks: list[Any], params: tuple[Any, ...]) -> Any:
+    def product(self, op: Op, primals: list[Any], stacks: list[Any], params: tuple[Any, ...]) -> Any:
         """L(u v) = v Lu + u Lv + 2 sum_i u_i v_i."""
         n = self.directions + 1
-        (u, v), (s, t) = lowers, stacks
+        (u, v), (s, t) = primals, stacks
         s, t = whole(s, (n, *u._d.shape)), whole(t, (n, *v._d.shape))
         both = run_batched(op, n, [s, v], [True, False], params) + run_batched(op, n, [u, t], [False, True], params)
-        across = run_batched(op, n - 1, [gradient(s), gradient(t)], [True, True], params)
-        return TENSOR_XP.index_add(both, 2.0 * TENSOR_XP.sum(across, (0,), False), (n - 1, Ellipsis))
+        cross = run_batched(op, n - 1, [gradient(s), gradient(t)], [True, True], params)
+        return TENSOR_XP.index_add(both, 2.0 * TENSOR_XP.sum(cross, (0,), False), (n - 1, Ellipsis))
 
     def composed(self, op: Op, args: list[Any], i: int, ans: Any, stack: Any, params: tuple[Any, ...]) -> Any:
         """An elementwise op of which one operand is active, by its first and second derivative."""
@@ -151,19 +151,19 @@ class Laplace(Level):
         x = args[i]
         with Dual() as level:
             one = fixed_like(arrays.ones_like(x._d), x)
-            moving = rule(TENSOR_XP, level.lift(ans, d1), *replaced(args, i, level.lift(x, one)), *params)
-            d2 = level.lower(moving)[1] if isinstance(moving, Box) else None
+            moving = rule(TENSOR_XP, level.wrap(ans, d1), *replaced(args, i, level.wrap(x, one)), *params)
+            d2 = level.unwrap(moving)[1] if isinstance(moving, Box) else None
         stack = padded(stack, ans._d.ndim, True)
         return stack * d1 if d2 is None else TABLE["laplace_chain"].call([d1, d2, stack])
 
-    def by_directions(self, op: Op, lowers: list[Any], stacks: list[Any], outs: Any, params: tuple[Any, ...]) -> list[Any]:
+    def by_directions(self, op: Op, primals: list[Any], stacks: list[Any], outs: Any, params: tuple[Any, ...]) -> list[Any]:
         """Any op: twice the second Taylor coefficients along the directions, and the derivative along the Laplacians."""
         n = self.directions
-        stacks = [None if t is None else whole(t, (n + 1, *x._d.shape)) for x, t in zip(lowers, stacks, strict=True)]
+        stacks = [None if t is None else whole(t, (n + 1, *x._d.shape)) for x, t in zip(primals, stacks, strict=True)]
         with Batch(n, "same") as batch, Taylor(2) as level:
             curves = [
-                x if t is None else level.lifted([x, batch.lift(gradient(t), True), None])
-                for x, t in zip(lowers, stacks, strict=True)
+                x if t is None else level.wrap_series([x, batch.wrap(gradient(t), True), None])
+                for x, t in zip(primals, stacks, strict=True)
             ]
             moved = op.on(curves, params)
             orders = [
@@ -171,7 +171,7 @@ class Laplace(Level):
                 for y in (moved if op.outputs > 1 else (moved,))
             ]
         ends = [None if t is None else TENSOR_XP.index(t, (n, Ellipsis)) for t in stacks]
-        slopes = tangents_of(op, lowers, ends, outs, params, self.outer)
+        slopes = tangents_of(op, primals, ends, outs, params, self.outer)
         found: list[Any] = []
         for y, (first, second), slope in zip(outs, orders, slopes, strict=True):
             if first is None and second is None and slope is None:
@@ -187,7 +187,7 @@ class Laplace(Level):
         return found
 
 
-class Later:
+class LazyStack:
     """The stack of a layer: made when it is asked for, since of the last layer's only the Laplacian is."""
 
     __slots__ = ("made", "push", "stack")
@@ -205,9 +205,9 @@ class Later:
         return TENSOR_XP.index(self.push(TENSOR_XP.index(self.stack, (slice(n - 1, n), Ellipsis))), (0, Ellipsis))
 
 
-def by_rows(op: Op, lowers: list[Any], active: list[int]) -> bool:
+def is_matrix_product(op: Op, primals: list[Any], active: list[int]) -> bool:
     """Whether it is a layer: rows times a matrix that does not depend on the point."""
-    return op.name in ("matmul", "linear") and active == [0] and lowers[1]._d.ndim == 2
+    return op.name in ("matmul", "linear") and active == [0] and primals[1]._d.ndim == 2
 
 
 def scaled(t: Any, d: Any) -> Any:

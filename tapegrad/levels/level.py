@@ -1,13 +1,13 @@
 """Numbered levels: how operations run inside vmap, forward, Taylor and Laplacian transforms.
 
-A tensor at a level carries a `Lift`: the level, the tensor below it, and what the level knows besides (whether it is
+A tensor at a level carries a `LevelState`: the level, the tensor below it, and what the level knows besides (whether it is
 batched, a tangent, a series). Its `_d` is the array at the bottom, so shapes, dtypes and primal values can be read; of a
-batched tensor it is a `Shadow`, which has the shape of one sample and refuses to show values. Operations find lifted
-tensors in `record.slow`, take the highest level among their operands, and let it run the op by calls of the table on the
-tensors below: levels nest by themselves.
+batched tensor it is a `SampleArray`, which has the shape of one sample and refuses to show values. `record.slow` finds such
+tensors among operands, takes the highest of their levels, and lets it run the op by calls of the table on the tensors below:
+so levels nest in any order.
 
-Each level owns a reverse layer above it: the slot of a lifted tensor belongs to that layer. Entries there save tensors;
-their rules run on tensors and are recorded in the layers below. Order: base layer < level 1 < its layer < level 2 < ...
+Each level owns a reverse layer above it, to which the slots of its tensors belong. Entries there save tensors; their rules
+run on tensors and are recorded in the layers below. Order: base layer < level 1 < its layer < level 2 < ...
 """
 
 from __future__ import annotations
@@ -32,31 +32,63 @@ from ..dtypes import is_inexact
 _ids = itertools.count(1)
 
 
-class Lift(Extra):
-    """How a tensor stands at a level. `base`: of a view, the tensor it looks at, the op with its parameters (or
-    what has `call` and `write` instead), and the lift of that tensor which it was taken from."""
+class LevelState(Extra):
+    """The state of a tensor at a level.
 
-    __slots__ = ("base", "level", "lower", "payload")
+    Attributes:
+        primal: the tensor of the levels below.
+        payload: what the level knows besides: whether it is batched, a tangent, a series; None for a constant.
+        base: of a view, the tensor it looks at, the op with its parameters (or what has `call` and `write` instead), and the
+            state of that tensor from which it was taken.
+    """
 
-    def __init__(self, level: Level, lower: Any, payload: Any, slot_hooks: Any = None) -> None:
-        self.level, self.lower, self.payload, self.slot_hooks = level, lower, payload, slot_hooks
+    __slots__ = ("base", "level", "payload", "primal")
+
+    def __init__(self, level: Level, primal: Any, payload: Any, slot_hooks: Any = None) -> None:
+        self.level, self.primal, self.payload, self.slot_hooks = level, primal, payload, slot_hooks
         self.base: tuple[Any, Any, tuple[Any, ...], Any] | None = None
+
+    @staticmethod
+    def run(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
+        """What recording functions call with a tensor of a level: `slow`, or less where nothing is to be promoted."""
+        if op.refuses is not None and op.kind != "elementwise":
+            return slow(op, operands, params)
+        dtype = None
+        for t in operands:
+            if not isinstance(t, Box):
+                if type(t) is not float:
+                    return slow(op, operands, params)
+                continue
+            st = t._st
+            if st is not None and (type(st) is not LevelState or st.base is not None):
+                return slow(op, operands, params)
+            dt = t._d.dtype
+            if (dtype is not None and dt is not dtype) or (dt is not record.F32 and dt is not record.F64):
+                return slow(op, operands, params)
+            dtype = dt
+        return run_lifted(op, operands, params)
 
 
 class Level:
-    """A running transform. Subclasses say how an op runs on values and payloads.
+    """A running transform.
+
+    A subclass defines `apply`, which runs an op on primals and payloads. By the methods after it the subclass says what else
+    depends on its payloads: what stands for an array, what is left of a detached tensor, what a write without history keeps,
+    and what a reverse pass that began inside does with tensors and gradients of the layers below.
 
     Attributes:
         name: of the transform, for messages.
         outer: the level inside which it was opened.
-        written: tensors of lower levels that were raised to this one, with what they were before.
-        blocks: memory blocks that were written, whose tensors are raised when they are next used.
+        written: tensors of lower levels that were promoted to this one, with what they were before.
+        blocks: memory blocks that were written, whose tensors are promoted when they are next used.
         undo: how to take back what was done inside, by what it was done to.
+        respects_no_grad: whether what no_grad covers inside is constant; only if recording was on when it was opened.
+        shares_outer_layer: whether it records in the layer around it, and its tensors are plain ones once it is closed.
     """
 
     name = "transform"
-    heeds = False  # whether what is made under no_grad inside is constant; set only if recording was on when it was opened
-    soft = False  # whether it records in the layer around it, and its tensors are plain ones once it is closed
+    respects_no_grad = False
+    shares_outer_layer = False
 
     def __init__(self) -> None:
         self.id = next(_ids)
@@ -84,7 +116,7 @@ class Level:
         self.undo.clear()
 
     def close(self) -> None:
-        """End the level; tensors that were raised to it are again what they were."""
+        """End the level; tensors that were promoted to it are again what they were."""
         self.closed = True
         for block in self.blocks:
             if (store := block()) is not None:
@@ -93,10 +125,10 @@ class Level:
             t = ref()
             if t is not None:
                 t._d, t._s, t._st = array, slot, state
-        self.forget()
+        self.clear()
 
-    def forget(self) -> None:
-        """Let go of what the level knew of tensors: entries of its layer hold it, and what it holds holds entries."""
+    def clear(self) -> None:
+        """Drop what the level knew of tensors: entries of its layer hold it, and what it holds holds entries."""
         self.blocks.clear()
         self.written.clear()
         self.undo.clear()
@@ -107,106 +139,115 @@ class Level:
         if any(write for _, _, write in self.written) or any(block() is not None for block in self.blocks):
             raise errors.captured_write(self.name)
 
-    def lift(self, lower: Any, payload: Any, slot: int = 0, slot_hooks: Any = None) -> Any:
+    def wrap(self, primal: Any, payload: Any, slot: int = 0, slot_hooks: Any = None) -> Any:
         """A tensor at this level."""
-        return boxed(self.array(lower, payload), slot, Lift(self, lower, payload, slot_hooks))
+        return boxed(self.array(primal, payload), slot, LevelState(self, primal, payload, slot_hooks))
 
-    def array(self, lower: Any, payload: Any) -> Any:
-        """What stands for the array of a tensor of this level."""
-        return lower._d
-
-    def lower(self, t: Any) -> tuple[Any, Any]:
+    def unwrap(self, t: Any) -> tuple[Any, Any]:
         """(tensor below, payload) of an operand; payload None: a constant at this level."""
         st = t._st if isinstance(t, Box) else None
         if type(st) is alias.Alias and st.store.promoted is not None:
             promote_alias(t)
             st = t._st
-        if type(st) is Lift and st.base is not None:
+        if type(st) is LevelState and st.base is not None:
             refresh(t)
             st = t._st
-        return (st.lower, st.payload) if type(st) is Lift and st.level is self else (t, None)
+        return (st.primal, st.payload) if type(st) is LevelState and st.level is self else (t, None)
 
-    def constant(self, payload: Any) -> Any:
+    # ------------------------------------------------------------------------------------------ what subclasses define
+
+    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        """Run an op: (tensor below, payload) of each of its outputs."""
+        raise NotImplementedError
+
+    def array(self, primal: Any, payload: Any) -> Any:
+        """What stands for the array of a tensor of this level."""
+        return primal._d
+
+    def detached_payload(self, payload: Any) -> Any:
         """The payload of a detached tensor."""
         return None
 
-    def rewritten(self, lower: Any, payload: Any, below: Any, before: Any, constant: bool) -> tuple[Any, Any, Any]:
-        """(tensor below, payload, tensor below that it replaces) of a value, `constant` or not, written without history."""
-        return lower, before if constant or (self.heeds and not is_recording()) else payload, below
+    def merge_write(
+        self, primal: Any, payload: Any, old_primal: Any, old_payload: Any, constant: bool
+    ) -> tuple[Any, Any, Any]:
+        """(primal, payload, old primal) of a tensor that is written without history: the old primal has the history to keep.
 
-    def beneath(self, t: Any, function: str) -> Any:
+        Args:
+            constant: whether the written value is one at all levels, as `.data =` makes it.
+        """
+        keep = constant or (self.respects_no_grad and not is_recording())
+        return primal, old_payload if keep else payload, old_primal
+
+    def captured_primal(self, t: Any, function: str) -> Any:
         """What the layer below has recorded of a tensor that this level's layer has not, for a reverse pass."""
         if function == "grad":
             raise errors.captured_input(self.name)
-        return self.lower(t)[0]
+        return self.unwrap(t)[0]
 
-    def fallen(self, t: Any) -> Any:
+    def outer_gradient(self, t: Any) -> Any:
         """A gradient of this level as it is added to a leaf outside."""
-        return self.lower(t)[0]
+        return self.unwrap(t)[0]
 
     def refuse_shared(self) -> None:
         """A value of this level was written into a tensor that shares memory with others outside."""
         raise errors.captured_write(self.name)
 
-    def adopt(self, t: Any) -> None:
-        """A tensor of a soft level was made."""
-        raise NotImplementedError
-
-    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        """Run an op: (tensor below, payload) of each of its outputs."""
+    def register(self, t: Any) -> None:
+        """A tensor of this level was made; called where the level shares the layer around it."""
         raise NotImplementedError
 
 
 def boxed(array: Any, slot: int, state: Any) -> Any:
     out = new(record.Tensor)
     out._d, out._s, out._st = array, slot, state
-    if state.level.soft:
-        state.level.adopt(out)
+    if state.level.shares_outer_layer:
+        state.level.register(out)
     return out
 
 
 def relabelled(t: Any, slot: int) -> Any:
     """A tensor of the same value under another slot, with the hooks that t keeps alive."""
     st = t._st
-    if type(st) is Lift:
-        return boxed(t._d, slot, Lift(st.level, st.lower, st.payload, st.slot_hooks))
+    if type(st) is LevelState:
+        return boxed(t._d, slot, LevelState(st.level, st.primal, st.payload, st.slot_hooks))
     out = box(alias.save(t), slot)
     if st is not None and st.slot_hooks is not None:
         out._st = Extra(st.slot_hooks)
     return out
 
 
-def raised(t: Any, level: Level | None, slot: int) -> Any:
+def promoted(t: Any, level: Level | None, slot: int) -> Any:
     """A tensor of the same value in the layer of a level (None: the base layer), under a slot of that layer."""
     if level is None or level_of(t) is level:
         return relabelled(t, slot)
-    return level.lift(relabelled(t, t._s), None, slot)
+    return level.wrap(relabelled(t, t._s), None, slot)
 
 
-def raise_in_place(t: Any, level: Level, write: bool) -> None:
+def promote_in_place(t: Any, level: Level, write: bool) -> None:
     """Make a tensor of a lower level one of this level, until it closes."""
     alias.sync(t)
     if write and type(t._st) is alias.Alias:
-        raise_block(t, level)
+        promote_block(t, level)
         return
     level.written.append((weakref.ref(t), (t._d, t._s, t._st), write))
-    up = level.lift(relabelled(t, t._s), None)
+    up = level.wrap(relabelled(t, t._s), None)
     t._d, t._s, t._st = up._d, 0, up._st
 
 
-def raise_block(t: Any, level: Level) -> None:
-    """Raise the memory block of a tensor, and the tensor; the others on the block follow when they are next used."""
+def promote_block(t: Any, level: Level) -> None:
+    """Promote the memory block of a tensor, and the tensor; the others on the block follow when they are next used."""
     a = t._st
     store = a.store
     if len(a.chain) != len(a.hchain) or store.exported():
         level.refuse_shared()
-    store.promoted = level.lift(box(store.root, a.hist.slot), None), a.hist
+    store.promoted = level.wrap(box(store.root, a.hist.slot), None), a.hist
     level.blocks.append(weakref.ref(store))
     promote_alias(t)
 
 
 def promote_alias(t: Any) -> None:
-    """Make a tensor on a block that was raised a view of what stands for the block."""
+    """Make a tensor on a block that was promoted a view of what stands for the block."""
     a = t._st
     root, hist = a.store.promoted
     level = root._st.level
@@ -224,29 +265,33 @@ def depth_of(op: Op, tensors: Sequence[Any]) -> Level:
     top: Any = None
     for t in tensors:
         st = t._st if isinstance(t, Box) else None
-        if type(st) is Lift and (top is None or st.level.id > top.id):
+        if type(st) is LevelState and (top is None or st.level.id > top.id):
             top = st.level
     return top  # type: ignore[no-any-return]
 
 
 def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
     """Run and record an op of which some operand is at a level."""
-    if record.traces and (trace := TRACE.get()) is not None and (plain := trace.opaque(tensors)) is not None:
+    if (
+        record.traces
+        and (trace := TRACE.get()) is not None
+        and (plain := trace.outer_level_placeholders(tensors)) is not None
+    ):
         return op.on(plain, params)
     top = depth_of(op, tensors)
     if top.closed:
-        if not top.soft:
+        if not top.shares_outer_layer:
             raise errors.escaped(top.name)
-        opened = [top.lower(t)[0] for t in tensors]
+        opened = [top.unwrap(t)[0] for t in tensors]
         return op.on(opened, params)
-    pairs = [top.lower(t) for t in tensors]
-    cut = top.heeds and not is_recording()
+    pairs = [top.unwrap(t) for t in tensors]
+    constant = top.respects_no_grad and not is_recording()
     warnings = arrays.silence()
     try:
-        results = top.apply(op, [p[0] for p in pairs], [None if cut else p[1] for p in pairs], params)
+        results = top.apply(op, [p[0] for p in pairs], [None if constant else p[1] for p in pairs], params)
     finally:
         arrays.unsilence(warnings)
-    outs = tuple([top.lift(lower, payload) for lower, payload in results])
+    outs = tuple([top.wrap(primal, payload) for primal, payload in results])
     layer = layer_of(top)
     slots = tuple([t._s if isinstance(t, Box) and layer_of(level_of(t)) is layer else 0 for t in tensors])
     if any(slots) and op.kind != "constant":
@@ -256,34 +301,11 @@ def run_lifted(op: Op, tensors: Sequence[Any], params: tuple[Any, ...]) -> Any:
     return outs if op.outputs > 1 else outs[0]
 
 
-def run_directly(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any:
-    """What recording functions turn to with a lifted tensor: `slow`, or less where nothing is to be promoted."""
-    if op.refuses is not None and op.kind != "elementwise":
-        return slow(op, operands, params)
-    dtype = None
-    for t in operands:
-        if not isinstance(t, Box):
-            if type(t) is not float:
-                return slow(op, operands, params)
-            continue
-        st = t._st
-        if st is not None and (type(st) is not Lift or st.base is not None):
-            return slow(op, operands, params)
-        dt = t._d.dtype
-        if (dtype is not None and dt is not dtype) or (dt is not record.F32 and dt is not record.F64):
-            return slow(op, operands, params)
-        dtype = dt
-    return run_lifted(op, operands, params)
-
-
-Lift.run = staticmethod(run_directly)
-
-
 def record_lifted(
     op: Op, tape: Any, tensors: Sequence[Any], slots: tuple[int, ...], outs: tuple[Any, ...], params: tuple[Any, ...]
 ) -> None:
     """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""
-    saved, keep_ans = record.saved(op, list(tensors), [kept(t) for t in tensors], slots)
+    saved, keep_ans = record.saved(op, list(tensors), [saved_operand(t) for t in tensors], slots)
     place = user_frame(getframe(2), tape)
     half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
     number, dtype = (op.id + GENERAL, outs[0]._d.dtype) if half is None else (op.id + GENERAL_HALF, half)
@@ -316,8 +338,8 @@ def record_lifted(
         tape.due(s)
 
 
-def kept(t: Any) -> Any:
-    """An operand as an entry may hold it."""
+def saved_operand(t: Any) -> Any:
+    """An operand as an entry saves it: with its slot, and apart from later writes."""
     return relabelled(t, t._s) if isinstance(t, Box) else t
 
 
@@ -327,7 +349,7 @@ def kept(t: Any) -> Any:
 def view(t: Any, op: Any, params: tuple[Any, ...]) -> Any:
     """The result of a view op: a write into it goes to t as well, and a later write into t shows in it."""
     out = op.call(t, *params)
-    if type(out._st) is Lift:
+    if type(out._st) is LevelState:
         out._st.base = t, op, params, t._st
     return out
 
@@ -335,19 +357,19 @@ def view(t: Any, op: Any, params: tuple[Any, ...]) -> Any:
 def refresh(t: Any) -> None:
     """Bring a view up to date with the tensor it looks at."""
     views = []
-    while type(t._st) is Lift and t._st.base is not None:
+    while type(t._st) is LevelState and t._st.base is not None:
         views.append(t)
         t = t._st.base[0]
     if views:
         alias.sync_only(t)
     for t in reversed(views):
         base, op, params, stamp = t._st.base
-        if type(base._st) is Lift and base._st is stamp:  # a plain tensor does not tell of a write
+        if type(base._st) is LevelState and base._st is stamp:  # a plain tensor does not tell of a write
             continue
         out = op.call(base, *params)
         slot_hooks = t._st.slot_hooks
         t._d, t._s, t._st = out._d, out._s, out._st
-        if type(t._st) is Lift:
+        if type(t._st) is LevelState:
             t._st.base = base, op, params, base._st
             t._st.slot_hooks = alias.union(t._st.slot_hooks, slot_hooks)
 
@@ -379,10 +401,10 @@ def put(t: Any, result: Any, constant: bool) -> Any:
     """Give t the value and history of a result, as `assign`, and nothing to what it looks at; returns what that is."""
     target, source = level_of(t), level_of(result)
     if source is not None and (target is None or source.id > target.id):
-        raise_in_place(t, source, True)
+        promote_in_place(t, source, True)
         target = source
     base = t._st.base
-    up = raised(result, target, result._s if layer_of(source) is layer_of(target) else 0)
+    up = promoted(result, target, result._s if layer_of(source) is layer_of(target) else 0)
     if constant or not is_recording():
         up = with_history(up, t, constant)
     t._d, t._s, t._st = up._d, up._s, up._st
@@ -394,18 +416,18 @@ def with_history(new: Any, old: Any, constant: bool) -> Any:
     top = depth_of(TABLE["alias"], (new, old))
     if top is None:
         return relabelled(new, old._s)
-    (lower, payload), (below, before) = top.lower(new), top.lower(old)
-    lower, payload, below = top.rewritten(lower, payload, below, before, constant)
+    (primal, payload), (old_primal, old_payload) = top.unwrap(new), top.unwrap(old)
+    primal, payload, old_primal = top.merge_write(primal, payload, old_primal, old_payload, constant)
     slot, slot_hooks = (old._s, old._st.slot_hooks) if level_of(old) is top else (0, None)
-    return top.lift(with_history(lower, below, constant), payload, slot, slot_hooks)
+    return top.wrap(with_history(primal, old_primal, constant), payload, slot, slot_hooks)
 
 
 def detached(t: Any) -> Any:
     """The value without history and without derivative at any level."""
-    if type(t._st) is not Lift:
+    if type(t._st) is not LevelState:
         return alias.detached(t)
     st = t._st
-    return st.level.lift(detached(st.lower), st.level.constant(st.payload))
+    return st.level.wrap(detached(st.primal), st.level.detached_payload(st.payload))
 
 
 class Detach:

@@ -1,12 +1,12 @@
-"""Taylor mode: the values of a level are truncated power series in one parameter t, derived from the text of the rules.
+"""Taylor mode: the values of a level are truncated power series in one parameter t, on which the records' rules run.
 
-With y = f(x), y' = d(y, x) x': the rule's text runs on series, and the k-th coefficient follows from lower ones,
+With y = f(x), y' = d(y, x) x': the rule d runs on series, and the k-th coefficient follows from lower ones,
 k y_k = sum_j j x_j d_(k-j) (A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., chapter 13). Coefficients come on
 demand, since a rule may read the answer whose coefficients it makes, and sin and cos read each other's. Within one
 operation equal calls are one series: this closes sin -> cos -> sin into a loop and makes the work quadratic in the order.
 
-Coefficients are arrays (numbers where a tensor has no dimensions) while nothing below the level is tracked or lifted, else
-tensors; None is zero. A general op without a text for its forward derivative is transposed, order by order.
+Coefficients are arrays (numbers where a tensor has no dimensions) while nothing below the level is recorded or at a level;
+else tensors; None is zero. The vjp of a general op without `jvp` is transposed, order by order.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from ..core.record import Box, functional, services, wrap
 from ..core.state import is_recording
 from ..core.vjp import RAW_XP, TENSOR_XP, arrays, bottom
 from ..dtypes import is_inexact
-from .forward import by_rows, tangents_of
+from ..floats.functions import ERRORS, FUNCTIONS
+from .forward import any_in_row, tangents_of
 from .level import Level
-from .scalar import ERRORS, FUNCTIONS
 
 Coefficient = Any
 Gen = Callable[[int], Coefficient]
-COEFFICIENTS: dict[str, Callable[..., Coefficient]] = {}  # by an op's name: of(xp, k, series, *params), better than a text
 
 
 class Series:
     """A power series: coefficients from order 0 on, those not yet known by `gen`. Calls and operators are the table's."""
 
-    __slots__ = ("bind", "c", "gen", "steps")
+    __slots__ = ("c", "gen", "steps", "xp")
     __array_ufunc__ = None  # so that arrays leave operators to it
 
-    def __init__(self, bind: Any, c: list[Coefficient], gen: Gen | None = None) -> None:
-        self.bind, self.c, self.gen = bind, c, gen
+    def __init__(self, xp: Any, c: list[Coefficient], gen: Gen | None = None) -> None:
+        self.xp, self.c, self.gen = xp, c, gen
         self.steps: list[Coefficient] = [None]
 
     def get(self, k: int) -> Coefficient:
@@ -70,20 +69,20 @@ class Series:
 
     @property
     def real(self) -> Any:
-        return self.bind.run(TABLE["real"], [self], ()) if self.dtype.kind == "c" else self
+        return self.xp.run(TABLE["real"], [self], ()) if self.dtype.kind == "c" else self
 
     def __neg__(self) -> Any:
-        return self.bind.run(TABLE["neg"], [self], ())
+        return self.xp.run(TABLE["neg"], [self], ())
 
     def __pow__(self, exponent: Any) -> Any:
         if isinstance(exponent, int | float):
-            return self.bind.run(TABLE["pow_scalar"], [self], (exponent,))
-        return self.bind.run(TABLE["pow"], [self, exponent], ())
+            return self.xp.run(TABLE["pow_scalar"], [self], (exponent,))
+        return self.xp.run(TABLE["pow"], [self, exponent], ())
 
 
 def _operator(name: str, swapped: bool) -> Callable[[Series, Any], Any]:
     def run(self: Series, other: Any) -> Any:
-        return self.bind.run(TABLE[name], [other, self] if swapped else [self, other], ())
+        return self.xp.run(TABLE[name], [other, self] if swapped else [self, other], ())
 
     return run
 
@@ -95,8 +94,8 @@ for _name in ("lt", "gt", "le", "ge", "eq", "ne"):
     setattr(Series, f"__{_name}__", _operator(_name, False))
 
 
-class Bind:
-    """One operation of a function in series arithmetic, with what its rules call: `xp` of their texts.
+class SeriesNamespace:
+    """One operation of a function in series arithmetic, with what its rules call: their `xp`.
 
     Attributes:
         order: of the last coefficient.
@@ -244,22 +243,22 @@ class Bind:
         return TABLE["expand"].forward(arrays.as_array(c), shape) if self.raw else TENSOR_XP.expand(c, shape)
 
     def general(self, op: Op, args: list[Any], active: list[bool], out: Any, params: tuple[Any, ...]) -> Any:
-        """y' = jvp(x, x'; y), in series arithmetic where the record has a text for it."""
+        """y' = jvp(x, x'; y), in series arithmetic where the record has a jvp that runs on series."""
         outs = out if op.outputs > 1 else (out,)
         results = [Series(self, [o]) for o in outs]
-        if (own := COEFFICIENTS.get(op.name)) is not None:
+        if callable(coefficient := op.series):
             xp = RAW_XP if self.raw else TENSOR_XP
-            results[0].gen = lambda k: own(xp, k, *args, *params)
+            results[0].gen = lambda k: coefficient(xp, k, *args, *params)
             return results[0]
-        if op.jvp is not None and op.on_series:
-            gens = self.by_text(op, args, active, results, params)
+        if op.jvp is not None and op.series:
+            gens = self.by_jvp(op, args, active, results, params)
         else:
             gens = self.by_transposing(op, args, active, results, params)
         for i, r in enumerate(results):
             r.gen = gens(i) if i < op.differentiable else None
         return tuple(results) if op.outputs > 1 else results[0]
 
-    def by_text(
+    def by_jvp(
         self, op: Op, args: list[Any], active: list[bool], results: list[Series], params: tuple[Any, ...]
     ) -> Callable[[int], Gen]:
         tangents: list[Any] = []
@@ -301,11 +300,11 @@ class Bind:
         def at(k: int) -> list[Any]:
             if k not in known:
                 with Taylor(k - 1) as level:
-                    lifted = [level.lifted(a.c[:k]) if type(a) is Series and [a.get(k)] else tensor_of(a) for a in args]
+                    lifted = [level.wrap_series(a.c[:k]) if type(a) is Series and [a.get(k)] else tensor_of(a) for a in args]
                     moves = zip(args, active, strict=True)
                     steps = [[a.step(j) for j in range(1, k + 1)] if on else [None] for a, on in moves]
-                    moving = [level.lifted(c) if any(x is not None for x in c) else None for c in steps]
-                    answers = [level.lifted([r.get(j) for j in range(k)]) for r in results]
+                    moving = [level.wrap_series(c) if any(x is not None for x in c) else None for c in steps]
+                    answers = [level.wrap_series([r.get(j) for j in range(k)]) for r in results]
                     ts = tangents_of(op, lifted, moving, answers, params, level)
                     known[k] = [None if t is None else level.coefficient(t, k - 1) for t in ts]
             return known[k]
@@ -335,41 +334,41 @@ class Taylor(Level):
     def __init__(self, order: int) -> None:
         super().__init__()
         self.order = order
-        self.heeds = is_recording()
+        self.respects_no_grad = is_recording()
 
-    def lifted(self, coefficients: list[Coefficient]) -> Any:
+    def wrap_series(self, coefficients: list[Coefficient]) -> Any:
         """A tensor of the level from coefficients from order 0 on."""
         if coefficients[0] is None:
             coefficients = [zeros_like(next(c for c in coefficients if c is not None)), *coefficients[1:]]
         c0 = tensor_of(coefficients[0])
         if is_plain(c0):
             coefficients = [None if c is None else number(c._d if is_bare(c) else c) for c in (c0, *coefficients[1:])]
-        return self.lift(c0, Series(None, coefficients))
+        return self.wrap(c0, Series(None, coefficients))
 
     def coefficient(self, t: Any, k: int) -> Any:
         """Coefficient of a tensor as a tensor; None for zero."""
-        lower, payload = self.lower(t)
+        primal, payload = self.unwrap(t)
         if k == 0:
-            return lower
+            return primal
         c = payload.c[k] if payload is not None and k < len(payload.c) else None
         return None if c is None else tensor_of(c)
 
-    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-        raw = all([is_plain(t) for t in lowers]) and all([p is None or type_raw(p) for p in payloads])
-        bind = Bind(self.order, raw, self.outer)
-        args = [operand(t, p, raw, bind) for t, p in zip(lowers, payloads, strict=True)]
-        out = bind.run(op, args, params)
+    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+        raw = all([is_plain(t) for t in primals]) and all([p is None or type_raw(p) for p in payloads])
+        xp = SeriesNamespace(self.order, raw, self.outer)
+        args = [operand(t, p, raw, xp) for t, p in zip(primals, payloads, strict=True)]
+        out = xp.run(op, args, params)
         outs = out if op.outputs > 1 else (out,)
         for r in outs:
             if type(r) is Series:
                 r.get(self.order)
                 if op.kind == "elementwise" or op.zero_blocks == "rows":
-                    settle(op, args, r, params, RAW_XP if raw else TENSOR_XP)
-        for r, _ in bind.memo.values():
+                    zero_unmoved(op, args, r, params, RAW_XP if raw else TENSOR_XP)
+        for r, _ in xp.memo.values():
             for s in r if type(r) is tuple else (r,):
                 if type(s) is Series:
-                    s.gen = s.bind = None
-        bind.memo.clear()  # its operands die now, not when the garbage collector finds the cycle through bind
+                    s.gen = s.xp = None
+        xp.memo.clear()  # its operands die now, not when the garbage collector finds the cycle through xp
         return [
             (tensor_of(r.c[0]), r if any(c is not None for c in r.c[1:]) else None)
             if type(r) is Series
@@ -378,7 +377,7 @@ class Taylor(Level):
         ]
 
 
-def settle(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp: Any) -> None:
+def zero_unmoved(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp: Any) -> None:
     """Give a result 0 for coefficients that are not finite where no operand moves: strong zero, as in forward mode."""
     last = next((c for c in r.c[:0:-1] if c is not None), 0.0)
     if math.isfinite(last) if type(last) is float else arrays.finite(bottom(last) if isinstance(last, Box) else last):
@@ -390,7 +389,7 @@ def settle(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp: Any)
     if moves is None:
         return
     if op.zero_blocks == "rows":
-        moves = by_rows(xp, op, moves, params)
+        moves = any_in_row(xp, op, moves, params)
     keep = [c if c is None else xp.logical_or(moves, xp.isfinite(c)) for c in r.c[1:]]
     r.c[1:] = [
         c if c is None else number(xp.where(m, c if isinstance(c, Box) else arrays.as_array(c), 0.0))
@@ -399,19 +398,19 @@ def settle(op: Op, args: list[Any], r: Series, params: tuple[Any, ...], xp: Any)
     r.steps = [None]
 
 
-def operand(t: Any, payload: Any, raw: bool, bind: Bind) -> Any:
+def operand(t: Any, payload: Any, raw: bool, xp: SeriesNamespace) -> Any:
     """An operand in series arithmetic: a series, or a constant."""
     if payload is None:
         return number(t._d) if raw and isinstance(t, Box) else t
     if not raw:
-        return Series(bind, [t, *[None if v is None else tensor_of(v) for v in payload.c[1:]]])
-    series = Series(bind, payload.c)
+        return Series(xp, [t, *[None if v is None else tensor_of(v) for v in payload.c[1:]]])
+    series = Series(xp, payload.c)
     series.steps = payload.steps
     return series
 
 
 def is_plain(t: Any) -> bool:
-    """Whether arithmetic on a tensor's array is all that happens to it: nothing is recorded, traced, promoted or lifted."""
+    """Whether only the tensor's array counts: nothing is recorded, traced or promoted, and the tensor is at no level."""
     if not isinstance(t, Box):
         return True
     return t._st is None and not t._s and t._d.dtype.char in "fdFD?lq" and not functional(t._d)

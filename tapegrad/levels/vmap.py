@@ -11,7 +11,7 @@ from ..core.modes import enable_grad
 from ..core.op import Op
 from ..core.record import Box, user_line
 from ..core.vjp import TENSOR_XP, arrays
-from .level import Level, Lift
+from .level import Level, LevelState
 
 
 class NeedLoop(BaseException):
@@ -25,8 +25,8 @@ class NeedLoop(BaseException):
         self.level = level
 
 
-class Shadow:
-    """What stands for the array of a batched tensor: shape and dtype of one sample. Asked for a value it raises NeedLoop."""
+class SampleArray:
+    """What stands for the array of a batched tensor: shape and dtype of one sample. A read of a value raises NeedLoop."""
 
     __slots__ = ("dtype", "level", "nbytes", "ndim", "shape", "size")
 
@@ -80,7 +80,7 @@ for _name in (
     "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "pow", "rpow", "matmul", "rmatmul", "and", "or",
     "xor", "copy", "deepcopy", "format", "str",
 ):  # fmt: skip
-    setattr(Shadow, f"__{_name}__", _refuse)
+    setattr(SampleArray, f"__{_name}__", _refuse)
 
 
 class Batch(Level):
@@ -88,7 +88,7 @@ class Batch(Level):
 
     Attributes:
         randomness: "error", "different" or "same": what drawing random numbers does.
-        place: file and line where a value of a single sample was asked for; None if none was.
+        asked_at: file and line where a value of a single sample was asked for; None if none was.
     """
 
     name = "vmap"
@@ -96,56 +96,58 @@ class Batch(Level):
     def __init__(self, size: int, randomness: str = "error") -> None:
         super().__init__()
         self.size, self.randomness = size, randomness
-        self.place: tuple[str, int] | None = None
+        self.asked_at: tuple[str, int] | None = None
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         undo, self.undo = self.undo, {}
-        super().forget()
-        if self.place is not None:  # what was done is taken back next
+        super().clear()
+        if self.asked_at is not None:  # what was done is taken back next
             self.undo = undo
 
     def need_loop(self) -> BaseException:
         """What to raise where a value of a single sample is asked for."""
         if self.closed:
             return errors.escaped(self.name)
-        if self.place is None:
-            self.place = user_line()
+        if self.asked_at is None:
+            self.asked_at = user_line()
         return NeedLoop(self)
 
-    def array(self, lower: Any, payload: Any) -> Any:
-        return Shadow(self, lower._d) if payload else lower._d
+    def array(self, primal: Any, payload: Any) -> Any:
+        return SampleArray(self, primal._d) if payload else primal._d
 
-    def constant(self, payload: Any) -> Any:
+    def detached_payload(self, payload: Any) -> Any:
         return payload
 
     def physical(self, t: Any) -> Any:
         """A tensor with the batch dimension in front, repeated if it has none."""
-        lower, batched = self.lower(t)
-        return lower if batched else TENSOR_XP.expand(lower, (self.size, *lower._d.shape))
+        primal, batched = self.unwrap(t)
+        return primal if batched else TENSOR_XP.expand(primal, (self.size, *primal._d.shape))
 
-    def rewritten(self, lower: Any, payload: Any, below: Any, before: Any, constant: bool) -> tuple[Any, Any, Any]:
-        if payload and not before:
+    def merge_write(
+        self, primal: Any, payload: Any, old_primal: Any, old_payload: Any, constant: bool
+    ) -> tuple[Any, Any, Any]:
+        if payload and not old_payload:
             with enable_grad():
-                below = TENSOR_XP.expand(below, (self.size, *below._d.shape))
-        elif before and not payload:
-            lower = TENSOR_XP.expand(lower, (self.size, *lower._d.shape))
-        return lower, payload or before, below
+                old_primal = TENSOR_XP.expand(old_primal, (self.size, *old_primal._d.shape))
+        elif old_payload and not payload:
+            primal = TENSOR_XP.expand(primal, (self.size, *primal._d.shape))
+        return primal, payload or old_payload, old_primal
 
-    def beneath(self, t: Any, function: str) -> Any:
+    def captured_primal(self, t: Any, function: str) -> Any:
         if function == "grad":
             raise self.need_loop()
         return self.physical(t)
 
-    def fallen(self, t: Any) -> Any:
+    def outer_gradient(self, t: Any) -> Any:
         return TENSOR_XP.sum(self.physical(t), (0,), False)
 
     def refuse_shared(self) -> None:
         raise self.need_loop()
 
-    def apply(self, op: Op, lowers: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
+    def apply(self, op: Op, primals: list[Any], payloads: list[Any], params: tuple[Any, ...]) -> list[tuple[Any, Any]]:
         batched = [bool(p) for p in payloads]
         try:
-            out = run_batched(op, self.size, lowers, batched, params)
+            out = run_batched(op, self.size, primals, batched, params)
         except Ragged:
             raise self.need_loop() from None
         payload = any(batched) or None
@@ -210,7 +212,7 @@ def representative(t: Any) -> Any:
     if not isinstance(t, Box):
         return record.asarray(t)
     st = t._st
-    if type(st) is not Lift:
+    if type(st) is not LevelState:
         return t._d
-    lower = representative(st.lower)
-    return record.asarray(lower[0]) if type(st.level) is Batch and st.payload else lower
+    primal = representative(st.primal)
+    return record.asarray(primal[0]) if type(st.level) is Batch and st.payload else primal

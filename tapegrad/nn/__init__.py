@@ -1,4 +1,4 @@
-"""Layers, containers, losses and initialisation under torch.nn's names."""
+"""Layers, containers, losses and initialisation, with the names of torch.nn."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.warning import warn
-from ..functions import create, elementwise
+from ..functions import create
 from ..table import elementwise as elementwise_records
 from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
@@ -19,7 +19,7 @@ class Activation(Functional):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return self._of(input)  # type: ignore[no-any-return]
+        return self._of(input)
 
     def extra_repr(self) -> str:
         kept = [(name, getattr(self, name)) for name in self._settings]
@@ -34,7 +34,7 @@ class InPlace(Activation):
 
 
 class Unshown(InPlace):
-    """Base of those that do not print it."""
+    """Base of in-place activations whose printed form omits `inplace`."""
 
     def extra_repr(self) -> str:
         return ""
@@ -61,7 +61,7 @@ class Mish(InPlace, function=F.mish):
 
 
 class SELU(InPlace, function=F.selu):
-    """elu with the alpha and scale that keep normal inputs normal (Klambauer et al. 2017), of any shape."""
+    """scale * elu(input, alpha) with the constants of self-normalising networks (Klambauer et al. 2017), of any shape."""
 
 
 class Hardsigmoid(Unshown, function=F.hardsigmoid):
@@ -101,7 +101,7 @@ class Threshold(Activation, function=F.threshold):
 
 
 class RReLU(Activation, function=F.rrelu):
-    """input where positive, else input times a slope: drawn from [lower, upper) in training, else their middle."""
+    """input where positive, else slope * input; the slope is drawn from [lower, upper) in training, else their mean."""
 
     @settings
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None: ...
@@ -112,7 +112,7 @@ class RReLU(Activation, function=F.rrelu):
 
 
 class Hardtanh(Activation, function=F.hardtanh):
-    """input limited to [min_val, max_val], of any shape; min_value and max_value are PyTorch's old names.
+    """input clamped to [min_val, max_val], of any shape; min_value and max_value are deprecated names.
 
     Raises:
         AssertionError: unless max_val is greater than min_val.
@@ -132,7 +132,7 @@ class Hardtanh(Activation, function=F.hardtanh):
 
 
 class ReLU6(Hardtanh):
-    """input limited to [0, 6], of any shape."""
+    """input clamped to [0, 6], of any shape."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -146,7 +146,8 @@ class Sigmoid(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise_records.sigmoid(input)  # type: ignore[no-any-return]
+        result: Tensor = elementwise_records.sigmoid(input)
+        return result
 
 
 class Tanh(Activation):
@@ -154,7 +155,8 @@ class Tanh(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise_records.tanh(input)  # type: ignore[no-any-return]
+        result: Tensor = elementwise_records.tanh(input)
+        return result
 
 
 class LogSigmoid(Activation, function=F.logsigmoid):
@@ -170,14 +172,15 @@ class Tanhshrink(Activation, function=F.tanhshrink):
 
 
 class GELU(Activation):
-    """input times the normal distribution function, of any shape; approximate="tanh" takes the tanh form."""
+    """input times the standard normal cdf, of any shape; approximate="tanh" uses the tanh approximation."""
 
     @settings
     def __init__(self, approximate: str = "none") -> None: ...
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise.gelu(input, self.approximate)  # type: ignore[no-any-return]
+        result: Tensor = F.gelu(input, self.approximate)
+        return result
 
 
 class Softplus(Activation):
@@ -188,7 +191,7 @@ class Softplus(Activation):
 
     def forward(self, input: Tensor) -> Tensor:
         """Any shape to the same shape."""
-        return elementwise.softplus(input, self.beta, self.threshold)  # type: ignore[no-any-return]
+        return F.softplus(input, self.beta, self.threshold)
 
 
 class Shrink(Activation):
@@ -206,7 +209,7 @@ class Hardshrink(Shrink, function=F.hardshrink):
 
 
 class Softshrink(Shrink, function=F.softshrink):
-    """input moved by lambd towards 0, and 0 in [-lambd, lambd], of any shape."""
+    """input shifted by lambd towards 0, and 0 in [-lambd, lambd], of any shape."""
 
 
 class GLU(Activation, function=F.glu):
@@ -221,7 +224,7 @@ class PReLU(Module):
 
     Args:
         num_parameters: 1, or one for each channel (dimension 1).
-        init: value of the weight at the start.
+        init: initial value of the weight.
     """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
@@ -231,7 +234,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The weight as at the start."""
+        """Reset the weight to `init`."""
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:

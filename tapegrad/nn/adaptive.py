@@ -1,4 +1,4 @@
-"""Softmax over very many classes, by clusters of rare ones."""
+"""Adaptive softmax: softmax over many classes, with rare classes in clusters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..functions import elementwise, shape
+from ..functions import elementwise
+from ..functions.joining import cat
+from ..tensor.tensor import Tensor
 from . import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
@@ -14,16 +16,16 @@ from .module import Module
 
 
 class _ASMoutput(NamedTuple):
-    """What AdaptiveLogSoftmaxWithLoss returns."""
+    """Result of AdaptiveLogSoftmaxWithLoss."""
 
-    output: Any
-    loss: Any
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log softmax over classes in the order of their frequency, rare ones in clusters (Grave et al. 2017).
+    """Log-softmax over classes sorted by frequency, with rare classes in clusters (Grave et al. 2017).
 
-    The head scores the frequent classes and the clusters; a cluster scores its classes through a smaller hidden layer.
+    The head scores the frequent classes and the clusters; each cluster scores its classes through a smaller hidden layer.
 
     Args:
         in_features: size of the input's last dimension.
@@ -63,22 +65,22 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(first, Linear(hidden, high - low, bias=False, **made)))
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialise all weights."""
         clusters: list[Any] = list(self.tail)
         for layer in (self.head, *[layer for cluster in clusters for layer in cluster]):
             layer.reset_parameters()
 
-    def forward(self, input_: Any, target_: Any) -> _ASMoutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """(N, in_features) and int64 (N,), or (in_features,) and (), to (output, loss).
 
-        The output has the log probability of each target, the loss is the mean of their negatives.
+        The output is the log probability of each target, the loss the mean of the negated outputs.
 
         Raises:
-            RuntimeError: for shapes that do not fit, or a target that is no class.
+            RuntimeError: for shapes that do not match, or a target outside [0, n_classes).
         """
         self._check(input_, target_)
         input, target = (input_, target_) if target_.dim() else (input_.unsqueeze(0), target_.unsqueeze(0))
-        cluster = sum([(target >= low).long() for low in self.cutoffs[:-1]])  # 0 in the shortlist
+        cluster: Any = sum([(target >= low).long() for low in self.cutoffs[:-1]])  # 0: in the shortlist
         place = elementwise.where(cluster > 0, cluster + (self.shortlist_size - 1), target)
         output = F.log_softmax(self.head(input), 1).gather(1, place.unsqueeze(1)).squeeze(1)
         for i, (low, tail) in enumerate(zip(self.cutoffs, self.tail, strict=False)):
@@ -102,18 +104,19 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"{target.max().item()}] were found. "
             )
 
-    def _all_logs(self, input: Any, head_output: Any) -> Any:
+    def _all_logs(self, input: Tensor, head_output: Tensor) -> Tensor:
         head = F.log_softmax(head_output, 1)
         clusters = [F.log_softmax(tail(input), 1) for tail in self.tail]
         n = self.shortlist_size
-        return shape.cat([head[:, :n], *[logs + head[:, n + i : n + i + 1] for i, logs in enumerate(clusters)]], 1)
+        result: Tensor = cat([head[:, :n], *[logs + head[:, n + i : n + i + 1] for i, logs in enumerate(clusters)]], 1)
+        return result
 
-    def log_prob(self, input: Any) -> Any:
-        """(N, in_features) to (N, n_classes) of log probabilities."""
+    def log_prob(self, input: Tensor) -> Tensor:
+        """(N, in_features) to log probabilities (N, n_classes)."""
         return self._all_logs(input, self.head(input))
 
-    def predict(self, input: Any) -> Any:
-        """(N, in_features) to the (N,) most probable classes; clusters are looked into where the head prefers one."""
+    def predict(self, input: Tensor) -> Tensor:
+        """(N, in_features) to the most probable classes (N,); a cluster is evaluated only for rows whose head selects it."""
         scores = self.head(input)
         best = scores.argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)

@@ -1,11 +1,10 @@
-"""Attention by several heads as a layer."""
+"""Multi-head attention as a layer."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..functions import create, shape
-from ..table import shape as shape_records
 from ..tensor.tensor import Parameter, Tensor
 from . import functional as F
 from . import init
@@ -14,23 +13,23 @@ from .module import Module
 
 
 class MultiheadAttention(Module):
-    """Attention by several heads between linear maps (Vaswani et al. 2017).
+    """Multi-head attention (Vaswani et al. 2017).
 
     Args:
         embed_dim: features E of query and output.
-        num_heads: heads, of E / num_heads features each.
-        dropout: in training mode, probability with which weights of the attention are dropped.
+        num_heads: number of heads, each with E / num_heads features.
+        dropout: probability with which attention weights are dropped in training mode.
         bias: whether the linear maps have biases.
-        add_bias_kv: one more position for key and value, learned.
-        add_zero_attn: one more position, of zeros.
+        add_bias_kv: append a learned position to key and value.
+        add_zero_attn: append a position of zeros to key and value.
         kdim, vdim: features of key and value; E by default.
         batch_first: inputs and output are (N, L, E), not (L, N, E).
 
     Attributes:
-        in_proj_weight: (3 E, E), the maps of query, key and value; with kdim or vdim there are q_proj_weight (E, E),
-            k_proj_weight (E, kdim) and v_proj_weight (E, vdim) in its place. By Glorot's uniform initialisation.
-        in_proj_bias: (3 E,), 0.
-        out_proj: the linear map of the output; its bias starts at 0.
+        in_proj_weight: (3 E, E), the projections of query, key and value; with kdim or vdim q_proj_weight (E, E),
+            k_proj_weight (E, kdim) and v_proj_weight (E, vdim) instead. Glorot uniform initialisation.
+        in_proj_bias: (3 E,), initialised to 0.
+        out_proj: the output projection, its bias initialised to 0.
         bias_k, bias_v: (1, 1, E) with add_bias_kv, else None.
 
     Raises:
@@ -92,18 +91,18 @@ class MultiheadAttention(Module):
         Args:
             query: (L, N, E), with batch_first (N, L, E), or (L, E).
             key: (S, N, kdim), likewise; value: (S, N, vdim).
-            key_padding_mask: (N, S), positions that are closed (bool), or what is added to their scores.
+            key_padding_mask: (N, S), True at positions to ignore (bool), or floats added to their scores.
             attn_mask: (L, S) or (N * num_heads, L, S), likewise.
-            need_weights: return the weights too.
-            average_attn_weights: their average over the heads; else they are (N, num_heads, L, S).
+            need_weights: also return the attention weights.
+            average_attn_weights: average the weights over the heads; otherwise they are (N, num_heads, L, S).
             is_causal: a hint that attn_mask is causal.
 
         Raises:
-            AssertionError, RuntimeError: for shapes that do not fit.
+            AssertionError, RuntimeError: for shapes that do not match.
         """
         turned = self.batch_first and query.dim() == 3
         if turned:
-            rows = {id(x): shape.transpose(x, 0, 1) for x in (query, key, value)}  # one for what is the same
+            rows = {id(x): shape.transpose(x, 0, 1) for x in (query, key, value)}  # the same tensor is projected once
             query, key, value = (rows[id(x)] for x in (query, key, value))
         output, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
@@ -114,19 +113,19 @@ class MultiheadAttention(Module):
         return shape.transpose(output, 0, 1) if turned else output, weights
 
     def merge_masks(self, attn_mask: Any, key_padding_mask: Any, query: Any) -> tuple[Any, int | None]:
-        """One mask (N, num_heads, L, S) of both, for a query (N, L, E), and what it is made of.
+        """The combined mask for a query (N, L, E), and its kind.
 
         Returns:
-            the mask and 2; without attn_mask the key_padding_mask and 1; without any None and None.
+            (mask (N, num_heads, L, S), 2); without attn_mask (key_padding_mask, 1); without masks (None, None).
         """
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
         n, length = query.shape[:2]
         last = attn_mask.shape[-2:]
-        merged = shape_records.reshape(attn_mask, (n if attn_mask.dim() == 3 else 1, -1, *last))
+        merged = shape.reshape(attn_mask, (n if attn_mask.dim() == 3 else 1, -1, *last))
         merged = shape.expand(merged, (n, self.num_heads, *last))
         if key_padding_mask is not None:
             merged = merged + shape.expand(
-                shape_records.reshape(key_padding_mask, (n, 1, 1, length)), (n, self.num_heads, 1, length)
+                shape.reshape(key_padding_mask, (n, 1, 1, length)), (n, self.num_heads, 1, length)
             )
         return merged, 2

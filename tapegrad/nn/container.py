@@ -1,4 +1,4 @@
-"""Modules that hold modules or parameters in order or by key."""
+"""Containers: modules that hold modules or parameters, in order or by key."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import operator
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
-from typing import Any, Self, SupportsIndex, overload
+from typing import Any, Self, SupportsIndex, TypeVar, overload
 
 from ..tensor.tensor import Parameter, Tensor
 from .module import Module, indented, typename
 
+T = TypeVar("T")
+
 
 def position(index: Any, size: int) -> int:
-    """An index counted from the front; IndexError if out of range."""
+    """A nonnegative index; raises IndexError if out of range."""
     at: int = operator.index(index)
     if not -size <= at < size:
         raise IndexError(f"index {at} is out of range")
@@ -32,7 +34,7 @@ class Ordered(Module):
     def _key(self, index: Any) -> str:
         return list(self._modules)[position(index, len(self))]
 
-    def _like(self, modules: Iterable[tuple[str, Module]]) -> Any:
+    def _like(self, modules: Iterable[tuple[str, Module]]) -> Self:
         raise NotImplementedError
 
     @overload
@@ -44,7 +46,7 @@ class Ordered(Module):
             return self._like(list(self._modules.items())[index])
         return self._modules[self._key(index)]
 
-    def __setitem__(self, index: Any, module: Any) -> None:
+    def __setitem__(self, index: SupportsIndex, module: Module) -> None:
         setattr(self, self._key(index), module)
 
     def __delitem__(self, index: Any) -> None:
@@ -73,8 +75,12 @@ class Ordered(Module):
         self._renumber(modules)
         return self
 
+    @overload
+    def pop(self, key: slice) -> Self: ...
+    @overload
+    def pop(self, key: SupportsIndex = -1) -> Module: ...
     def pop(self, key: Any = -1) -> Any:
-        """Remove a module, or several of a slice, and return it."""
+        """Remove and return a module, or a slice of them."""
         module = self[key]
         del self[key]
         return module
@@ -89,26 +95,27 @@ class Sequential(Ordered):
         for name, module in named:
             self.add_module(str(name), module)
 
-    def forward(self, input: Any) -> Any:
-        """Each module applied to the result of the one before."""
+    def forward(self, input: Any) -> Tensor:
+        """Apply the modules in order, each to the output of the previous one."""
+        output: Tensor = input
         for module in self._modules.values():
-            input = module(input)
-        return input
+            output = module(output)
+        return output
 
-    def _like(self, modules: Iterable[tuple[str, Module]]) -> Any:
+    def _like(self, modules: Iterable[tuple[str, Module]]) -> Self:
         return type(self)(dict(modules))
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Sequential) -> Sequential:
         if not isinstance(other, Sequential):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return Sequential(*self, *other)
 
-    def __iadd__(self, other: Any) -> Any:
+    def __iadd__(self, other: Sequential) -> Self:
         if not isinstance(other, Sequential):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return self.extend(other)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: int) -> Sequential:
         if not isinstance(other, int):
             raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
         if other <= 0:
@@ -117,7 +124,7 @@ class Sequential(Ordered):
 
     __rmul__ = __mul__
 
-    def __imul__(self, other: Any) -> Any:
+    def __imul__(self, other: int) -> Self:
         return self.extend(list(self * other)[len(self) :])
 
     def extend(self, sequential: Iterable[Module]) -> Self:
@@ -128,20 +135,20 @@ class Sequential(Ordered):
 
 
 class ModuleList(Ordered):
-    """A list of modules; it is not called itself."""
+    """A list of modules; it has no forward."""
 
-    def __init__(self, modules: Iterable[Any] | None = None) -> None:
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.extend(modules)
 
-    def _like(self, modules: Iterable[tuple[str, Module]]) -> Any:
+    def _like(self, modules: Iterable[tuple[str, Module]]) -> Self:
         return type(self)([m for _, m in modules])
 
-    def __iadd__(self, modules: Iterable[Any]) -> Any:
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
-    def __add__(self, other: Iterable[Any]) -> Any:
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
 
     def extend(self, modules: Iterable[Module]) -> Self:
@@ -153,7 +160,7 @@ class ModuleList(Ordered):
         return self
 
     def __repr__(self) -> str:
-        """Equal neighbours are shown once with their count."""
+        """Equal neighbours are printed once with their count."""
         runs: list[tuple[str, int, int]] = []
         for i, text in enumerate(map(repr, self)):
             if runs and runs[-1][0] == text:
@@ -167,17 +174,18 @@ class ModuleList(Ordered):
 
 
 class ModuleDict(Module):
-    """Modules by key, in order of insertion; it is not called itself."""
+    """A dict of modules, in order of insertion; it has no forward."""
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Any:
-        return self._modules[key]
+    def __getitem__(self, key: str) -> Module:
+        module: Module = self._modules[key]
+        return module
 
-    def __setitem__(self, key: str, module: Any) -> None:
+    def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
@@ -196,20 +204,21 @@ class ModuleDict(Module):
         """Remove all modules."""
         self._modules = {}
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Module:
         """Remove a module and return it."""
         Module.changes += 1
-        return self._modules.pop(key)
+        module: Module = self._modules.pop(key)
+        return module
 
     def keys(self) -> Iterable[str]:
         """The keys."""
         return self._modules.keys()
 
-    def items(self) -> Iterable[tuple[str, Any]]:
+    def items(self) -> Iterable[tuple[str, Module]]:
         """(key, module) pairs."""
         return self._modules.items()
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Iterable[Module]:
         """The modules."""
         return self._modules.values()
 
@@ -240,7 +249,7 @@ def pairs_of(given: Any, receiver: Any) -> Iterable[tuple[Any, Any]]:
 
 
 class ParameterList(Module):
-    """A list of parameters; tensors are made Parameters, other values are kept as they are."""
+    """A list of parameters; tensors are converted to Parameters, other values are stored unchanged."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -248,30 +257,34 @@ class ParameterList(Module):
         if values is not None:
             self.extend(values)
 
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Parameter: ...
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)([self[i] for i in range(*index.indices(len(self)))])
         return getattr(self, str(position(index, len(self))))
 
-    def __setitem__(self, index: Any, param: Any) -> None:
+    def __setitem__(self, index: SupportsIndex, param: Any) -> None:
         setattr(self, str(position(index, len(self))), as_parameter(param))
 
     def __len__(self) -> int:
         return self._size
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Parameter]:
         return (self[i] for i in range(len(self)))
 
-    def __iadd__(self, parameters: Iterable[Any]) -> Any:
+    def __iadd__(self, parameters: Iterable[Any]) -> Self:
         return self.extend(parameters)
 
-    def append(self, value: Any) -> Any:
+    def append(self, value: Any) -> Self:
         """Add a value at the end; returns the list."""
         self._size += 1
         self[self._size - 1] = value
         return self
 
-    def extend(self, values: Iterable[Any]) -> Any:
+    def extend(self, values: Iterable[Any]) -> Self:
         """Add values at the end; returns the list."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
@@ -280,7 +293,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        """One line a value."""
+        """One line per value."""
         return "\n".join(f"  ({i}): {described(value, dtype_of)}" for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -288,10 +301,10 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by key, in order of insertion; tensors are made Parameters, other values are kept as they are.
+    """A dict of parameters, in order of insertion; tensors are converted to Parameters, other values are stored unchanged.
 
     Args:
-        parameters: a mapping or (key, value) pairs; a plain dict is taken in the order of its sorted keys.
+        parameters: a mapping or (key, value) pairs; a plain dict is inserted in the order of its sorted keys.
     """
 
     def __init__(self, parameters: Any = None) -> None:
@@ -300,8 +313,9 @@ class ParameterDict(Module):
         if parameters is not None:
             self.update(parameters)
 
-    def __getitem__(self, key: str) -> Any:
-        return getattr(self, self._key_to_attr(key))
+    def __getitem__(self, key: str) -> Parameter:
+        value: Parameter = getattr(self, self._key_to_attr(key))
+        return value
 
     def __setitem__(self, key: str, value: Any) -> None:
         attribute = self._key_to_attr(key)
@@ -332,48 +346,52 @@ class ParameterDict(Module):
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
-    def __or__(self, other: Any) -> ParameterDict:
+    def __or__(self, other: ParameterDict) -> ParameterDict:
         joined = self.copy()
         joined.update(other)
         return joined
 
-    def __ror__(self, other: Any) -> ParameterDict:
+    def __ror__(self, other: ParameterDict) -> ParameterDict:
         joined = other.copy()
         joined.update(self)
-        return joined  # type: ignore[no-any-return]
+        return joined
 
-    def __ior__(self, other: Any) -> Any:
+    def __ior__(self, other: ParameterDict) -> Self:
         self.update(other)
         return self
 
     def copy(self) -> ParameterDict:
-        """Another dict of the same parameters."""
+        """A new ParameterDict with the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value of a key, which is set to the default first if it is not there."""
+    def setdefault(self, key: str, default: Any = None) -> Parameter:
+        """The value of a key; a missing key is first set to the default."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all parameters."""
         for key in list(self._keys):
             del self[key]
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Parameter:
         """Remove a key and return its value."""
         value = self[key]
         del self[key]
         return value
 
-    def popitem(self) -> tuple[str, Any]:
+    def popitem(self) -> tuple[str, Parameter]:
         """Remove the key that was added last; returns (key, value)."""
         key = next(reversed(self._keys))
         return key, self.pop(key)
 
+    @overload
+    def get(self, key: str, default: None = None) -> Parameter | None: ...
+    @overload
+    def get(self, key: str, default: T) -> Parameter | T: ...
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key, or the default if it is not there."""
+        """The value of a key, or the default if the key is missing."""
         return getattr(self, key) if key in self else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
@@ -384,11 +402,11 @@ class ParameterDict(Module):
         """The keys."""
         return self._keys.keys()
 
-    def items(self) -> Iterable[tuple[str, Any]]:
+    def items(self) -> Iterable[tuple[str, Parameter]]:
         """(key, value) pairs."""
         return ((key, self[key]) for key in self._keys)
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Iterable[Parameter]:
         """The values."""
         return (self[key] for key in self._keys)
 
@@ -400,7 +418,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """One line a value."""
+        """One line per value."""
         return "\n".join(f"  ({key}): {described(value, typename)}" for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -408,7 +426,7 @@ class ParameterDict(Module):
 
 
 class Container(Module):
-    """A module that only holds others, under the names of keyword arguments; for older code: use Module."""
+    """Deprecated: a module whose submodules are the keyword arguments; use Module."""
 
     def __init__(self, **kwargs: Any) -> None:
         warnings.warn(
@@ -423,7 +441,7 @@ class Container(Module):
 
 
 def as_parameter(value: Any) -> Any:
-    """A tensor as a Parameter; other values as they are."""
+    """A tensor as a Parameter; other values unchanged."""
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from .. import errors
@@ -20,7 +21,7 @@ class _ConvNd(Module):
     """Base of all convolutions; see Conv2d and ConvTranspose2d."""
 
     _dims: int
-    _op: Any
+    _op: Callable[..., Tensor]
     transposed = False
     weight: Parameter
     bias: Parameter | None
@@ -50,7 +51,7 @@ class _ConvNd(Module):
         if padding_mode not in MODES:
             modes = ", ".join(map(repr, MODES))
             raise ValueError(f"padding_mode must be one of {{{modes}}}, but got padding_mode={padding_mode!r}")
-        # what nn.functional.pad takes for the modes that convolutions do not know
+        # argument of nn.functional.pad for the padding modes that the convolution itself lacks
         self._reversed_padding_repeated_twice = self._around()
         channels = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         self.weight = Parameter(
@@ -63,7 +64,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _around(self) -> Any:
-        """Elements before and after each dimension, the last dimension first."""
+        """Padding before and after each dimension, last dimension first."""
         if not isinstance(self.padding, str):
             return tuple(p for p in reversed(self.padding) for _ in range(2))
         reach = [d * (k - 1) * (self.padding == "same") for d, k in zip(self.dilation, self.kernel_size, strict=True)]
@@ -100,7 +101,7 @@ class _Conv(_ConvNd):
             in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
         )
 
-    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Tensor:
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._reversed_padding_repeated_twice, self.padding_mode), 0
@@ -108,7 +109,7 @@ class _Conv(_ConvNd):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, in_channels, *sizes) or (in_channels, *sizes) to (N, out_channels, *sizes) or without N."""
-        return self._conv_forward(input, *affine(self))  # type: ignore[no-any-return]
+        return self._conv_forward(input, *affine(self))
 
 
 class Conv1d(_Conv):
@@ -119,17 +120,17 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """Convolution of images (N, C, H, W) or (C, H, W): their windows times the weight, summed, plus the bias.
+    """2-D convolution (cross-correlation) of images (N, C, H, W) or (C, H, W), plus a bias.
 
     Args:
         in_channels, out_channels: sizes of dimension 1 of input and output.
-        kernel_size: sizes of a window; one integer, here and below, stands for all dimensions.
-        stride: steps between windows.
-        padding: elements added on both sides, "valid" (none) or "same" (the output has the input's sizes).
-        dilation: steps between the elements of a window.
-        groups: the channels fall into so many groups, each with a weight of its own.
+        kernel_size: sizes of the kernel; here and below, one integer applies to all dimensions.
+        stride: step between windows.
+        padding: elements added on both sides; or "valid" (none) or "same" (output sizes equal input sizes).
+        dilation: spacing between kernel elements.
+        groups: number of groups of channels that are convolved separately.
         bias: whether a bias is added.
-        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular", as nn.functional.pad has it.
+        padding_mode: "zeros", "reflect", "replicate" or "circular"; see nn.functional.pad.
 
     Attributes:
         weight: (out_channels, in_channels / groups, *kernel_size), initialised uniformly on +-1 / sqrt(fan_in) with fan_in
@@ -137,7 +138,7 @@ class Conv2d(_Conv):
         bias: (out_channels,), initialised likewise; None without bias.
 
     Raises:
-        ValueError: for channels that groups does not divide, or an unknown padding or padding mode.
+        ValueError: if groups does not divide the channels, or for an unknown padding or padding_mode.
     """
 
     _dims = 2
@@ -169,7 +170,7 @@ class _ConvTransposeNd(_ConvNd):
         )  # fmt: skip
 
     def _output_padding(self, input: Any, output_size: Any) -> tuple[int, ...]:
-        """What has to be added at the end of each dimension to reach the output size."""
+        """The output_padding of each dimension that gives the output size."""
         dims, rank = self._dims, input.dim()
         before = input.shape[rank - dims :]
         sizes = tuple(output_size)[len(output_size) - dims :] if len(output_size) == rank else tuple(output_size)
@@ -192,14 +193,14 @@ class _ConvTransposeNd(_ConvNd):
         """(N, in_channels, *sizes) or (in_channels, *sizes) to (N, out_channels, *sizes) or without N.
 
         Args:
-            output_size: the sizes, or the shape, of the output, where the stride leaves a choice; overrides output_padding.
+            output_size: spatial sizes, or shape, of the output, where several are possible; overrides output_padding.
 
         Raises:
-            ValueError: for a size that no output_padding gives.
+            ValueError: for a size that no output_padding can give.
         """
         added = self.output_padding if output_size is None else self._output_padding(input, output_size)
         weight, bias = affine(self)
-        return self._op(input, weight, bias, self.stride, self.padding, added, self.groups, self.dilation)  # type: ignore[no-any-return]
+        return self._op(input, weight, bias, self.stride, self.padding, added, self.groups, self.dilation)
 
 
 class ConvTranspose1d(_ConvTransposeNd):
@@ -210,24 +211,24 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """Transposed convolution of images (N, C, H, W) or (C, H, W): the derivative of Conv2d by its input, plus a bias.
+    """2-D transposed convolution of images (N, C, H, W) or (C, H, W): the vjp of Conv2d for its input, plus a bias.
 
     Args:
         in_channels, out_channels: sizes of dimension 1 of input and output.
-        kernel_size: sizes of a window; one integer, here and below, stands for all dimensions.
-        stride: steps between windows, which are now the output's.
-        padding: elements taken away on both sides of the output.
-        output_padding: elements added at the end of each output dimension, to tell apart the sizes that Conv2d with this
-            stride takes to the input's.
+        kernel_size: sizes of the kernel; here and below, one integer applies to all dimensions.
+        stride: step between windows of the output.
+        padding: elements removed on both sides of the output.
+        output_padding: elements added at the end of each output dimension; selects one of the output sizes for which Conv2d
+            with this stride gives the input's size.
         groups, bias, dilation: as in Conv2d.
-        padding_mode: "zeros".
+        padding_mode: only "zeros".
 
     Attributes:
         weight: (in_channels, out_channels / groups, *kernel_size), initialised as Conv2d's.
         bias: (out_channels,), initialised likewise; None without bias.
 
     Raises:
-        ValueError: for channels that groups does not divide, or another padding mode.
+        ValueError: if groups does not divide the channels, or for another padding_mode.
     """
 
     _dims = 2

@@ -20,7 +20,7 @@ class CosineSimilarity(Functional, function=F.cosine_similarity):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Two tensors, broadcast to one shape, to that shape without dim."""
-        return self._of(x1, x2)  # type: ignore[no-any-return]
+        return self._of(x1, x2)
 
 
 class PairwiseDistance(Module):

@@ -1,8 +1,8 @@
-"""Layers that set elements, or whole channels, to 0 at random while training."""
+"""Dropout layers: set random elements or whole channels to 0 in training mode."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from ..tensor import Tensor
 from . import functional as F
@@ -10,13 +10,13 @@ from .module import Module, shown
 
 
 class _DropoutNd(Module):
-    """Base of the dropouts: in training mode at random with probability p, in evaluation mode the input itself.
+    """Base of the dropout layers; in evaluation mode they return the input.
 
     Raises:
         ValueError: for a p outside [0, 1].
     """
 
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -25,8 +25,8 @@ class _DropoutNd(Module):
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """Any shape that the class names to the same shape; the input itself in evaluation mode."""
-        return self._op(input, self.p, self.training, self.inplace)  # type: ignore[no-any-return]
+        """A shape named by the class to the same shape; the input itself in evaluation mode."""
+        return self._op(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return shown(self, "p", "inplace")
@@ -37,7 +37,7 @@ class Dropout(_DropoutNd):
 
     Args:
         p: the probability.
-        inplace: change the input itself.
+        inplace: write the result into the input.
 
     Raises:
         ValueError: for a p outside [0, 1].
@@ -55,7 +55,7 @@ class Dropout1d(_DropoutNd):
 class Dropout2d(_DropoutNd):
     """Whole channels of (N, C, H, W) set to 0, the others divided by 1 - p; arguments as Dropout.
 
-    A 3-D input counts as (N, C, L), with a warning, as in PyTorch.
+    A 3-D input is taken as (N, C, L), with a warning, as in PyTorch.
     """
 
     _op = staticmethod(F.dropout2d)

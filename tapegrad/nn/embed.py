@@ -1,4 +1,4 @@
-"""Tables of vectors that are looked up by index."""
+"""Embeddings: tables of vectors looked up by index."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Table(Module):
 
     @classmethod
     def _of(cls: Any, embeddings: Any, freeze: bool, **settings: Any) -> Any:
-        """A layer with a table that is given."""
+        """A layer with a given table."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         layer = cls(*embeddings.shape, _weight=embeddings, **settings)
@@ -45,35 +45,35 @@ class _Table(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Reinitialise the table, with zeros in the padding row."""
+        """Reinitialise the table; the padding row is set to zeros."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
     def _shown(self, **usual: Any) -> str:
-        """The sizes, and the settings that differ from the usual ones."""
+        """The sizes, and the settings that differ from their defaults."""
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         return ", ".join(parts + [f"{k}={getattr(self, k)!r}" for k, v in usual.items() if getattr(self, k) != v])
 
 
 class Embedding(_Table):
-    """Rows of a table at the indices that are the input.
+    """Looks up rows of a table: indices (...) give vectors (..., D).
 
     Args:
         num_embeddings: number of rows V; indices are in [0, V).
         embedding_dim: size D of a row.
-        padding_idx: a row of zeros at first that gets no gradient.
-        max_norm: rows of a larger norm_type-norm are scaled down, in place, before they are used.
+        padding_idx: index of a row that is initialised to zeros and gets no gradient.
+        max_norm: rows with a larger norm_type-norm are scaled down to it, in place, before they are used.
         norm_type: order of that norm.
-        scale_grad_by_freq: divide gradients by how often an index occurs in the input.
-        sparse: of no effect: gradients are dense.
+        scale_grad_by_freq: divide the gradient of a row by the number of its occurrences in the input.
+        sparse: no effect; gradients are dense.
 
     Attributes:
-        weight: (V, D), standard normal at first.
+        weight: (V, D), initialised with standard normal numbers.
 
     Raises:
-        AssertionError: for a padding_idx out of range.
+        AssertionError: if padding_idx is out of range.
     """
 
     _padding = "Padding_idx"
@@ -110,19 +110,19 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of the rows of a table at bags of indices.
+    """Sum, mean or maximum over bags of rows of a table.
 
     Args:
         num_embeddings, embedding_dim, max_norm, norm_type, scale_grad_by_freq, sparse: as in Embedding.
         mode: "sum", "mean" or "max".
-        include_last_offset: the offsets end with the length of the input.
-        padding_idx: the index that does not count; its row is zeros at first.
+        include_last_offset: whether the last offset is the length of the input.
+        padding_idx: index that is skipped; its row is initialised to zeros.
 
     Attributes:
-        weight: (V, D), standard normal at first.
+        weight: (V, D), initialised with standard normal numbers.
 
     Raises:
-        AssertionError: for a padding_idx out of range.
+        AssertionError: if padding_idx is out of range.
     """
 
     def __init__(
@@ -137,10 +137,10 @@ class EmbeddingBag(_Table):
         self.mode, self.include_last_offset = mode, include_last_offset
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Indices (B, n), or (N,) with the offsets (B,) of the bags, to (B, D).
+        """Indices (B, n), or (N,) with offsets (B,) of the bags, to (B, D).
 
         Args:
-            per_sample_weights: factors of the rows, of input's shape; for mode "sum" alone.
+            per_sample_weights: factors of the rows, of input's shape; only for mode "sum".
         """
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,

@@ -1,7 +1,7 @@
-"""Hooks around the calls of modules, of one module or of all, and on the gradients that go through them.
+"""Hooks on the calls of modules, of one module or of all, and on the gradients that pass through them.
 
-A module's hooks are in its `__dict__`, in tables by id; those of all modules are in `EVERYWHERE`, under the same names. A
-hook that is called in another way than the others of its table has its id in a second table.
+A module's hooks are in its `__dict__`, in tables by id; those of all modules are in `EVERYWHERE`, under the same names. The
+id of a hook that is called with other arguments than the rest of its table is also in a second table.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REGISTRATIONS: dict[str, dict[int, Any]] = {"parameter": {}, "buffer": {}, "modu
 
 
 def enter(owner: dict[str, Any], table: str, hook: Any, prepend: bool = False, **marks: bool) -> Handle:
-    """Put a hook into a table, at the end or at the front; `marks` are suffixes of the second tables that list it."""
+    """Add a hook to a table, at the end or at the front; `marks` are suffixes of the second tables that list its id."""
     handle = hook_into(owner[table], hook, *[owner[f"{table}_{name}"] for name, on in marks.items() if on])
     if prepend:
         owner[table].move_to_end(handle.id, last=False)
@@ -54,12 +54,12 @@ def enter(owner: dict[str, Any], table: str, hook: Any, prepend: bool = False, *
 
 
 def are_left(owner: dict[str, Any]) -> bool:
-    """Whether there are hooks around calls."""
+    """Whether there are hooks on calls."""
     return any([owner[name] for name in CALL_TABLES])
 
 
 def enter_backward(owner: dict[str, Any], hook: Any, full: bool, where: str, prepend: bool = False) -> Handle:
-    """Put a backward hook into its table, which holds hooks of one kind."""
+    """Add a backward hook to its table, which holds either full or older hooks."""
     if owner["_is_full_backward_hook"] is not None and owner["_is_full_backward_hook"] != full:
         raise RuntimeError(
             f"Cannot use both regular backward hooks and full backward hooks {where}. Please use only one of them."
@@ -104,22 +104,22 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call hook(module, name, parameter) when a module gets a parameter; a result other than None takes its place."""
+    """Call hook(module, name, parameter) when a parameter is registered; a result other than None replaces it."""
     return hook_into(REGISTRATIONS["parameter"], hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call hook(module, name, buffer) when a module gets a buffer; a result other than None takes its place."""
+    """Call hook(module, name, buffer) when a buffer is registered; a result other than None replaces it."""
     return hook_into(REGISTRATIONS["buffer"], hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> Handle:
-    """Call hook(module, name, submodule) when a module gets a submodule; a result other than None takes its place."""
+    """Call hook(module, name, submodule) when a submodule is registered; a result other than None replaces it."""
     return hook_into(REGISTRATIONS["module"], hook)
 
 
 def registered(kind: str, module: Any, name: str, value: Any) -> Any:
-    """A value as the registration hooks of its kind leave it."""
+    """The value after the registration hooks of its kind have run."""
     for hook in list(REGISTRATIONS[kind].values()):
         changed = hook(module, name, value)
         if changed is not None:
@@ -131,7 +131,7 @@ def registered(kind: str, module: Any, name: str, value: Any) -> Any:
 
 
 def call(module: Any, args: Any, kwargs: Any) -> Any:
-    """A module's forward between the hooks."""
+    """Run the forward hooks and a module's forward."""
     own = module.__dict__
     for owner in (EVERYWHERE, own):
         if owner.get("_hooked") and not are_left(owner):
@@ -162,7 +162,7 @@ def call(module: Any, args: Any, kwargs: Any) -> Any:
 
 
 def forward_hooks(own: dict[str, Any]) -> list[tuple[int, Any, dict[str, Any]]]:
-    """The forward hooks of all modules and of one, with their ids and the tables that they are in."""
+    """The forward hooks of all modules and of this one, with their ids and tables."""
     return [(key, hook, owner) for owner in (EVERYWHERE, own) for key, hook in owner["_forward_hooks"].items()]
 
 
@@ -183,7 +183,7 @@ def run_after(hook: Any, with_kwargs: bool, module: Any, args: Any, kwargs: Any,
 
 
 def run_always(hook: Any, with_kwargs: bool, module: Any, args: Any, kwargs: Any, result: Any) -> Any:
-    """Run a hook after an exception; its own would hide that one."""
+    """Run a hook after an exception; an exception of its own is suppressed, since it would hide the first."""
     try:
         return run_after(hook, with_kwargs, module, args, kwargs, result)
     except Exception as e:
@@ -199,7 +199,7 @@ def run_always(hook: Any, with_kwargs: bool, module: Any, args: Any, kwargs: Any
 
 
 class BackwardHookFunction(Function):
-    """The same tensors; the hooks hang on its node."""
+    """The identity; hooks are registered on its node."""
 
     @staticmethod
     def forward(ctx: Any, *tensors: Any) -> Any:
@@ -216,11 +216,11 @@ class BackwardHookFunction(Function):
 
 
 class Passing:
-    """One call of a module with full backward hooks: what is known of the gradients that come back through it.
+    """One call of a module with full backward hooks, and the gradients collected for it in a backward pass.
 
     Attributes:
-        inputs: positions of the tensors among the positional arguments; None if no gradient comes through them.
-        outputs: the same of the outputs.
+        inputs: positions of the tensors among the positional arguments; None if none of them has a gradient.
+        outputs: the same for the outputs.
     """
 
     def __init__(self, module: Any, hooks: list[Any], pre_hooks: list[Any]) -> None:
@@ -232,21 +232,21 @@ class Passing:
 
     @staticmethod
     def of(module: Any) -> Passing | None:
-        """For a module that such hooks watch."""
+        """A record of the call, if the module has full backward hooks."""
         owners = (EVERYWHERE, module.__dict__)
         pre = [hook for owner in owners for hook in owner["_backward_pre_hooks"].values()]
         full = [hook for owner in owners if owner["_is_full_backward_hook"] for hook in owner["_backward_hooks"].values()]
         return Passing(module, full, pre) if full or pre else None
 
     def enter(self, args: Any) -> Any:
-        """The arguments, watched."""
+        """The arguments, passed through a node with a hook."""
         self.n_inputs = len(args)
         self.metas = [(v.shape, v.dtype) for v in args if isinstance(v, Tensor)]
         args, self.inputs = watched(args, self.after)
         return args
 
     def leave(self, result: Any) -> Any:
-        """The result, watched."""
+        """The result, passed through a node with a hook."""
         if not isinstance(result, Tensor | tuple):
             warnings.warn(
                 "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
@@ -259,12 +259,12 @@ class Passing:
         return results if isinstance(result, tuple) else results[0]
 
     def before(self, _: Any, grad_outputs: Any) -> Any:
-        """The gradients of the outputs have come."""
+        """Called with the gradients of the outputs."""
         grads: Any = spread(self.outputs, grad_outputs, self.n_outputs)
         for hook in self.pre_hooks:
             grads = answer(hook(self.module, grads), grads, "Backward pre hook", "grad_output")
         if self.inputs is not None:
-            TASK.get().values[self] = grads  # not here: a gradient of the graph would keep the graph, and that this
+            TASK.get().values[self] = grads  # on self, gradients with a history would form a cycle with the graph
         else:
             self.without_inputs(grads)
         return tuple([grads[i] for i in self.outputs or ()])
@@ -286,9 +286,9 @@ class Passing:
                 )
 
     def after(self, grad_inputs: Any, _: Any) -> Any:
-        """The gradients of the inputs have come."""
+        """Called with the gradients of the inputs."""
         grad_outputs = TASK.get().values.pop(self, None)
-        if grad_outputs is None:  # they came by another way than through the outputs
+        if grad_outputs is None:  # the gradients did not pass through the outputs
             return None
         filled = [create.zeros(m[0], dtype=m[1]) if g is None else g for g, m in zip(grad_inputs, self.metas, strict=True)]
         grads: Any = spread(self.inputs, filled, self.n_inputs)
@@ -298,7 +298,7 @@ class Passing:
 
 
 def watched(values: Any, act: Callable[[Any, Any], Any]) -> tuple[Any, list[int] | None]:
-    """A tuple with its tensors in a graph node that has a hook, and where these are; as it is if none requires grad."""
+    """A tuple whose tensors pass through one node with a hook, and their positions; unchanged if none requires grad."""
     places = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
     if not is_grad_enabled() or not any([values[i].requires_grad for i in places]):
         return values, None
@@ -315,19 +315,19 @@ def watched(values: Any, act: Callable[[Any, Any], Any]) -> tuple[Any, list[int]
 
 
 def recorded(t: Any) -> Any:
-    """The tensor that is in a graph: within forward transforms, the one below."""
+    """The tensor with a place in the graph: inside forward transforms, its primal."""
     while not t._s and (level := level_of(t)) is not None:
         if isinstance(level, Batch) and t.requires_grad:
             raise RuntimeError(
                 "a full backward hook of a module cannot see the gradients of single samples outside of vmap: call the "
                 "module under no_grad(), differentiate inside of vmap, as in vmap(grad(f)), or remove the hook"
             )
-        t = t._st.lower
+        t = t._st.primal
     return t
 
 
 def spread(places: list[int] | None, grads: Sequence[Any], n: int) -> tuple[Any, ...]:
-    """Gradients at their places among n, None elsewhere."""
+    """A tuple of n gradients: those given at their positions, None elsewhere."""
     found = dict(zip(places or (), grads, strict=True))
     return tuple([found.get(i) for i in range(n)])
 
@@ -346,7 +346,7 @@ def answer(result: Any, grads: Any, who: str, what: str) -> Any:
 
 
 def watch_last(module: Any, args: Any, result: Any) -> None:
-    """Hang the backward hooks that are no full ones on the node that made the (first) output."""
+    """Register the older backward hooks on the node that computed the (first) output."""
     owners = [o for o in (EVERYWHERE, module.__dict__) if o["_backward_hooks"] and not o["_is_full_backward_hook"]]
     if not owners:
         return
@@ -365,7 +365,7 @@ def watch_last(module: Any, args: Any, result: Any) -> None:
 
 
 def missing(args: Any, result: Any, grad_fn: Any) -> str:
-    """What such hooks do not see of this call, in PyTorch's words; "" if nothing."""
+    """PyTorch's warning about gradients of this call that such hooks do not see; "" if they see all."""
     advice = "Please use register_full_backward_hook to get the documented behavior."
     results = (result,) if isinstance(result, Tensor) else result
     for values, verb, what in ((results, "return", "grad_output"), (args, "take as input", "grad_input")):

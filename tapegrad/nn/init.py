@@ -1,4 +1,4 @@
-"""Initialisation of parameters in place: PyTorch's formulas, and from one seed PyTorch's numbers."""
+"""In-place initialisation of parameters, with PyTorch's formulas and, for a given seed, PyTorch's numbers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ LINEAR = (
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """Factor by which the standard deviation of weights before a nonlinearity is to be scaled.
+    """Recommended gain: factor for the standard deviation of weights that precede a nonlinearity.
 
     Args:
-        nonlinearity: a name in torch.nn.functional, as "relu".
+        nonlinearity: a name in nn.functional, such as "relu".
         param: the negative slope of "leaky_relu" (default 0.01).
 
     Raises:
-        ValueError: for an unknown nonlinearity or a slope that is no number.
+        ValueError: for an unknown nonlinearity, or a slope that is not a number.
     """
     if nonlinearity in LINEAR:
         return 1.0
@@ -49,7 +49,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
 
 
 def fans(tensor: Any) -> tuple[int, int]:
-    """Number of inputs and outputs of a unit, for a weight of shape (out, in, ...)."""
+    """(fan_in, fan_out) of a weight of shape (out, in, ...)."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
@@ -64,40 +64,40 @@ def _calculate_correct_fan(tensor: Any, mode: str) -> int:
 
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform on [a, b); returns the tensor."""
+    """Fill with uniform numbers on [a, b); returns the tensor."""
     return tensor.uniform_(a, b, generator=generator)
 
 
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal of a mean and standard deviation; returns the tensor."""
+    """Fill with normal numbers of a mean and standard deviation; returns the tensor."""
     return tensor.normal_(mean, std, generator=generator)
 
 
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Every element val; returns the tensor."""
+    """Fill with val; returns the tensor."""
     return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Every element 1; returns the tensor."""
+    """Fill with 1; returns the tensor."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Every element 0; returns the tensor."""
+    """Fill with 0; returns the tensor."""
     return constant_(tensor, 0.0)
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform on [-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio); returns the tensor."""
+    """Fill with uniform numbers on [-a, a), a = gain * sqrt(6 / (fan_in + fan_out)) (Glorot, Bengio); returns the tensor."""
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(sum(fans(tensor)))))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with std = gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio); returns the tensor."""
+    """Fill with normal numbers, std = gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio); returns the tensor."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(sum(fans(tensor)))), generator)
 
 
@@ -112,14 +112,14 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float |
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Uniform on [-b, b) with b = gain * sqrt(3 / fan) (He et al.); returns the tensor.
+    """Fill with uniform numbers on [-b, b), b = gain * sqrt(3 / fan) (He et al.); returns the tensor.
 
     Args:
         tensor: a weight of shape (out, in, ...).
         a: the negative slope of the leaky ReLU that follows.
         mode: "fan_in" keeps the variance of the forward pass, "fan_out" that of the backward pass.
-        nonlinearity: what follows; see calculate_gain.
-        generator: the generator to draw from; None: the default one.
+        nonlinearity: the function that follows; see calculate_gain.
+        generator: random generator; None: the default one.
 
     Raises:
         ValueError: for a tensor of fewer than two dimensions or an unknown mode or nonlinearity.
@@ -134,7 +134,7 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    """Normal with std = gain / sqrt(fan) (He et al.); arguments as kaiming_uniform_; returns the tensor."""
+    """Fill with normal numbers, std = gain / sqrt(fan) (He et al.); arguments as kaiming_uniform_; returns the tensor."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
@@ -143,10 +143,10 @@ def kaiming_normal_(
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Normal of a mean and standard deviation, given that it lies in [a, b]; returns the tensor.
+    """Fill with numbers of a normal distribution truncated to [a, b]; returns the tensor.
 
-    Where the interval holds more than 0.3 of the normal distribution, numbers outside are drawn again; else uniform numbers
-    are accepted with the probability density there over its peak in the interval (rejection sampling).
+    If the interval has probability above 0.3, numbers outside are drawn again; otherwise uniform numbers are accepted with
+    probability density / (maximum of the density on the interval) (rejection sampling).
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.")
@@ -160,7 +160,7 @@ def trunc_normal_(
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
 
     def draw() -> tuple[Any, Any]:
-        """Candidates, and whether each is refused."""
+        """Candidates, and whether each is rejected."""
         x = create.empty_like(tensor).uniform_(a, b, generator=generator)
         density = ((x - mean) / std) ** 2 * -0.5 - peak
         return x, create.empty_like(tensor).uniform_(generator=generator).log() > density
@@ -174,7 +174,7 @@ def trunc_normal_(
 
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
-    """A matrix with 1 on the diagonal and 0 elsewhere; returns the tensor."""
+    """Fill a matrix with the identity: 1 on the diagonal, 0 elsewhere; returns the tensor."""
     check_matrix(tensor)
     return tensor.copy_(create.eye(*tensor.shape))
 
@@ -186,10 +186,10 @@ def check_matrix(tensor: Any) -> None:
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution's weight that passes on as many of its input channels as it can, in each group; returns the tensor.
+    """Fill a convolution's weight so that each group passes as many input channels through as possible; returns the tensor.
 
     Raises:
-        ValueError: for a tensor that is not of 3 to 5 dimensions, or a first size that groups does not divide.
+        ValueError: unless the tensor has 3 to 5 dimensions and its first size is divisible by groups.
     """
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -206,9 +206,10 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 @no_grad()
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """A matrix (all dimensions but the first taken as one) with orthonormal rows or columns, times gain; returns the tensor.
+    """Fill with gain times a matrix with orthonormal rows or columns, of shape (size(0), rest); returns the tensor.
 
-    Uniform among such matrices: Q of a normal matrix, with signs that make R's diagonal positive (Mezzadri 2007).
+    Haar distributed: Q of the QR decomposition of a normal matrix, with signs such that R has a positive diagonal
+    (Mezzadri 2007).
 
     Raises:
         ValueError: for a tensor of fewer than two dimensions.
@@ -227,7 +228,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """A normal matrix with a fraction `sparsity` of each column 0 (Martens 2010); returns the tensor."""
+    """Fill a matrix with normal numbers, a fraction `sparsity` of each column with 0 (Martens 2010); returns the tensor."""
     check_matrix(tensor)
     rows, columns = tensor.shape
     tensor.normal_(0, std, generator=generator)
@@ -237,7 +238,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
 
 def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """An initialiser under its older name, without the underscore."""
+    """A deprecated alias of an initialiser, without the underscore."""
     new = function.__name__
     old = new[:-1]
 

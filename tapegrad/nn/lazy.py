@@ -1,4 +1,4 @@
-"""Layers that learn the size of their input from the first one."""
+"""Lazy layers, which take the size of their input from the first call."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
 
 class LazyModuleMixin:
-    """Base of modules some of whose parameters have no shape yet; it comes before the Module class among the bases.
+    """Base of modules with uninitialised parameters; it precedes the Module class among the bases.
 
-    A subclass makes UninitializedParameters and defines `initialize_parameters`, which is called with the arguments of the
+    A subclass creates UninitializedParameters and defines `initialize_parameters`, which is called with the arguments of the
     first call and materializes them.
 
     Attributes:
-        cls_to_become: the class of the module from then on; None: it stays as it is.
+        cls_to_become: the class of the module after the first call; None: unchanged.
     """
 
     cls_to_become: type[Any] | None = None
@@ -49,11 +49,11 @@ class LazyModuleMixin:
 
 
 class LazyLayer(LazyModuleMixin):
-    """Base of the lazy forms of layers: the class with its first argument, the size of the input, left out.
+    """Base of the lazy layers: the layer's class without its first argument, the size of the input.
 
     Attributes:
-        _called_like: a class whose arguments (and their defaults) it has instead.
-        _size: name of that argument and of its attribute, 0 until the first call.
+        _called_like: a class whose arguments and defaults replace the layer's.
+        _size: name of the omitted argument and of its attribute, which is 0 until the first call.
     """
 
     __signature__: inspect.Signature
@@ -72,7 +72,7 @@ class LazyLayer(LazyModuleMixin):
         given.apply_defaults()
         super().__init__(0, *given.args, **given.kwargs)
         module: Any = self
-        self._shapes = {}  # 0 where the size of the input goes
+        self._shapes = {}  # 0 in place of the size of the input
         for table, kind in ((module._parameters, UninitializedParameter), (module._buffers, UninitializedBuffer)):
             for name, t in table.items():
                 if t is not None and t.dim():
@@ -80,12 +80,12 @@ class LazyLayer(LazyModuleMixin):
                     table[name] = kind(dtype=t.dtype)
 
     def reset_parameters(self) -> None:
-        """Reinitialise the parameters, once there are any."""
+        """Reinitialise the parameters, if they are materialised."""
         if getattr(self, self._size) and not self.has_uninitialized_params():
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Any, *args: Any, **kwargs: Any) -> None:
-        """Materialize and draw the parameters for inputs like this one."""
+        """Materialise and initialise the parameters for inputs of this size."""
         size = self._size_of(input)
         fresh = self.has_uninitialized_params()
         groups = getattr(self, "groups", 1)
@@ -107,11 +107,11 @@ class _LastSize(LazyLayer):
     _size = "in_features"
 
     def _size_of(self, input: Any) -> int:
-        return input.shape[-1]  # type: ignore[no-any-return]
+        return int(input.shape[-1])
 
 
 class _Channels(LazyLayer):
-    """Channels are in dimension 1, or 0 of a single sample."""
+    """Channels are dimension 1, or 0 of an unbatched input."""
 
     _size = "in_channels"
     _dims: int
@@ -123,13 +123,13 @@ class _Channels(LazyLayer):
                 f"Expected {least}D (unbatched) or {least + 1}D (batched) input to {type(self).__name__}, but got input of "
                 f"size: {input.shape}"
             )
-        return input.shape[input.dim() - least]  # type: ignore[no-any-return]
+        return int(input.shape[input.dim() - least])
 
 
 class _Features(LazyLayer):
-    """As many features as there are channels; of a single sample where the layer takes such.
+    """num_features is the number of channels: dimension 1, or 0 of an unbatched input.
 
-    Instance normalisations have batch normalisation's defaults, as in PyTorch: a weight, and running statistics.
+    Instance norms have the defaults of batch norm, as in PyTorch: affine parameters and running statistics.
     """
 
     _called_like = BatchNorm1d
@@ -138,56 +138,56 @@ class _Features(LazyLayer):
     def _size_of(self, input: Any) -> int:
         self._check_input_dim(input)  # type: ignore[attr-defined]
         single = input.dim() == getattr(self, "_dims", 0) + 1
-        return input.shape[0 if single else 1]  # type: ignore[no-any-return]
+        return int(input.shape[0 if single else 1])
 
 
 class LazyLinear(_LastSize, Linear):
-    """Linear that takes in_features from its first input."""
+    """Linear whose in_features is inferred from the first input."""
 
 
 class LazyConv1d(_Channels, Conv1d):
-    """Conv1d that takes in_channels from its first input."""
+    """Conv1d whose in_channels is inferred from the first input."""
 
 
 class LazyConv2d(_Channels, Conv2d):
-    """Conv2d that takes in_channels from its first input."""
+    """Conv2d whose in_channels is inferred from the first input."""
 
 
 class LazyConv3d(_Channels, Conv3d):
-    """Conv3d that takes in_channels from its first input."""
+    """Conv3d whose in_channels is inferred from the first input."""
 
 
 class LazyConvTranspose1d(_Channels, ConvTranspose1d):
-    """ConvTranspose1d that takes in_channels from its first input."""
+    """ConvTranspose1d whose in_channels is inferred from the first input."""
 
 
 class LazyConvTranspose2d(_Channels, ConvTranspose2d):
-    """ConvTranspose2d that takes in_channels from its first input."""
+    """ConvTranspose2d whose in_channels is inferred from the first input."""
 
 
 class LazyConvTranspose3d(_Channels, ConvTranspose3d):
-    """ConvTranspose3d that takes in_channels from its first input."""
+    """ConvTranspose3d whose in_channels is inferred from the first input."""
 
 
 class LazyBatchNorm1d(_Features, BatchNorm1d):
-    """BatchNorm1d that takes num_features from its first input."""
+    """BatchNorm1d whose num_features is inferred from the first input."""
 
 
 class LazyBatchNorm2d(_Features, BatchNorm2d):
-    """BatchNorm2d that takes num_features from its first input."""
+    """BatchNorm2d whose num_features is inferred from the first input."""
 
 
 class LazyBatchNorm3d(_Features, BatchNorm3d):
-    """BatchNorm3d that takes num_features from its first input."""
+    """BatchNorm3d whose num_features is inferred from the first input."""
 
 
 class LazyInstanceNorm1d(_Features, InstanceNorm1d):
-    """InstanceNorm1d that takes num_features from its first input."""
+    """InstanceNorm1d whose num_features is inferred from the first input."""
 
 
 class LazyInstanceNorm2d(_Features, InstanceNorm2d):
-    """InstanceNorm2d that takes num_features from its first input."""
+    """InstanceNorm2d whose num_features is inferred from the first input."""
 
 
 class LazyInstanceNorm3d(_Features, InstanceNorm3d):
-    """InstanceNorm3d that takes num_features from its first input."""
+    """InstanceNorm3d whose num_features is inferred from the first input."""

@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from ..functions import attention, create, linalg
+from ..functions import create
 from ..tensor.tensor import Parameter, Tensor
+from . import functional as F
 from . import init
 from .module import Module, shown
 
 
 def repeated(value: Any, count: int) -> tuple[Any, ...]:
-    """A value for each of several dimensions: a sequence as it is, anything else repeated."""
+    """One value per dimension: a sequence is returned as a tuple, anything else is repeated."""
     return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
@@ -22,7 +23,7 @@ def affine(module: Any) -> tuple[Any, Any]:
     own = module._parameters
     try:
         return own["weight"], own["bias"]
-    except KeyError:  # something else took a parameter's place, as a parametrisation does
+    except KeyError:  # the parameter was replaced, for example by a parametrisation
         return module.weight, module.bias
 
 
@@ -74,14 +75,14 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., in_features) to (..., out_features)."""
-        return linalg.linear(input, *affine(self))  # type: ignore[no-any-return]
+        return F.linear(input, *affine(self))
 
     def extra_repr(self) -> str:
         return f"{shown(self, 'in_features', 'out_features')}, bias={self.bias is not None}"
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """Linear under the name that PyTorch prints within MultiheadAttention."""
+    """Linear under the class name that PyTorch prints in MultiheadAttention."""
 
 
 class Bilinear(Module):
@@ -97,7 +98,7 @@ class Bilinear(Module):
         bias: (out_features,), initialised likewise; None without bias.
 
     Raises:
-        ValueError: for an in1_features that is not positive.
+        ValueError: if in1_features is not positive.
     """
 
     weight: Parameter
@@ -127,7 +128,7 @@ class Bilinear(Module):
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """(..., in1_features) and (..., in2_features) to (..., out_features)."""
-        return attention.bilinear(input1, input2, *affine(self))  # type: ignore[no-any-return]
+        return F.bilinear(input1, input2, *affine(self))
 
     def extra_repr(self) -> str:
         return f"{shown(self, 'in1_features', 'in2_features', 'out_features')}, bias={self.bias is not None}"

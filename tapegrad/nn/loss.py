@@ -18,14 +18,14 @@ BUFFERS = ("weight", "pos_weight")
 
 
 class _Loss(Functional):
-    """Base of losses: how the losses of the elements are reduced.
+    """Base of the losses.
 
     Args:
-        size_average, reduce: PyTorch's old names; use reduction.
+        size_average, reduce: deprecated; use reduction.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        TypeError: if a tensor is given: the constructor takes settings, the call takes the tensors.
+        TypeError: if the constructor is given a tensor: it takes settings, the call takes the tensors.
     """
 
     @settings
@@ -57,7 +57,7 @@ class OfTarget(Functional):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return self._of(input, target)  # type: ignore[no-any-return]
+        return self._of(input, target)
 
 
 class OfLabels(Functional):
@@ -65,7 +65,7 @@ class OfLabels(Functional):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """(N, C) or (C,) and int64 (N,) or () to a 0-dim tensor, or with "none" to the target's shape."""
-        return self._of(input, target)  # type: ignore[no-any-return]
+        return self._of(input, target)
 
 
 class OfTwo(Functional):
@@ -73,15 +73,15 @@ class OfTwo(Functional):
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape, and a target, to a 0-dim tensor, or with "none" to the target's shape."""
-        return self._of(input1, input2, target)  # type: ignore[no-any-return]
+        return self._of(input1, input2, target)
 
 
 class OfTriplet(Functional):
-    """Base of losses of an anchor, what is to be near it and what is to be far."""
+    """Base of losses of an anchor, a positive and a negative sample."""
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Three tensors of shape (N, D) or (D,) to a 0-dim tensor, or with "none" to (N,) or ()."""
-        return self._of(anchor, positive, negative)  # type: ignore[no-any-return]
+        return self._of(anchor, positive, negative)
 
     def _check_margin(self) -> None:
         if self.margin <= 0:
@@ -92,11 +92,11 @@ class OfTriplet(Functional):
 
 
 class L1Loss(OfTarget, _Loss, function=F.l1_loss):
-    """|input - target|, its mean, sum, or ("none") each."""
+    """|input - target|, reduced by mean, sum or not at all ("none")."""
 
 
 class MSELoss(OfTarget, _Loss, function=F.mse_loss):
-    """(input - target)**2, its mean, sum, or ("none") each."""
+    """(input - target)**2, reduced by mean, sum or not at all ("none")."""
 
 
 class SmoothL1Loss(OfTarget, _Loss, function=F.smooth_l1_loss):
@@ -120,8 +120,8 @@ class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss):
 
     Args:
         log_input: whether the input is the logarithm of the rate.
-        full: add Stirling's approximation of log(target!), for targets above 1.
-        eps: added to the rate before its logarithm is taken.
+        full: add Stirling's approximation of log(target!) for targets above 1.
+        eps: added to the rate before the logarithm, if log_input=False.
     """
 
     @settings
@@ -132,7 +132,7 @@ class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss):
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """Two tensors of one shape to a 0-dim tensor, or with "none" to that shape."""
-        return self._of(log_input, target)  # type: ignore[no-any-return]
+        return self._of(log_input, target)
 
 
 class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
@@ -140,7 +140,7 @@ class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
 
     Args:
         full: add the constant log(2 pi) / 2.
-        eps: smallest variance that counts.
+        eps: lower bound of the variance.
     """
 
     @settings
@@ -148,14 +148,14 @@ class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss):
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor) -> Tensor:
         """Two tensors of one shape and a variance: a number, of that shape, or of that without the last size."""
-        return self._of(input, target, var)  # type: ignore[no-any-return]
+        return self._of(input, target, var)
 
 
 class KLDivLoss(OfTarget, _Loss, function=F.kl_div):
     """target * (log(target) - input), for input of log probabilities; "batchmean" gives the divergence.
 
     Args:
-        log_target: whether target holds log probabilities, too.
+        log_target: whether target holds log probabilities as well.
     """
 
     @settings
@@ -208,7 +208,7 @@ class NLLLoss(OfLabels, _WeightedLoss, function=F.nll_loss):
 
     Args:
         weight: (C,), factor of each class.
-        ignore_index: targets of this value do not count.
+        ignore_index: targets with this value are ignored.
     """
 
     @settings
@@ -219,7 +219,7 @@ class NLLLoss(OfLabels, _WeightedLoss, function=F.nll_loss):
 
 
 class NLLLoss2d(NLLLoss):
-    """NLLLoss, under PyTorch's old name of it for images."""
+    """Deprecated name of NLLLoss for images."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement", FutureWarning)
@@ -227,12 +227,12 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(OfLabels, _WeightedLoss, function=F.cross_entropy):
-    """NLLLoss of log_softmax(input), for input of unnormalised log probabilities; the target may be probabilities, too.
+    """NLLLoss of log_softmax(input) for logits; targets are class indices or probabilities.
 
     Args:
         weight: (C,), factor of each class.
-        ignore_index: class indices of this value do not count.
-        label_smoothing: share of the uniform distribution mixed into the target, in [0, 1].
+        ignore_index: class indices with this value are ignored.
+        label_smoothing: weight in [0, 1] of the uniform distribution mixed into the target.
     """
 
     @settings
@@ -248,12 +248,12 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     Args:
         in_features: size of the input's last dimension.
         num_classes: number of classes C.
-        out_features: sizes of a loss of several dimensions.
+        out_features: sizes of the additional dimensions of the loss.
         bias: whether the linear layer has a bias.
         weight: (C,), factor of each class.
-        ignore_index: class indices of this value do not count.
-        label_smoothing: share of the uniform distribution mixed into the target, in [0, 1].
-        options: how PyTorch splits the work; of no effect.
+        ignore_index: class indices with this value are ignored.
+        label_smoothing: weight in [0, 1] of the uniform distribution mixed into the target.
+        options: PyTorch's settings for splitting the work; no effect.
 
     Raises:
         RuntimeError: for a weight of another size or a label_smoothing outside [0, 1].
@@ -274,7 +274,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """(N, in_features) and what CrossEntropyLoss takes of an output (N, C, *out_features)."""
+        """(N, in_features), and a target as of CrossEntropyLoss for logits (N, C, *out_features)."""
         linear, sizes = self.linear, (self.num_classes, *self.out_features)
         return F.linear_cross_entropy(
             input, linear.weight.reshape(*sizes, linear.in_features), target, weight=self.weight,
@@ -313,7 +313,7 @@ class MultiMarginLoss(OfLabels, _WeightedLoss, function=F.multi_margin_loss):
 class MultiLabelMarginLoss(OfLabels, _Loss, function=F.multilabel_margin_loss):
     """Mean over classes of the sum over target classes of max(0, 1 - input at the target + input at the class).
 
-    The targets of a row are the class indices before its first negative one.
+    The targets of a row are the class indices before the first negative one.
     """
 
 
@@ -351,7 +351,7 @@ class TripletMarginLoss(OfTriplet, _Loss, function=F.triplet_margin_loss):
 
     Args:
         eps: added to the differences.
-        swap: take the distance of positive and negative if it is smaller than that of anchor and negative.
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
 
     Raises:
         ValueError: for a margin that is not positive.
@@ -369,8 +369,8 @@ class TripletMarginWithDistanceLoss(OfTriplet, _Loss, function=F.triplet_margin_
     """TripletMarginLoss with a custom distance.
 
     Args:
-        distance_function: of two tensors; None: PairwiseDistance().
-        swap: take the distance of positive and negative if it is smaller than that of anchor and negative.
+        distance_function: function of two tensors; None: PairwiseDistance().
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
 
     Raises:
         ValueError: for a margin that is not positive.
@@ -394,8 +394,8 @@ class CTCLoss(_Loss, function=F.ctc_loss):
 
     Args:
         blank: index of the blank class.
-        reduction: "mean" (each loss over its target's length, then the mean), "sum" or "none".
-        zero_infinity: losses that are infinite (the target is too long) become 0, and so do their gradients.
+        reduction: "mean" (each loss divided by its target's length, then the mean), "sum" or "none".
+        zero_infinity: replace infinite losses (target too long) and their gradients by 0.
     """
 
     @settings
@@ -403,4 +403,4 @@ class CTCLoss(_Loss, function=F.ctc_loss):
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
         """(T, N, C) or (T, C), targets (N, S) or in one dimension, lengths (N,), to a 0-dim tensor, or (N,)."""
-        return self._of(log_probs, targets, input_lengths, target_lengths)  # type: ignore[no-any-return]
+        return self._of(log_probs, targets, input_lengths, target_lengths)

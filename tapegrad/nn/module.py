@@ -1,4 +1,4 @@
-"""Module: parameters, buffers and submodules under names, with PyTorch's methods, errors and printed form."""
+"""Module: named parameters, buffers and submodules, with PyTorch's methods, errors and printed form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ..core.record import wrap
 from ..core.tracing import touches
 from ..functions import create
 from ..kernels import devices
-from ..tensor.tensor import Parameter, Tensor, destination, raw
+from ..tensor.access import destination, raw
+from ..tensor.tensor import Parameter, Tensor
 from . import hooks
 from .hooks import (
     register_module_backward_hook,
@@ -59,7 +60,7 @@ def typename(obj: Any, /) -> str:
 
 
 def indented(text: str, by: int = 2) -> str:
-    """The text with all lines but the first indented; blank ones become empty."""
+    """The text with all lines but the first indented; blank lines become empty."""
     first, *rest = text.split("\n")
     return "\n".join([first, *[" " * by + line if line.strip() else "" for line in rest]])
 
@@ -70,7 +71,7 @@ def shown(module: Any, *names: str) -> str:
 
 
 class IncompatibleKeys(NamedTuple):
-    """What load_state_dict returns: keys the module expected but did not find, and keys it did not expect."""
+    """Result of load_state_dict: expected keys that were missing, and keys that were not expected."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -82,7 +83,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 class HasForward(Protocol[P, R]):
-    """What `__call__` needs of a module; it passes on forward's parameters and result to type checkers."""
+    """Protocol of `__call__`'s self: gives a call forward's parameters and result type in type checkers."""
 
     _hooked: bool
 
@@ -93,7 +94,7 @@ class Module:
     """Base class of layers and networks.
 
     A subclass calls `super().__init__()`, assigns parameters (`Parameter`), submodules and buffers as attributes, and
-    defines `forward`. Calling the module calls `forward`, and the hooks if there are any.
+    defines `forward`. Calling the module calls `forward` and its hooks.
 
     Attributes:
         training: whether the module is in training mode; see `train` and `eval`.
@@ -124,7 +125,7 @@ class Module:
             super().__init__(*args, **kwargs)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a pickled state, also one of a version that knew fewer hooks."""
+        """Restore a pickled state; states of older versions lack some tables of hooks."""
         self.__dict__.update({**hooks.tables(), "_non_persistent_buffers_set": set(), **state})
 
     # --------------------------------------------------------------------------------------------------------- calling
@@ -156,7 +157,7 @@ class Module:
         """Call hook(module, args) before every forward; a result other than None replaces the arguments.
 
         With `with_kwargs` the hook is called as hook(module, args, kwargs) and returns None or (args, kwargs).
-        `prepend` puts it before the hooks there are. Returns a handle whose `remove()` takes the hook away.
+        `prepend` puts it before existing hooks. Returns a handle whose `remove()` unregisters the hook.
         """
         return hooks.enter(self.__dict__, "_forward_pre_hooks", hook, prepend, with_kwargs=with_kwargs)
 
@@ -165,8 +166,8 @@ class Module:
     ) -> Handle:
         """Call hook(module, args, output) after every forward; a result other than None replaces the output.
 
-        With `with_kwargs` the hook is called as hook(module, args, kwargs, output); with `always_call` also after an
-        exception. `prepend` puts it before the hooks there are. Returns a handle whose `remove()` takes the hook away.
+        With `with_kwargs` the hook is called as hook(module, args, kwargs, output); with `always_call` it also runs
+        after an exception. `prepend` puts it before existing hooks. Returns a handle whose `remove()` unregisters the hook.
         """
         marks = {"with_kwargs": with_kwargs, "always_called": always_call}
         return hooks.enter(self.__dict__, "_forward_hooks", hook, prepend, **marks)
@@ -174,15 +175,16 @@ class Module:
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Call hook(module, grad_output) when a backward pass has the gradients of the module's outputs.
 
-        grad_output is a tuple, None where there is no gradient; a result other than None replaces it.
+        grad_output is a tuple with None for outputs without a gradient; a result other than None replaces it.
         """
         return hooks.enter(self.__dict__, "_backward_pre_hooks", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Call hook(module, grad_input, grad_output) when a backward pass has the gradients of the module's inputs.
 
-        Both are tuples: an element for each positional argument, None where it is no tensor or has no gradient, and for
-        each output. What the hook returns, if not None, replaces grad_input. It runs with recording on under create_graph.
+        Both are tuples: grad_input has one element for each positional argument (None if it is not a tensor or has no
+        gradient), grad_output one for each output. A result other than None replaces grad_input. Under create_graph the
+        hook is recorded.
 
         Raises:
             RuntimeError: if register_backward_hook was called before.
@@ -190,9 +192,9 @@ class Module:
         return hooks.enter_backward(self.__dict__, hook, True, "on a single Module", prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call hook(module, grad_input, grad_output) on the operation that made the output; for older code.
+        """Call hook(module, grad_input, grad_output) on the operation that computed the output; for older code.
 
-        grad_input are the gradients of that operation's inputs, not of the module's: see register_full_backward_hook.
+        grad_input holds the gradients of that operation's inputs, not of the module's; see register_full_backward_hook.
 
         Raises:
             RuntimeError: if register_full_backward_hook was called before.
@@ -281,8 +283,8 @@ class Module:
 
         Raises:
             TypeError: if param is not a Parameter.
-            KeyError: for a name that is taken, empty or contains a dot.
-            ValueError: for a computed tensor.
+            KeyError: for a name that exists, is empty or contains a dot.
+            ValueError: for a tensor that is not a leaf.
         """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
@@ -298,7 +300,7 @@ class Module:
         self._parameters[name] = None if param is None else hooks.registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Add a tensor that belongs to the module's state but is no parameter; non-persistent ones are not saved."""
+        """Add a tensor that is part of the module's state but not a parameter; state_dict omits non-persistent buffers."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
@@ -326,7 +328,7 @@ class Module:
     # ------------------------------------------------------------------------------------------------------- traversal
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """(name, module) of the direct submodules, each module once."""
+        """(name, module) pairs of the direct submodules, without duplicates."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -341,7 +343,7 @@ class Module:
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """(name, module) of this module (its name is the prefix) and all below it, parents first."""
+        """(name, module) pairs of this module (named by the prefix) and all its descendants, parents first."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -353,7 +355,7 @@ class Module:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """This module and all below it."""
+        """This module and all its descendants."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -377,11 +379,11 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """(name, parameter) of this module and, with recurse, of all below it; shared parameters once."""
+        """(name, parameter) pairs of this module and, with recurse, its descendants; shared parameters once."""
         return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of this module and, with recurse, of all below it."""
+        """The parameters of this module and, with recurse, of its descendants."""
         if type(self).named_parameters is not Module.named_parameters:
             for _, param in self.named_parameters(recurse=recurse):
                 yield param
@@ -404,31 +406,32 @@ class Module:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """(name, buffer) of this module and, with recurse, of all below it."""
+        """(name, buffer) pairs of this module and, with recurse, of its descendants."""
         return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of this module and, with recurse, of all below it."""
+        """The buffers of this module and, with recurse, of its descendants."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def get_submodule(self, target: str) -> Module:
-        """The module of a dotted name; AttributeError if there is none."""
-        module: Any = self
+        """The submodule with a dotted name; raises AttributeError if there is none."""
+        module: Module = self
         for part in target.split(".") if target else ():
             if not hasattr(module, part):
                 raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
-            module = getattr(module, part)
-            if not isinstance(module, Module):
+            found = getattr(module, part)
+            if not isinstance(found, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
-        return module  # type: ignore[no-any-return]
+            module = found
+        return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put a module at a dotted name; with strict only in the place of another.
+        """Set the submodule at a dotted name; with strict, it must replace an existing one.
 
         Raises:
-            ValueError: for an empty name or what is no module.
-            AttributeError: if the name leads to no module.
+            ValueError: for an empty name, or if module is not a Module.
+            AttributeError: if the parent, or with strict the submodule, does not exist.
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -441,12 +444,14 @@ class Module:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter of a dotted name; AttributeError if there is none."""
-        return self._member(target, "_parameters", "an nn.Parameter")  # type: ignore[no-any-return]
+        """The parameter with a dotted name; raises AttributeError if there is none."""
+        member: Parameter = self._member(target, "_parameters", "an nn.Parameter")
+        return member
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer of a dotted name; AttributeError if there is none."""
-        return self._member(target, "_buffers", "a buffer")  # type: ignore[no-any-return]
+        """The buffer with a dotted name; raises AttributeError if there is none."""
+        member: Tensor = self._member(target, "_buffers", "a buffer")
+        return member
 
     def _member(self, target: str, kind: str, what: str) -> Any:
         path, _, name = target.rpartition(".")
@@ -461,7 +466,7 @@ class Module:
     # ----------------------------------------------------------------------------------------------------- modes, dtype
 
     def train(self: M, mode: bool = True) -> M:
-        """Set training mode here and in all submodules; returns the module. Dropout and BatchNorm heed it."""
+        """Set training mode in this module and its descendants, as dropout and batch norm need; returns the module."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -474,13 +479,13 @@ class Module:
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
-        """Switch requires_grad of all parameters; returns the module."""
+        """Set requires_grad of all parameters; returns the module."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or set them to zeros."""
+        """Set the gradients of all parameters to None, or to zeros with set_to_none=False."""
         for param in self.parameters():
             clear_grad(param, set_to_none)
 
@@ -492,7 +497,7 @@ class Module:
         return self
 
     def _apply(self: M, fn: Callable[[Any], Any], recurse: bool = True) -> M:
-        """Replace the values of parameters, their gradients and buffers by fn of them; the Parameters stay the same."""
+        """Replace the values of parameters, gradients and buffers by fn(value); the Parameter objects stay the same."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -518,16 +523,16 @@ class Module:
     def to(
         self: M, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, memory_format: Any = None
     ) -> M:
-        """Parameters and buffers on another device, or the floating-point ones in another dtype. In place.
+        """Move parameters and buffers to a device, or cast the floating-point ones to a dtype, in place.
 
-        As `Tensor.to`: to(dtype), to(device), to(device, dtype), to(tensor).
+        Called as `Tensor.to`: to(dtype), to(device), to(device, dtype), to(tensor).
 
-        For the device 'meta', as of a module that `functional_call` gives its parameters, they lose their values: what
-        stands in their place takes no memory and is nan (0 for integers).
+        On the device 'meta', used for a module whose parameters `functional_call` supplies, values are dropped: the
+        placeholders take no memory and are nan (0 for integers).
 
         Raises:
             TypeError: for an integer dtype.
-            RuntimeError: for a device that is not there.
+            RuntimeError: for a device that is not available.
         """
         if "meta" in [str(d) for d in (*args, device) if isinstance(d, str | dtypes.device)]:
             return self._apply(without_values)
@@ -546,63 +551,63 @@ class Module:
         return self._apply(lambda t: t.to(target if dtypes.is_inexact(raw(t).dtype) else t.dtype, device=device))
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
-        """Parameters and buffers with new memory of arbitrary values. In place."""
+        """Replace parameters and buffers by uninitialised memory, in place."""
         return self._apply(lambda t: create.empty_like(t, device=device), recurse)
 
     def share_memory(self: M) -> M:
-        """Parameters and buffers in memory that processes share: their writes show in all of them. In place.
+        """Move parameters and buffers to memory that processes share, in place.
 
         See `Tensor.share_memory_`.
         """
         return self._apply(Tensor.share_memory_)
 
     def type(self: M, dst_type: Any) -> M:
-        """All parameters and buffers in another dtype, integer ones too. In place."""
+        """Cast all parameters and buffers, integer ones included, to a dtype, in place."""
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self: M) -> M:
-        """Floating-point parameters and buffers in float32. In place."""
+        """Cast floating-point parameters and buffers to float32, in place."""
         return self._floating(dtypes.float32)
 
     def double(self: M) -> M:
-        """Floating-point parameters and buffers in float64. In place."""
+        """Cast floating-point parameters and buffers to float64, in place."""
         return self._floating(dtypes.float64)
 
     def half(self: M) -> M:
-        """Floating-point parameters and buffers in float16. In place."""
+        """Cast floating-point parameters and buffers to float16, in place."""
         return self._floating(dtypes.float16)
 
     def bfloat16(self: M) -> M:
-        """Floating-point parameters and buffers in bfloat16. In place."""
+        """Cast floating-point parameters and buffers to bfloat16, in place."""
         return self._floating(dtypes.bfloat16)
 
     def _floating(self: M, dtype: Any) -> M:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def cpu(self: M) -> M:
-        """Parameters and buffers on the CPU. In place."""
+        """Move parameters and buffers to the CPU, in place."""
         return self.to("cpu")
 
     def cuda(self: M, device: Any = None) -> M:
-        """Parameters and buffers on a CUDA device; an error if JAX finds none. In place."""
+        """Move parameters and buffers to a CUDA device, in place; raises RuntimeError if JAX finds none."""
         return self.to("cuda" if device is None else device)
 
     def xpu(self: M, device: Any = None) -> M:
-        """On an XPU; raises, since there is none here."""
+        """Raises RuntimeError: XPU devices are not supported."""
         return self.to("xpu")
 
     def ipu(self: M, device: Any = None) -> M:
-        """On an IPU; raises, since there is none here."""
+        """Raises RuntimeError: IPU devices are not supported."""
         return self.to("ipu")
 
     def mtia(self: M, device: Any = None) -> M:
-        """On an MTIA device; raises, since there is none here."""
+        """Raises RuntimeError: MTIA devices are not supported."""
         return self.to("mtia")
 
     # ------------------------------------------------------------------------------------------------------------ state
 
     def get_extra_state(self) -> Any:
-        """Non-tensor state for state_dict; a subclass may define it, with set_extra_state."""
+        """Non-tensor state for state_dict; a subclass may define it together with set_extra_state."""
         raise no_extra_state("get")
 
     def set_extra_state(self, state: Any) -> None:
@@ -610,18 +615,18 @@ class Module:
         raise no_extra_state("set")
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call hook(module, prefix, keep_vars) before state_dict takes the module's own state."""
+        """Call hook(module, prefix, keep_vars) before state_dict collects the module's own state."""
         return hooks.enter(self.__dict__, "_state_dict_pre_hooks", hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call hook(module, state_dict, prefix, local_metadata) once state_dict has taken the state of the module and below.
+        """Call hook(module, state_dict, prefix, local_metadata) after state_dict has collected the module's state.
 
-        The hook may change the dict in place; it returns None.
+        The dict contains the state of the module and its descendants; the hook may change it in place and returns None.
         """
         return hooks.enter(self.__dict__, "_state_dict_hooks", hook, without_result=True)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> Handle:
-        """As register_state_dict_post_hook; but what the hook of the outermost module returns replaces the dict."""
+        """As register_state_dict_post_hook, but a result of the outermost module's hook replaces the dict."""
         public = self._state_dict_hooks_without_result
         if any(key in public and other == hook for key, other in self._state_dict_hooks.items()):
             raise RuntimeError(
@@ -632,14 +637,14 @@ class Module:
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) before
-        the module takes its own state; it may change the dict and the lists in place."""
+        the module loads its own state; it may change the dict and the lists in place."""
         return self._register_load_state_dict_pre_hook(hook, True)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Handle:
         return hooks.enter(self.__dict__, "_load_state_dict_pre_hooks", hook, with_module=with_module)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call hook(module, incompatible_keys) when the module and all below it have taken their state.
+        """Call hook(module, incompatible_keys) after the module and its descendants have loaded their state.
 
         It may change the lists of missing and unexpected keys in place, before they are reported; it returns None.
         """
@@ -652,9 +657,9 @@ class Module:
         return {k: v for k, v in members.items() if v is not None}
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """Parameters and persistent buffers of this module and all below it, by dotted name.
+        """Parameters and persistent buffers of this module and its descendants, by dotted name.
 
-        The tensors share memory with the module's, without history; keep_vars=True gives the parameters themselves.
+        The tensors are detached and share memory with the module's; keep_vars=True returns the parameters themselves.
         """
         if args:
             warnings.warn(
@@ -685,7 +690,7 @@ class Module:
         return destination  # type: ignore[no-any-return]
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Put this module's own state into the dict; a subclass may define it."""
+        """Add this module's own state to the dict; a subclass may override it."""
         for name, value in self._state().items():
             destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not Module.get_extra_state:
@@ -695,13 +700,13 @@ class Module:
         """Copy values by dotted name into the parameters and buffers, in place.
 
         Args:
-            state_dict: what `state_dict` of a module of the same structure gave.
-            strict: raise if keys are missing or unexpected; else they are only returned.
-            assign: put the given tensors in place of the module's own, instead of copying; requires_grad stays.
+            state_dict: the `state_dict()` of a module of the same structure.
+            strict: raise if keys are missing or unexpected; otherwise they are only returned.
+            assign: replace the module's tensors by the given ones instead of copying; requires_grad is kept.
 
         Raises:
-            RuntimeError: naming every missing or unexpected key (with strict) and every size mismatch; the parameters and
-                buffers are then as they were.
+            RuntimeError: lists every missing or unexpected key (with strict) and every size mismatch; the module is
+                unchanged.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -727,7 +732,7 @@ class Module:
     def _load(
         self, given: Any, prefix: str, metadata: Any, assign: bool, keys: IncompatibleKeys, failures: list[str]
     ) -> None:
-        """Load this module, then those below it, each from the keys that begin with its prefix."""
+        """Load this module, then its descendants, each from the keys with its prefix."""
         local = dict(metadata.get(prefix[:-1], {}))
         if assign:
             local["assign_to_params_buffers"] = True
@@ -748,7 +753,7 @@ class Module:
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
-        """Load this module's own members; a subclass may define it to accept older layouts."""
+        """Load this module's own tensors; a subclass may override it to accept older layouts."""
         lists = (missing_keys, unexpected_keys, error_msgs)
         for key, hook in list(self._load_state_dict_pre_hooks.items()):
             first = (self,) if key in self._load_state_dict_pre_hooks_with_module else ()
@@ -806,7 +811,7 @@ class Module:
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What the printed form shows of the module itself; a subclass may define it."""
+        """The module's own part of its printed form; a subclass may override it."""
         return ""
 
     def __repr__(self) -> str:
@@ -821,7 +826,7 @@ class Module:
 
 
 def snapshot(module: Module) -> Callable[[], None]:
-    """What puts the parameters and buffers of a module back to their present values."""
+    """A function that restores the present values of a module's parameters and buffers."""
     tables = [(table, dict(table)) for m in module.modules() for table in (m._parameters, m._buffers)]
     members = {id(t): t for _, table in tables for t in table.values() if t is not None and not is_lazy(t)}
     values = [(t, devices.copied(raw(t))) for t in members.values()]
@@ -842,7 +847,7 @@ def snapshot(module: Module) -> Callable[[], None]:
 
 
 def no_extra_state(act: str) -> RuntimeError:
-    """The error of a module that has none."""
+    """The error for a name that the module does not have."""
     return RuntimeError(
         f"Reached a code path in Module.{act}_extra_state() that should never be called. Define it in the subclass."
     )
@@ -854,13 +859,13 @@ def cannot_assign(value: Any, role: str, name: str, wanted: str) -> TypeError:
 
 
 def without_values(t: Any) -> Any:
-    """A tensor of the same shape and dtype that takes no memory, all nan or 0: what a module has on the device 'meta'."""
+    """A tensor of the same shape and dtype that takes no memory, all nan or 0: a placeholder for the device 'meta'."""
     a = raw(t)
     return wrap(np.broadcast_to(np.array(np.nan if dtypes.is_inexact(a.dtype) else 0, a.dtype), a.shape))
 
 
 def clear_grad(t: Any, set_to_none: bool) -> None:
-    """Drop a tensor's gradient, or set it to zeros in place."""
+    """Set a tensor's gradient to None, or to zeros in place."""
     touches(t, not set_to_none)
     grad = getattr(t, "_g", None)
     if grad is None:

@@ -1,4 +1,4 @@
-"""torch.nn.modules: where PyTorch has the files of its layers, as far as programs name them."""
+"""torch.nn.modules: the module paths of PyTorch's layers that programs import."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ from .module import Module, shown
 
 
 def scaled(module: Any, sizes: Any, weight: bool, bias: bool, device: Any, dtype: Any) -> None:
-    """Give a layer a weight and a bias of these sizes, or None for them."""
+    """Register a weight and a bias of these sizes, or None."""
     for name, present in (("weight", weight), ("bias", bias)):
         value = Parameter(create.empty(sizes, dtype=dtype, device=device)) if present else None
         module.register_parameter(name, value)
 
 
 def neutral(module: Any) -> None:
-    """Set a layer's weight to 1 and its bias to 0, where there are any."""
+    """Set a layer's weight to 1 and its bias to 0, if it has them."""
     for name, fill in (("weight", init.ones_), ("bias", init.zeros_)):
         if module._parameters.get(name) is not None:
             fill(module._parameters[name])
@@ -54,14 +54,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Running mean 0, running variance 1, no batches seen."""
+        """Reset the running mean to 0, the running variance to 1 and the count of batches to 0."""
         if self.track_running_stats:
             self.running_mean.zero_()  # type: ignore[union-attr]
             self.running_var.fill_(1)  # type: ignore[union-attr]
             self.num_batches_tracked.zero_()  # type: ignore[union-attr]
 
     def reset_parameters(self) -> None:
-        """Running statistics, weight and bias as at the start."""
+        """Reset running statistics, weight and bias."""
         self.reset_running_stats()
         neutral(self)
 
@@ -72,7 +72,7 @@ class _NormBase(Module):
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
         unexpected_keys: list[str], error_msgs: list[str],
     ) -> None:  # fmt: skip
-        """State of before version 2 has no count of batches."""
+        """A state dict before version 2 has no num_batches_tracked."""
         if (local_metadata.get("version") or 1) < 2 and self.track_running_stats:
             state_dict.setdefault(prefix + "num_batches_tracked", self.num_batches_tracked)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -120,22 +120,22 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of images (N, C, H, W): each channel scaled to mean 0 and variance 1.
 
-    In training mode mean and variance are the batch's, in evaluation mode the running ones.
+    Mean and variance are those of the batch in training mode, the running statistics in evaluation mode.
 
     Args:
         num_features: number of channels C.
         eps: added to the variance.
-        momentum: share of a batch in the running statistics; None: their plain average over all batches.
+        momentum: weight of a new batch in the running statistics; None: the average over all batches.
         affine: whether there are a weight and (with bias) a bias of shape (C,).
-        track_running_stats: whether running statistics are kept; without them the batch's are always used.
+        track_running_stats: whether running statistics are kept; without them those of the batch are always used.
 
     Attributes:
-        running_mean, running_var: (C,), the variance unbiased; None if they are not kept.
+        running_mean, running_var: (C,), the variance unbiased; None without track_running_stats.
         num_batches_tracked: number of batches seen.
 
     Raises:
-        ValueError: for an input of another rank, or of a single value a channel in training mode.
-        RuntimeError: for another number of channels; under vmap, where each sample would move the statistics.
+        ValueError: for an input of another rank, or with one value per channel in training mode.
+        RuntimeError: for another number of channels; under vmap, where each sample would update the statistics.
     """
 
     def _check_input_dim(self, input: Any) -> None:
@@ -152,7 +152,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation of (N, C, ...) over all processes: here over the one there is; arguments as BatchNorm2d."""
+    """Batch normalisation of (N, C, ...) over all processes, of which there is one; arguments as BatchNorm2d."""
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
@@ -168,7 +168,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
-        """The module with every batch normalisation in it replaced by a SyncBatchNorm of the same state."""
+        """The module with every batch norm replaced by a SyncBatchNorm with the same state."""
         result = module
         if isinstance(module, _BatchNorm):
             result = cls(
@@ -227,17 +227,17 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of images (N, C, H, W) or (C, H, W): each channel of each one to mean 0 and variance 1.
+    """Instance normalisation of (N, C, H, W) or (C, H, W): each channel of each image scaled to mean 0 and variance 1.
 
     Args:
         num_features: number of channels C.
         eps: added to the variance.
-        momentum: share of a batch in the running statistics.
+        momentum: weight of a new batch in the running statistics.
         affine: whether there are a weight and (with bias) a bias of shape (C,).
         track_running_stats: whether running statistics are kept, for evaluation mode.
 
     Raises:
-        ValueError: for an input of another rank, of a single value a channel in training mode, or, with affine, of
+        ValueError: for an input of another rank, with one value per channel in training mode, or, with affine, with
             another number of channels.
     """
 
@@ -251,7 +251,7 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class GroupNorm(Module):
-    """Each of num_groups groups of channels of each sample scaled to mean 0 and variance 1.
+    """Group normalisation: each group of channels of each sample is scaled to mean 0 and variance 1.
 
     Args:
         num_groups: number of groups.
@@ -260,7 +260,7 @@ class GroupNorm(Module):
         affine: whether there are a weight and (with bias) a bias of shape (C,).
 
     Raises:
-        ValueError: for channels that num_groups does not divide.
+        ValueError: if num_groups does not divide num_channels.
     """
 
     weight: Parameter | None
@@ -278,7 +278,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
+        """Reset the weight to 1 and the bias to 0."""
         neutral(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -290,10 +290,10 @@ class GroupNorm(Module):
 
 
 class LayerNorm(Module):
-    """The last dimensions scaled to mean 0 and variance 1, then by a weight and a bias.
+    """Layer normalisation: the last dimensions are scaled to mean 0 and variance 1, then by a weight and a bias.
 
     Args:
-        normalized_shape: sizes of these dimensions, or one size for the last.
+        normalized_shape: sizes of these dimensions, or the size of the last one.
         eps: added to the variance.
         elementwise_affine: whether there are a weight and (with bias) a bias of this shape.
     """
@@ -312,7 +312,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
+        """Reset the weight to 1 and the bias to 0."""
         neutral(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -324,11 +324,11 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """The last dimensions divided by the root of the mean of their squares, then times a weight.
+    """RMS normalisation: the last dimensions are divided by their root mean square, then multiplied by a weight.
 
     Args:
-        normalized_shape: sizes of these dimensions, or one size for the last.
-        eps: added to the mean of the squares; None: the precision of the input's dtype.
+        normalized_shape: sizes of these dimensions, or the size of the last one.
+        eps: added to the mean square; None: the machine epsilon of the input's dtype.
         elementwise_affine: whether there is a weight of this shape.
     """
 
@@ -346,7 +346,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight 1."""
+        """Reset the weight to 1."""
         neutral(self)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -358,7 +358,7 @@ class RMSNorm(Module):
 
 
 class _ResponseNorm(Module):
-    """Base of the normalisations by the squares of neighbouring channels."""
+    """Base of the local response normalisations."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

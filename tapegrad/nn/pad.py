@@ -1,6 +1,6 @@
-"""Layers that add elements around the last dimensions of their input.
+"""Layers that pad the last dimensions of their input.
 
-`padding` is one integer for all sides, or numbers of elements before and after, the last dimension first.
+`padding` is one integer for all sides, or the numbers of elements before and after each dimension, last dimension first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _PadNd(Module):
 
 
 class _ConstantPadNd(_PadNd):
-    """Base of the layers that add a value."""
+    """Base of the layers that pad with a value."""
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
@@ -47,7 +47,7 @@ class _ConstantPadNd(_PadNd):
 
 
 class _Zeros(_ConstantPadNd):
-    """What makes of a layer that adds a value one that adds zeros."""
+    """Mixin that turns a constant padding layer into one that pads with zeros."""
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -57,7 +57,7 @@ class _Zeros(_ConstantPadNd):
 
 
 class _CircularPadNd(_PadNd):
-    """Base of the layers that add the elements of the other end."""
+    """Base of the layers that pad circularly."""
 
     _mode = "circular"
 
@@ -70,96 +70,96 @@ class _CircularPadNd(_PadNd):
 
 
 class _ReflectionPadNd(_PadNd):
-    """Base of the layers that add the mirrored elements, without the edge."""
+    """Base of the layers that pad by reflection at the edge, without repeating it."""
 
     _mode = "reflect"
 
 
 class _ReplicationPadNd(_PadNd):
-    """Base of the layers that repeat the edge."""
+    """Base of the layers that pad by repeating the edge."""
 
     _mode = "replicate"
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """A value added around the last dimension."""
+    """Pads with a value around the last dimension."""
 
     _dims = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """A value added around the last two dimensions."""
+    """Pads with a value around the last two dimensions."""
 
     _dims = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """A value added around the last three dimensions."""
+    """Pads with a value around the last three dimensions."""
 
     _dims = 3
 
 
 class ZeroPad1d(_Zeros, ConstantPad1d):
-    """Zeros added around the last dimension."""
+    """Pads with zeros around the last dimension."""
 
 
 class ZeroPad2d(_Zeros, ConstantPad2d):
-    """Zeros added around the last two dimensions."""
+    """Pads with zeros around the last two dimensions."""
 
 
 class ZeroPad3d(_Zeros, ConstantPad3d):
-    """Zeros added around the last three dimensions."""
+    """Pads with zeros around the last three dimensions."""
 
 
 class CircularPad1d(_CircularPadNd):
-    """Elements of the other end added around the last dimension."""
+    """Pads circularly (with elements of the opposite end) around the last dimension."""
 
     _dims = 1
 
 
 class CircularPad2d(_CircularPadNd):
-    """Elements of the other end added around the last two dimensions."""
+    """Pads circularly (with elements of the opposite end) around the last two dimensions."""
 
     _dims = 2
 
 
 class CircularPad3d(_CircularPadNd):
-    """Elements of the other end added around the last three dimensions."""
+    """Pads circularly (with elements of the opposite end) around the last three dimensions."""
 
     _dims = 3
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """Elements mirrored at the edge, without the edge, added around the last dimension."""
+    """Pads by reflection at the edge, without repeating it, around the last dimension."""
 
     _dims = 1
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """Elements mirrored at the edge, without the edge, added around the last two dimensions."""
+    """Pads by reflection at the edge, without repeating it, around the last two dimensions."""
 
     _dims = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """Elements mirrored at the edge, without the edge, added around the last three dimensions."""
+    """Pads by reflection at the edge, without repeating it, around the last three dimensions."""
 
     _dims = 3
 
 
 class ReplicationPad1d(_ReplicationPadNd):
-    """The edge repeated around the last dimension."""
+    """Pads by repeating the edge around the last dimension."""
 
     _dims = 1
 
 
 class ReplicationPad2d(_ReplicationPadNd):
-    """The edge repeated around the last two dimensions."""
+    """Pads by repeating the edge around the last two dimensions."""
 
     _dims = 2
 
 
 class ReplicationPad3d(_ReplicationPadNd):
-    """The edge repeated around the last three dimensions."""
+    """Pads by repeating the edge around the last three dimensions."""
 
     _dims = 3

@@ -8,12 +8,12 @@ from .module import Module
 
 
 class DataParallel(Module):
-    """The module itself is called: there is only one device.
+    """Wrapper that calls the module on the one device.
 
-    Names in its state_dict begin with "module.", as those of models that PyTorch trained on several devices.
+    The keys of its state_dict start with "module.", as for models that PyTorch trained on several devices.
 
     Args:
-        module: the module, as attribute `module`.
+        module: the wrapped module; attribute `module`.
         device_ids, output_device, dim: not used.
     """
 
@@ -23,5 +23,5 @@ class DataParallel(Module):
         self.device_ids: list[Any] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the module gives."""
+        """The module's output."""
         return self.module(*inputs, **kwargs)

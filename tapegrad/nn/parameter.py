@@ -1,4 +1,4 @@
-"""Parameters and buffers, also those whose shape is not known yet."""
+"""Parameters and buffers, including uninitialised ones, whose shape is not known yet."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Any
 
 from ..core.record import Box
 from ..functions import create
+from ..tensor.access import raw
 from ..tensor.tensor import Parameter as Parameter
-from ..tensor.tensor import Tensor, raw
+from ..tensor.tensor import Tensor
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 class BufferType(type):
-    """A Buffer is a Tensor with a mark."""
+    """isinstance(t, Buffer) holds for tensors marked as buffers."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
 
 
 class Buffer(metaclass=BufferType):
-    """A tensor that becomes a module's buffer where it is assigned to an attribute of it.
+    """A tensor that becomes a buffer when it is assigned to an attribute of a module.
 
     Args:
         data: the tensor whose memory it shares.
@@ -36,10 +37,10 @@ class Buffer(metaclass=BufferType):
 
 
 class Uninitialized:
-    """Base of parameters and buffers without a shape: they have a dtype and can be materialized, no more.
+    """Base of uninitialised parameters and buffers: they have a dtype and a device, and can only be materialised.
 
     Attributes:
-        cls_to_become: the class once it has a shape.
+        cls_to_become: the class after materialize().
     """
 
     cls_to_become: type[Any]
@@ -55,7 +56,7 @@ class Uninitialized:
 
     @property
     def shape(self) -> Any:
-        """Raises RuntimeError: there is none yet."""
+        """Raises RuntimeError: the shape is not known yet."""
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` to "
@@ -64,17 +65,17 @@ class Uninitialized:
 
     @property
     def dtype(self) -> Any:
-        """The dtype that it will have."""
+        """The dtype of the materialised tensor."""
         return self._like.dtype
 
     @property
     def device(self) -> Any:
-        """The device that it will be on."""
+        """The device of the materialised tensor."""
         return self._like.device
 
     @property
     def requires_grad(self) -> bool:
-        """Whether it will require grad."""
+        """Whether the materialised tensor requires grad."""
         return self._wanted
 
     @requires_grad.setter
@@ -82,12 +83,12 @@ class Uninitialized:
         self._wanted = value
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
-        """Whether it will require grad; returns itself."""
+        """Set whether the materialised tensor requires grad; returns self."""
         self._wanted = requires_grad
         return self
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Give it a shape: from now on it is an ordinary parameter or buffer, of arbitrary values."""
+        """Set the shape: it becomes an ordinary parameter or buffer with uninitialised values."""
         wanted = self._wanted
         value = create.empty(shape, device=self.device if device is None else device, dtype=dtype or self.dtype)
         del self._like, self._wanted
@@ -118,8 +119,8 @@ class UninitializedParameter(Uninitialized, Parameter):
     """A parameter whose shape is not known yet.
 
     Args:
-        requires_grad: whether it will require grad.
-        device, dtype: those it will have.
+        requires_grad: whether the materialised parameter requires grad.
+        device, dtype: its device and dtype.
     """
 
     __module__ = "tapegrad.nn.parameter"
@@ -130,7 +131,7 @@ class UninitializedParameter(Uninitialized, Parameter):
 
 
 class UninitializedBuffer(Uninitialized, Tensor):
-    """A buffer whose shape is not known yet; arguments as of UninitializedParameter, and whether it is saved."""
+    """A buffer whose shape is not known yet; arguments as for UninitializedParameter, and `persistent`."""
 
     cls_to_become = Tensor
 
@@ -141,7 +142,7 @@ class UninitializedBuffer(Uninitialized, Tensor):
 
 
 def way_back(t: Any) -> Callable[[], None]:
-    """What makes a parameter or buffer again what it is now: one without a shape."""
+    """A function that makes a materialised parameter or buffer uninitialised again."""
     kind, like, wanted = type(t), t._like, t._wanted
 
     def back() -> None:

@@ -1,4 +1,4 @@
-"""Where in a network an error was raised: the layer and the shapes, told in the error itself."""
+"""Adds to an error the layer that raised it and the shapes of its inputs and parameters."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import os
 from typing import Any
 
 from .. import errors
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from .parameter import is_lazy
 
 PACKAGE = os.path.dirname(errors.__file__)
 
 
 def locate(error: Exception, module: Any, args: Any, kwargs: Any) -> None:
-    """Say in an error that a module's forward raised in which layer, and what that was given.
+    """Add to an exception of a module's forward the layer's path and the shapes that it received.
 
-    The text of tapegrad's own errors grows by a line; others get it as a note. Where modules are nested, each prepends
-    the name under which it holds the one that failed.
+    The message of tapegrad's own errors gets another line; other exceptions get a note. Of nested modules each prepends the
+    name of the submodule that failed.
     """
     place = error.__dict__.get("_layer")
     if place is None:
@@ -31,13 +32,13 @@ def locate(error: Exception, module: Any, args: Any, kwargs: Any) -> None:
 
 
 class Place:
-    """Where in a network an error was raised.
+    """The layer that raised an error.
 
     Attributes:
         message: the error's text, if it is one of tapegrad's own.
-        last: the outermost module that it went through so far.
-        path: names that lead from there to the layer that failed.
-        text: what is told of that layer.
+        last: the outermost module that the error has passed through so far.
+        path: names of the submodules from there to the layer that failed.
+        text: description of that layer.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -48,7 +49,7 @@ class Place:
         self.path = self.text = self.note = ""
 
     def __reduce__(self) -> Any:
-        """An error that goes to another process takes no module along."""
+        """Pickle without the module: errors are sent between processes."""
         return type(None), ()
 
     def write(self, error: Exception) -> None:
@@ -64,7 +65,7 @@ class Place:
 
 
 def raised_here(error: Exception) -> bool:
-    """Whether code of this package raised an error, not that of its user."""
+    """Whether the error was raised by tapegrad rather than by user code."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -72,7 +73,7 @@ def raised_here(error: Exception) -> bool:
 
 
 def describe(module: Any, args: Any, kwargs: Any) -> str:
-    """A layer, and the shapes of what it was given and of its parameters."""
+    """The layer with the shapes of its inputs and parameters."""
     try:
         layer = f"{module._get_name()}({' '.join(module.extra_repr().split())})"
     except Exception:
@@ -84,7 +85,7 @@ def describe(module: Any, args: Any, kwargs: Any) -> str:
 
 
 def kind(value: Any) -> str:
-    """What an argument is, in a word."""
+    """Short description of an argument."""
     if not isinstance(value, Tensor):
         return type(value).__name__
     return repr(value) if is_lazy(value) else f"{raw(value).dtype} {tuple(value.shape)}"

@@ -1,7 +1,8 @@
-"""Pooling layers, and the way back from maxima. `kernel_size` and the like are one integer or one for each dimension."""
+"""Pooling and unpooling layers. `kernel_size` and similar arguments are one integer, or one for each dimension."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..tensor import Tensor
@@ -11,9 +12,9 @@ from .module import Module, shown
 
 
 class _MaxPoolNd(Module):
-    """Base of the layers of maxima; see MaxPool2d."""
+    """Base of the max pooling layers; see MaxPool2d."""
 
-    _op: Any
+    _op: Callable[..., Tensor]
     return_indices: bool
     ceil_mode: bool
 
@@ -46,11 +47,11 @@ class MaxPool2d(_MaxPoolNd):
 
     Args:
         kernel_size: sizes of a window.
-        stride: steps between windows; the kernel size by default.
-        padding: elements, none of which is ever the maximum, added on both sides; at most half the kernel size.
-        dilation: steps between the elements of a window.
-        return_indices: also give the maxima's places in the flat image, for MaxUnpool2d.
-        ceil_mode: keep a last window that reaches over the end.
+        stride: step between windows; the kernel size by default.
+        padding: elements of value -inf added on both sides; at most half the kernel size.
+        dilation: spacing between the elements of a window.
+        return_indices: also return the flat indices of the maxima, for MaxUnpool2d.
+        ceil_mode: keep a last window that extends beyond the input.
     """
 
     _op = staticmethod(F.max_pool2d)
@@ -63,10 +64,10 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
-    """Base of the layers that put maxima back; see MaxUnpool2d."""
+    """Base of the unpooling layers; see MaxUnpool2d."""
 
     _dims: int
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -74,31 +75,31 @@ class _MaxUnpoolNd(Module):
         self.kernel_size, self.stride, self.padding = (repeated(v, self._dims) for v in sizes)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Maxima and their indices to the image they came from, other elements 0.
+        """Write maxima to their indices in an image of zeros.
 
         Args:
             input: (N, C, *sizes) or (C, *sizes).
-            indices: what the pooling with return_indices gave, of input's shape.
-            output_size: sizes of the image, where the pooling's stride leaves them open.
+            indices: indices returned by the pooling with return_indices, of input's shape.
+            output_size: sizes of the image, where the pooling's stride allows several.
         """
-        return self._op(input, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[no-any-return]
+        return self._op(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
         return shown(self, "kernel_size", "stride", "padding")
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """The maxima of MaxPool1d back at their places; arguments as MaxUnpool2d."""
+    """Inverse of MaxPool1d: writes the maxima to their positions, 0 elsewhere; arguments as MaxUnpool2d."""
 
     _dims = 1
     _op = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """The maxima of MaxPool2d back at their places, other elements 0.
+    """Inverse of MaxPool2d: writes the maxima to their positions, 0 elsewhere.
 
     Args:
-        kernel_size, stride, padding: those of the pooling.
+        kernel_size, stride, padding: arguments of the pooling.
     """
 
     _dims = 2
@@ -106,16 +107,16 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """The maxima of MaxPool3d back at their places; arguments as MaxUnpool2d."""
+    """Inverse of MaxPool3d: writes the maxima to their positions, 0 elsewhere; arguments as MaxUnpool2d."""
 
     _dims = 3
     _op = staticmethod(F.max_unpool3d)
 
 
 class _AvgPoolNd(Module):
-    """Base of the layers of means; see AvgPool2d."""
+    """Base of the average pooling layers; see AvgPool2d."""
 
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -128,7 +129,7 @@ class _AvgPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
-        return self._op(  # type: ignore[no-any-return]
+        return self._op(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
@@ -157,11 +158,11 @@ class AvgPool2d(_AvgPoolNd):
 
     Args:
         kernel_size: sizes of a window.
-        stride: steps between windows; the kernel size by default.
+        stride: step between windows; the kernel size by default.
         padding: zeros added on both sides; at most half the kernel size.
-        ceil_mode: keep a last window that reaches over the end.
-        count_include_pad: whether added zeros count as elements.
-        divisor_override: what the sums are divided by, instead of the number of elements.
+        ceil_mode: keep a last window that extends beyond the input.
+        count_include_pad: whether padding counts as elements.
+        divisor_override: divisor of the sums, instead of the number of elements.
     """
 
     _op = staticmethod(F.avg_pool2d)
@@ -174,9 +175,9 @@ class AvgPool3d(_AvgPoolNd):
 
 
 class _LPPoolNd(Module):
-    """Base of the layers of power means; see LPPool2d."""
+    """Base of the power-average pooling layers; see LPPool2d."""
 
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
         super().__init__()
@@ -184,7 +185,7 @@ class _LPPoolNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to the same with fewer elements."""
-        return self._op(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)  # type: ignore[no-any-return]
+        return self._op(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return shown(self, "norm_type", "kernel_size", "stride", "ceil_mode")
@@ -202,8 +203,8 @@ class LPPool2d(_LPPoolNd):
     Args:
         norm_type: the power.
         kernel_size: sizes of a window.
-        stride: steps between windows; the kernel size by default.
-        ceil_mode: keep a last window that reaches over the end, scaled up to a whole one.
+        stride: step between windows; the kernel size by default.
+        ceil_mode: keep a last window that extends beyond the input, rescaled to a full window.
     """
 
     _op = staticmethod(F.lp_pool2d)
@@ -216,9 +217,9 @@ class LPPool3d(_LPPoolNd):
 
 
 class _Adaptive(Module):
-    """Base of the layers over given numbers of windows."""
+    """Base of the adaptive pooling layers."""
 
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -229,15 +230,15 @@ class _Adaptive(Module):
 
 
 class _AdaptiveAvgPoolNd(_Adaptive):
-    """Base of the layers of means over given numbers of windows."""
+    """Base of the adaptive average pooling layers."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, *sizes) or (C, *sizes) to (N, C, *output_size) or without N."""
-        return self._op(input, self.output_size)  # type: ignore[no-any-return]
+        return self._op(input, self.output_size)
 
 
 class _AdaptiveMaxPoolNd(_Adaptive):
-    """Base of the layers of maxima over given numbers of windows."""
+    """Base of the adaptive max pooling layers."""
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
@@ -249,10 +250,10 @@ class _AdaptiveMaxPoolNd(_Adaptive):
 
 
 class _FractionalMaxPoolNd(Module):
-    """Base of the layers of maxima over windows at random places; see FractionalMaxPool2d."""
+    """Base of the fractional max pooling layers; see FractionalMaxPool2d."""
 
     _dims: int
-    _op: Any
+    _op: Callable[..., Tensor]
 
     def __init__(
         self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
@@ -280,16 +281,16 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maxima over windows at random places of images (N, C, H, W) or (C, H, W) (B. Graham, 2014).
+    """Maxima over randomly placed windows of images (N, C, H, W) or (C, H, W) (Graham 2014).
 
     Args:
         kernel_size: sizes of a window.
-        output_size: number of windows; or output_ratio, as a part of the input's sizes.
-        return_indices: also give the maxima's places in the flat image.
-        _random_samples: (N, C, 2) numbers in [0, 1) that choose the windows; drawn at each call if None.
+        output_size: number of windows; or output_ratio, their number as a fraction of the input's sizes.
+        return_indices: also return the flat indices of the maxima.
+        _random_samples: (N, C, 2) numbers in [0, 1) that determine the windows; drawn at each call if None.
 
     Raises:
-        ValueError: for both or none of output_size and output_ratio, or a ratio outside (0, 1).
+        ValueError: unless exactly one of output_size and output_ratio is given, or for a ratio outside (0, 1).
     """
 
     _dims = 2
@@ -297,7 +298,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maxima over windows at random places of volumes (N, C, D, H, W) or (C, D, H, W); as FractionalMaxPool2d."""
+    """Maxima over randomly placed windows of volumes (N, C, D, H, W) or (C, D, H, W); as FractionalMaxPool2d."""
 
     _dims = 3
     _op = staticmethod(F.fractional_max_pool3d)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..core.warning import warn
 from ..functions import casting, create, recurrent, shape
@@ -24,16 +24,16 @@ class RNNBase(Module):
         mode: "LSTM", "GRU", "RNN_TANH" or "RNN_RELU".
         input_size: features of the input.
         hidden_size: features of the state.
-        num_layers: layers, each of which takes the outputs of the one before.
+        num_layers: number of stacked layers; each takes the outputs of the previous one.
         bias: whether there are biases.
-        batch_first: inputs and outputs are (B, T, features), not (T, B, features); the states are not concerned.
-        dropout: in training mode, probability with which elements between layers are dropped.
-        bidirectional: a second set of layers runs backwards; outputs of both are joined.
-        proj_size: size to which h of an LSTM is projected; 0: it is not.
+        batch_first: inputs and outputs are (B, T, features), not (T, B, features); states are unaffected.
+        dropout: probability of dropout on the outputs of all layers but the last, in training mode.
+        bidirectional: a second set of layers runs backwards; the outputs of both are concatenated.
+        proj_size: size to which h of an LSTM is projected; 0: no projection.
 
     Attributes:
-        weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0: of layer 0, (gates * hidden_size, ...), uniform on
-            +-1 / sqrt(hidden_size); those of the backward direction end in `_reverse`.
+        weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0: parameters of layer 0, (gates * hidden_size, ...), uniform on
+            +-1 / sqrt(hidden_size); names of the backward direction end in `_reverse`.
         weight_hr_l0: (proj_size, hidden_size), with a projection.
 
     Raises:
@@ -109,7 +109,7 @@ class RNNBase(Module):
 
     @_flat_weights.setter
     def _flat_weights(self, weights: list[Any]) -> None:
-        """Have forward compute with these, until a parameter is set by its name (as meta-learning and weight drop do)."""
+        """Use these weights in forward until a parameter is set by name (as meta-learning and weight drop do)."""
         self.__dict__["_given_weights"] = weights
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -127,7 +127,7 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Nothing: it is of use on CUDA only."""
+        """No effect: it compacts memory on CUDA only."""
 
     def reset_parameters(self) -> None:
         """Reinitialise all parameters."""
@@ -166,17 +166,17 @@ class RNNBase(Module):
     def check_hidden_size(
         self, hx: Any, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
-        """Raise for an initial state of another shape."""
+        """Raise RuntimeError for an initial state of another shape."""
         if tuple(hx.size()) != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
-        """Raise for an input or an initial state that does not fit."""
+        """Raise for an input or initial state of a wrong shape or dtype."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Any) -> Any:
-        """States in the order of a permutation of the batch; as they are for None."""
+        """States permuted along the batch dimension; unchanged for None."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
     def _check_states_rank(self, states: tuple[Any, ...], rank: int) -> None:
@@ -201,7 +201,7 @@ class RNNBase(Module):
             hx: initial states, (num_layers * directions, B, hidden_size) or without B; zeros by default.
 
         Raises:
-            RuntimeError, ValueError: for shapes or dtypes that do not fit.
+            RuntimeError, ValueError: for shapes or dtypes that do not match.
         """
         batch_sizes = order = back = None
         batched = True
@@ -272,6 +272,14 @@ class RNN(RNNBase):
             raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
         super().__init__(f"RNN_{self.nonlinearity.upper()}", *args, **kwargs)
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(self, input: PackedSequence, hx: Tensor | None = None) -> tuple[PackedSequence, Tensor]: ...
+        def __call__(self, input: Any, hx: Any = None) -> Any: ...
+
 
 class LSTM(RNNBase):
     """Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gates; projections: Sak et al. 2014).
@@ -282,6 +290,18 @@ class LSTM(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(
+            self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+        ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+        @overload
+        def __call__(
+            self, input: PackedSequence, hx: tuple[Tensor, Tensor] | None = None
+        ) -> tuple[PackedSequence, tuple[Tensor, Tensor]]: ...
+        def __call__(self, input: Any, hx: Any = None) -> Any: ...
 
     def _zero_states(self, input: Any, batch_sizes: Any) -> tuple[Any, ...]:
         sizes = self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
@@ -302,14 +322,14 @@ class LSTM(RNNBase):
             )
 
     def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
-        """Raise for an input or initial states that do not fit."""
+        """Raise for an input or initial states of a wrong shape or dtype."""
         self.check_input(input, batch_sizes)
         expected = self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
         for i, (state, size) in enumerate(zip(hidden, expected, strict=True)):
             self.check_hidden_size(state, size, f"Expected hidden[{i}] size {{}}, got {{}}")
 
     def permute_hidden(self, hx: Any, permutation: Any) -> Any:
-        """States, or the pair of them, in the order of a permutation of the batch."""
+        """The state, or the pair of states, permuted along the batch dimension."""
         if isinstance(hx, Tensor):
             return super().permute_hidden(hx, permutation)
         return tuple([super(LSTM, self).permute_hidden(s, permutation) for s in hx])
@@ -326,6 +346,14 @@ class GRU(RNNBase):
         _no_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(self, input: PackedSequence, hx: Tensor | None = None) -> tuple[PackedSequence, Tensor]: ...
+        def __call__(self, input: Any, hx: Any = None) -> Any: ...
+
 
 # ---------------------------------------------------------------------------------------------------------------- cells
 
@@ -340,7 +368,7 @@ class RNNCellBase(Module):
         num_chunks: number of gates.
 
     Attributes:
-        weight_ih, weight_hh, bias_ih, bias_hh: as of the layer.
+        weight_ih, weight_hh, bias_ih, bias_hh: as in the layer.
     """
 
     def __init__(
@@ -361,8 +389,8 @@ class RNNCellBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def _step(self, function: Any, input: Any, states: Any, count: int) -> list[Any]:
-        """The states after a step; batched or not, as the input."""
+    def _step(self, function: Any, input: Any, states: Any, count: int) -> list[Tensor]:
+        """The states after one step, with a batch dimension if the input has one."""
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
@@ -389,7 +417,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it; arguments as RNNCellBase."""
+    """One step of an RNN layer, h' = tanh(W_ih x + b_ih + W_hh h + b_hh) or relu(...); arguments as RNNCellBase."""
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
@@ -402,12 +430,12 @@ class RNNCell(RNNCellBase):
         """(B, features) and a state (B, hidden_size), or both without B, to the next state; zeros by default.
 
         Raises:
-            RuntimeError, ValueError: for shapes that do not fit, or an unknown nonlinearity.
+            RuntimeError, ValueError: for shapes that do not match, or an unknown nonlinearity.
         """
         function = {"tanh": recurrent.rnn_tanh_cell, "relu": recurrent.rnn_relu_cell}.get(self.nonlinearity)
         if function is None:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step(function, input, None if hx is None else (hx,), 1)[0]  # type: ignore[no-any-return]
+        return self._step(function, input, None if hx is None else (hx,), 1)[0]
 
 
 class LSTMCell(RNNCellBase):
@@ -420,7 +448,7 @@ class LSTMCell(RNNCellBase):
         """(B, features) and states (h, c) of (B, hidden_size), or all without B, to the next ones; zeros by default.
 
         Raises:
-            RuntimeError, ValueError: for shapes that do not fit.
+            RuntimeError, ValueError: for shapes that do not match.
         """
         h, c = self._step(recurrent.lstm_cell, input, hx, 2)
         return h, c
@@ -436,6 +464,6 @@ class GRUCell(RNNCellBase):
         """(B, features) and a state (B, hidden_size), or both without B, to the next state; zeros by default.
 
         Raises:
-            RuntimeError, ValueError: for shapes that do not fit.
+            RuntimeError, ValueError: for shapes that do not match.
         """
-        return self._step(recurrent.gru_cell, input, None if hx is None else (hx,), 1)[0]  # type: ignore[no-any-return]
+        return self._step(recurrent.gru_cell, input, None if hx is None else (hx,), 1)[0]

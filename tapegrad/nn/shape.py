@@ -1,4 +1,4 @@
-"""Layers that move elements about: flattening, windows as columns, shuffling, resizing."""
+"""Layers that rearrange elements: flatten, unfold and fold, shuffle, resize."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .module import Module, shown
 
 
 class Flatten(Module):
-    """Dimensions start_dim to end_dim merged into one."""
+    """Merges dimensions start_dim to end_dim into one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -19,21 +19,22 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, ...) to (N, product of ...) by default."""
-        return shape.flatten(input, self.start_dim, self.end_dim)  # type: ignore[no-any-return]
+        result: Tensor = shape.flatten(input, self.start_dim, self.end_dim)
+        return result
 
     def extra_repr(self) -> str:
         return shown(self, "start_dim", "end_dim")
 
 
 class Unflatten(Module):
-    """One dimension split into several.
+    """Splits one dimension into several.
 
     Args:
         dim: the dimension.
-        unflattened_size: sizes it is split into, a tuple or list; one may be -1.
+        unflattened_size: the new sizes, a tuple or list; one may be -1.
 
     Raises:
-        TypeError: for sizes that are no integers.
+        TypeError: for sizes that are not integers.
     """
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
@@ -67,7 +68,7 @@ class _Columns(Module):
 
 
 class Unfold(_Columns):
-    """Windows of images as columns; arguments as nn.functional.unfold."""
+    """Extracts windows of images as columns (im2col); arguments as nn.functional.unfold."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, C, H, W) or (C, H, W) to (N, C * elements of a window, number of windows) or without N."""
@@ -75,7 +76,7 @@ class Unfold(_Columns):
 
 
 class Fold(_Columns):
-    """Columns added up at the places of their windows in an image of output_size; arguments as nn.functional.fold."""
+    """Sums columns at their windows in an image of output_size (col2im); arguments as nn.functional.fold."""
 
     def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__(kernel_size, dilation, padding, stride)
@@ -90,7 +91,7 @@ class Fold(_Columns):
 
 
 class PixelShuffle(Module):
-    """Blocks of channels become blocks of pixels: an image that is upscale_factor times as high and wide."""
+    """Rearranges channels into blocks of pixels: the image becomes upscale_factor times as high and wide."""
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -120,7 +121,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """The channels of `groups` groups taken in turn."""
+    """Interleaves the channels of `groups` groups."""
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -135,7 +136,7 @@ class ChannelShuffle(Module):
 
 
 class Upsample(Module):
-    """An image (N, C, *sizes) resized to `size`, or by scale_factor; arguments as nn.functional.interpolate."""
+    """Resizes images (N, C, *sizes) to `size`, or by scale_factor; arguments as nn.functional.interpolate."""
 
     def __init__(
         self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,

@@ -11,7 +11,8 @@ from ..core.record import running_trace
 from ..core.tracing import reads
 from ..functions import create, shape
 from ..functions.attention import added_masks
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from . import functional as F
 from . import init
 from .attention import MultiheadAttention
@@ -31,9 +32,9 @@ def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> 
 
 
 def _is_causal(mask: Any, given: bool | None, x: Any, length: int) -> bool:
-    """Whether a mask closes just what is later; as given, unless that is None.
+    """Whether a mask is exactly the causal mask; the given hint, unless it is None.
 
-    A program that is traced takes any mask that can be added for one that is not known to be causal.
+    While a program is traced, a floating-point mask is never read and counts as not causal.
     """
     if given is not None or mask is None or (running_trace() is not None and mask.dtype == x.dtype):
         return bool(given)
@@ -44,25 +45,25 @@ def _is_causal(mask: Any, given: bool | None, x: Any, length: int) -> bool:
 
 def _length(x: Any, batch_first: bool) -> int:
     """Number of positions of (L, E), (L, N, E), or with batch_first (N, L, E)."""
-    return x.size(1 if batch_first and x.dim() == 3 else 0)  # type: ignore[no-any-return]
+    return int(x.size(1 if batch_first and x.dim() == 3 else 0))
 
 
 class TransformerLayer(Module):
-    """Base of the layers of encoder and decoder: attention, then two linear maps, each with dropout and a norm.
+    """Base of the layers of encoder and decoder: attention, then two linear layers, each with dropout and a norm.
 
     Args:
         d_model: features of inputs and outputs.
-        nhead: heads of the attention.
-        dim_feedforward: features between the two linear maps.
-        dropout: probability with which elements and weights of the attention are dropped in training mode.
-        activation: between the linear maps: "relu", "gelu" or a function.
+        nhead: number of attention heads.
+        dim_feedforward: features between the two linear layers.
+        dropout: probability with which elements and attention weights are dropped in training mode.
+        activation: activation between the linear layers: "relu", "gelu" or a function.
         layer_norm_eps: `eps` of the norms.
         batch_first: inputs and output are (N, L, E), not (L, N, E).
-        norm_first: the norms come before attention and linear maps, not after.
-        bias: whether linear maps and norms have biases.
+        norm_first: norms precede attention and linear layers (pre-norm) instead of following them.
+        bias: whether linear layers and norms have biases.
 
     Raises:
-        RuntimeError: for the name of another activation.
+        RuntimeError: for an unknown name of an activation.
     """
 
     _attentions: tuple[str, ...]
@@ -93,8 +94,8 @@ class TransformerLayer(Module):
             activation = F.relu if activation == "relu" else F.gelu
         self.activation = activation
 
-    def _through(self, x: Any, *blocks: Callable[[Any], Any]) -> Any:
-        """x through the blocks, each beside a path that skips it."""
+    def _through(self, x: Tensor, *blocks: Callable[[Any], Any]) -> Tensor:
+        """Apply the blocks, each with a residual connection."""
         for i, block in enumerate(blocks, 1):
             norm = getattr(self, f"norm{i}")
             x = x + block(norm(x)) if self.norm_first else norm(x + block(x))
@@ -117,21 +118,21 @@ class TransformerLayer(Module):
 
 
 class TransformerEncoderLayer(TransformerLayer):
-    """Self-attention and two linear maps; arguments as TransformerLayer."""
+    """Self-attention and a feed-forward network; arguments as TransformerLayer."""
 
     _attentions = ("self_attn",)
 
     def forward(
         self, src: Tensor, src_mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool = False
     ) -> Tensor:
-        """The layer on src (L, N, E), (N, L, E) with batch_first, or (L, E); masks as of MultiheadAttention."""
+        """Apply the layer to src (L, N, E), (N, L, E) with batch_first, or (L, E); masks as for MultiheadAttention."""
         names = "src_key_padding_mask", "src_mask"
         padding, mask = added_masks(src_key_padding_mask, src_mask, names, raw(src).dtype)
-        return self._through(src, lambda x: self._sa_block(x, mask, padding, is_causal), self._ff_block)  # type: ignore[no-any-return]
+        return self._through(src, lambda x: self._sa_block(x, mask, padding, is_causal), self._ff_block)
 
 
 class TransformerDecoderLayer(TransformerLayer):
-    """Self-attention, attention to the encoder's output and two linear maps; arguments as TransformerLayer."""
+    """Self-attention, attention to the encoder's output and a feed-forward network; arguments as TransformerLayer."""
 
     _attentions = ("self_attn", "multihead_attn")
 
@@ -143,8 +144,8 @@ class TransformerDecoderLayer(TransformerLayer):
         tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """The layer on tgt (L, N, E) and the encoder's output (S, N, E); masks as of MultiheadAttention."""
-        return self._through(  # type: ignore[no-any-return]
+        """Apply the layer to tgt (L, N, E) and the encoder's output (S, N, E); masks as for MultiheadAttention."""
+        return self._through(
             tgt,
             lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal),
             lambda x: self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal),
@@ -153,7 +154,7 @@ class TransformerDecoderLayer(TransformerLayer):
 
 
 class TransformerStack(Module):
-    """Base of encoder and decoder: copies of a layer, one after the other, and a norm."""
+    """Base of encoder and decoder: a stack of copies of a layer, and an optional norm."""
 
     def __init__(self, layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -165,7 +166,7 @@ class TransformerStack(Module):
         attention = self.layers[0].self_attn
         return _length(x, attention.batch_first)
 
-    def _normed(self, x: Any) -> Any:
+    def _normed(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)
 
 
@@ -173,10 +174,10 @@ class TransformerEncoder(TransformerStack):
     """A stack of encoder layers.
 
     Args:
-        encoder_layer: the layer, of which all layers are copies.
-        num_layers: their number.
-        norm: applied last, if any.
-        enable_nested_tensor, mask_check: of no effect on the result here; kept as attributes.
+        encoder_layer: the layer to copy.
+        num_layers: number of copies.
+        norm: applied to the output, if given.
+        enable_nested_tensor, mask_check: stored as attributes, no other effect.
     """
 
     def __init__(
@@ -189,21 +190,21 @@ class TransformerEncoder(TransformerStack):
     def forward(
         self, src: Tensor, mask: Mask = None, src_key_padding_mask: Mask = None, is_causal: bool | None = None
     ) -> Tensor:
-        """src through all layers; masks as of MultiheadAttention. Whether `mask` is causal is found out for None."""
+        """Apply all layers to src; masks as for MultiheadAttention. is_causal=None checks whether the mask is causal."""
         padding, mask = added_masks(src_key_padding_mask, mask, ("src_key_padding_mask", "mask"), raw(src).dtype)
         causal = _is_causal(mask, is_causal, src, self._length(src))
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
-        return self._normed(src)  # type: ignore[no-any-return]
+        return self._normed(src)
 
 
 class TransformerDecoder(TransformerStack):
     """A stack of decoder layers.
 
     Args:
-        decoder_layer: the layer, of which all layers are copies.
-        num_layers: their number.
-        norm: applied last, if any.
+        decoder_layer: the layer to copy.
+        num_layers: number of copies.
+        norm: applied to the output, if given.
     """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
@@ -214,14 +215,14 @@ class TransformerDecoder(TransformerStack):
         tgt_key_padding_mask: Mask = None, memory_key_padding_mask: Mask = None, tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
-        """tgt and the encoder's output through all layers; masks as of MultiheadAttention."""
+        """Apply all layers to tgt and the encoder's output; masks as for MultiheadAttention."""
         causal = _is_causal(tgt_mask, tgt_is_causal, tgt, self._length(tgt))
         for layer in self.layers:
             tgt = layer(
                 tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
                 memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal, memory_is_causal=memory_is_causal,
             )  # fmt: skip
-        return self._normed(tgt)  # type: ignore[no-any-return]
+        return self._normed(tgt)
 
 
 class Transformer(Module):
@@ -229,13 +230,13 @@ class Transformer(Module):
 
     Args:
         d_model: features E of inputs and outputs.
-        nhead: heads of the attention.
-        num_encoder_layers, num_decoder_layers: layers of each.
-        custom_encoder, custom_decoder: modules in their place.
-        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as of TransformerLayer.
+        nhead: number of attention heads.
+        num_encoder_layers, num_decoder_layers: numbers of layers.
+        custom_encoder, custom_decoder: modules to use instead.
+        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as for TransformerLayer.
 
     Attributes:
-        encoder, decoder: TransformerEncoder and TransformerDecoder; all matrices by Glorot's uniform initialisation.
+        encoder, decoder: TransformerEncoder and TransformerDecoder; Glorot uniform initialisation of all matrices.
     """
 
     def __init__(
@@ -277,12 +278,12 @@ class Transformer(Module):
         Args:
             src: (S, N, E), with batch_first (N, S, E), or (S, E).
             tgt: (T, N, E), likewise.
-            src_mask, tgt_mask, memory_mask: (S, S), (T, T) and (T, S), or one for each head; as of MultiheadAttention.
+            src_mask, tgt_mask, memory_mask: (S, S), (T, T) and (T, S), or one for each head; as for MultiheadAttention.
             src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask: (N, S), (N, T) and (N, S).
-            src_is_causal, tgt_is_causal, memory_is_causal: hints that masks are causal; None: it is found out.
+            src_is_causal, tgt_is_causal, memory_is_causal: hints that masks are causal; None: the mask is checked.
 
         Raises:
-            RuntimeError: for inputs that do not fit one another, or d_model.
+            RuntimeError: for inputs whose shapes do not match each other or d_model.
         """
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
@@ -290,10 +291,11 @@ class Transformer(Module):
         if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
             raise RuntimeError("the feature number of src and tgt must be equal to d_model")
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
-        return self.decoder(  # type: ignore[no-any-return]
+        output: Tensor = self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal,
         )  # fmt: skip
+        return output
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:

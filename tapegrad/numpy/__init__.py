@@ -6,7 +6,7 @@ float64, int64, complex128 or bool, as in NumPy. NumPy's own functions do the sa
 
 import sys
 
-from ..tensor.tensor import use_namespace
+from ..tensor.protocols import use_namespace
 from . import fft as fft
 from . import linalg as linalg
 from . import namespace

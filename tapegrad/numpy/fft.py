@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import fft as transforms
 from ..functions import create, shape
-from .rows import _axes, _floating, _into, _tensor, row
+from .arguments import _axes, _floating, _into, _tensor, override
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
@@ -45,7 +45,7 @@ def _grid(name: str, two: bool) -> Transform:
 def _public(name: str, function: Transform) -> Transform:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"numpy.fft.{name}, recorded."
-    return row(getattr(np.fft, name))(function)
+    return override(getattr(np.fft, name))(function)
 
 
 fft, ifft, rfft, irfft, hfft, ihfft = (_line(name) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"))
@@ -60,13 +60,13 @@ def _shift(x: Any, axes: Any, forward: bool) -> Any:
     return shape.roll(t, steps, places) if places else t
 
 
-@row(np.fft.fftshift)
+@override(np.fft.fftshift)
 def fftshift(x: Any, axes: Any = None) -> Any:
     """The zero frequency moved to the middle of each axis."""
     return _shift(x, axes, True)
 
 
-@row(np.fft.ifftshift)
+@override(np.fft.ifftshift)
 def ifftshift(x: Any, axes: Any = None) -> Any:
     """The inverse of fftshift."""
     return _shift(x, axes, False)

@@ -13,12 +13,11 @@ from ..core.tracing import reads
 from ..errors import LinAlgError as LinAlgError
 from ..functions import elementwise, reduce, shape
 from ..functions import linalg as products
+from ..functions.operands import promoted
 from ..table import elementwise as elementwise_records
-from ..table import operands
-from ..table import shape as shape_records
-from ..tensor.tensor import raw
+from ..tensor.access import raw
 from . import routines
-from .rows import FUNCTIONS, NO, _axes, _floating, _kept, _merged, _tensor, _tensors, row
+from .arguments import FUNCTIONS, NO, _axes, _floating, _kept, _merged, _tensor, _tensors, override
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
@@ -35,28 +34,28 @@ def _matrix(a: Any) -> Any:
 
 
 def _pair(a: Any, b: Any) -> Any:
-    return operands.promoted(_tensors((a, b)), integers_to_float=True)
+    return promoted(_tensors((a, b)), integers_to_float=True)
 
 
-@row(np.linalg.cholesky)
+@override(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """Cholesky factor of positive definite Hermitian matrices: a = L @ L.mH, or a = U.mH @ U."""
     return torch_linalg.cholesky(_matrix(a), upper=upper)
 
 
-@row(np.linalg.det)
+@override(np.linalg.det)
 def det(a: Any) -> Any:
     """Determinants of square matrices."""
     return torch_linalg.det(_matrix(a))
 
 
-@row(np.linalg.slogdet)
+@override(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
     """Sign and logarithm of the absolute value of determinants."""
     return torch_linalg.slogdet(_matrix(a))
 
 
-@row(np.linalg.inv)
+@override(np.linalg.inv)
 def inv(a: Any) -> Any:
     """Inverses of square matrices."""
     return torch_linalg.inv(_matrix(a))
@@ -71,14 +70,14 @@ def _largest(a: Any, rcond: Any, rtol: Any, default: Any) -> Any:
     return max(raw(a).shape[-2:]) * float(np.finfo(raw(a).dtype).eps) if rtol is None else rtol
 
 
-@row(np.linalg.pinv)
+@override(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NO) -> Any:
     """Pseudo-inverses; singular values below rcond times the largest count as 0."""
     x = _matrix(a)
     return torch_linalg.pinv(x, rtol=_largest(x, rcond, rtol, 1e-15), hermitian=hermitian)
 
 
-@row(np.linalg.solve)
+@override(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
     """x with a @ x = b; b holds one vector, or matrices."""
     x, y = _pair(a, b)
@@ -87,7 +86,7 @@ def solve(a: Any, b: Any) -> Any:
     return torch_linalg.solve(x, y)
 
 
-@row(np.linalg.lstsq)
+@override(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     """(x, sums of squared residuals, rank of a, singular values of a) of the least-squares problem a @ x = b."""
     x, y = _pair(a, b)
@@ -122,32 +121,32 @@ def _real_if_real(a: Any, values: Any, *vectors: Any) -> tuple[Any, ...]:
     return tuple([v.real for v in (values, *vectors)])
 
 
-@row(np.linalg.eig)
+@override(np.linalg.eig)
 def eig(a: Any) -> Any:
     """Eigenvalues and right eigenvectors of square matrices; real ones of real matrices are real, before NumPy 2.5."""
     result = torch_linalg.eig(_matrix(a))
     return result._make(_real_if_real(a, *result))
 
 
-@row(np.linalg.eigh)
+@override(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices, of which one triangle is read."""
     return torch_linalg.eigh(_matrix(a), UPLO)
 
 
-@row(np.linalg.eigvals)
+@override(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     """Eigenvalues of square matrices; real ones of a real matrix are real, before NumPy 2.5."""
     return _real_if_real(a, torch_linalg.eigvals(_matrix(a)))[0]
 
 
-@row(np.linalg.eigvalsh)
+@override(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Eigenvalues of Hermitian matrices, ascending."""
     return torch_linalg.eigvalsh(_matrix(a), UPLO)
 
 
-@row(np.linalg.svd)
+@override(np.linalg.svd)
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """(U, S, Vh) with a = (U * S) @ Vh; the singular values alone without compute_uv."""
     if hermitian:
@@ -155,13 +154,13 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     return torch_linalg.svd(_matrix(a), full_matrices) if compute_uv else torch_linalg.svdvals(_matrix(a))
 
 
-@row(np.linalg.svdvals)
+@override(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Any:
     """Singular values, descending."""
     return torch_linalg.svdvals(_matrix(x))
 
 
-@row(np.linalg.qr)
+@override(np.linalg.qr)
 def qr(a: Any, mode: str = "reduced") -> Any:
     """(Q, R) with a = Q @ R; R alone with mode="r"."""
     if mode == "raw":
@@ -170,46 +169,46 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return result[1] if mode == "r" else result
 
 
-@row(np.linalg.matrix_power)
+@override(np.linalg.matrix_power)
 def matrix_power(a: Any, n: int) -> Any:
     """Square matrices to an integer power."""
     x = _tensor(a)
     return torch_linalg.matrix_power(x if n >= 0 else _floating(x), n)
 
 
-@row(np.linalg.matrix_rank)
+@override(np.linalg.matrix_rank)
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """Number of singular values above a bound; it has no gradient."""
     return wrap(np.asarray(np.linalg.matrix_rank(raw(_matrix(A)), tol, hermitian, rtol=rtol)))
 
 
-@row(np.linalg.multi_dot)
+@override(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """Product of several matrices in the cheapest order."""
     if out is not None:
         raise TypeError("numpy.linalg.multi_dot does not support out= for tensors")
-    return torch_linalg.multi_dot(operands.promoted(_tensors(arrays)))
+    return torch_linalg.multi_dot(promoted(_tensors(arrays)))
 
 
-@row(np.linalg.cond)
+@override(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Any:
     """Condition numbers."""
     return torch_linalg.cond(_matrix(x), p)
 
 
-@row(np.linalg.tensorinv)
+@override(np.linalg.tensorinv)
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """The inverse of a tensor as a linear map between its last and its first `ind` dimensions."""
     return torch_linalg.tensorinv(_matrix(a), ind)
 
 
-@row(np.linalg.tensorsolve)
+@override(np.linalg.tensorsolve)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """x with tensordot(a, x, x.ndim) = b."""
     return torch_linalg.tensorsolve(*_pair(a, b), dims=axes)
 
 
-@row(np.linalg.norm)
+@override(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norms of vectors or matrices, or of all elements."""
     t = _floating(_tensor(x))
@@ -230,42 +229,42 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return torch_linalg.matrix_norm(t, ord, axes, keepdims)
 
 
-@row(np.linalg.matrix_norm)
+@override(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Norms of the matrices in the last two dimensions."""
     return norm(x, ord, (-2, -1), keepdims)
 
 
-@row(np.linalg.vector_norm)
+@override(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Norms of the vectors along the given axes, taken as one."""
     t = _floating(_tensor(x))
     axes = _axes(axis, raw(t).ndim)
     if not raw(t).ndim:
-        return norm(shape_records.reshape(t, 1), ord, 0)
+        return norm(shape.reshape(t, 1), ord, 0)
     result = norm(_merged(t, axes), ord, -1)
-    return shape_records.reshape(result, _kept(t, axes)) if keepdims else result
+    return shape.reshape(result, _kept(t, axes)) if keepdims else result
 
 
-@row(np.linalg.diagonal)
+@override(np.linalg.diagonal)
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """Diagonals of the matrices in the last two dimensions."""
     return FUNCTIONS[np.diagonal](_tensor(x), offset, -2, -1)
 
 
-@row(np.linalg.trace)
+@override(np.linalg.trace)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Sums of the diagonals of the matrices in the last two dimensions."""
     return FUNCTIONS[np.trace](_tensor(x), offset, -2, -1, dtype)
 
 
-@row(np.linalg.cross)
+@override(np.linalg.cross)
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Vector products along an axis of size 3."""
     return FUNCTIONS[np.cross](x1, x2, axis=axis)
 
 
-@row(np.linalg.outer)
+@override(np.linalg.outer)
 def outer(x1: Any, x2: Any, /) -> Any:
     """Outer product of two vectors."""
     x, y = _tensors((x1, x2))
@@ -276,25 +275,25 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return FUNCTIONS[np.outer](x, y)
 
 
-@row(np.linalg.matmul)
+@override(np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Matrix products, broadcast over the dimensions before the last two."""
-    return products.matmul(*operands.promoted(_tensors((x1, x2))))
+    return products.matmul(*promoted(_tensors((x1, x2))))
 
 
-@row(np.linalg.vecdot)
+@override(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Products of vectors along an axis, the first conjugated."""
     return routines._vecdot(x1, x2, axis)
 
 
-@row(np.linalg.matrix_transpose)
+@override(np.linalg.matrix_transpose)
 def matrix_transpose(x: Any, /) -> Any:
     """The last two dimensions exchanged."""
     return shape.transpose(x, -2, -1)
 
 
-@row(np.linalg.tensordot)
+@override(np.linalg.tensordot)
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Sum of products over the given axes of both."""
     return FUNCTIONS[np.tensordot](x1, x2, axes)

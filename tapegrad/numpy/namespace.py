@@ -1,7 +1,8 @@
 """What `tapegrad.numpy` holds: NumPy's names, signatures and meaning on tensors, and those of the Python array API standard.
 
 Functions take tensors, arrays, numbers and nested lists, and give tensors; all are recorded. Numbers and lists become
-float64, int64, complex128 or bool, as in NumPy. `numpy.sin(tensor)` of NumPy itself does the same: see `rows`.
+float64, int64, complex128 or bool, as in NumPy. `numpy.sin(tensor)` of NumPy itself does the same:
+see `ufuncs` and `overrides`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from .. import dtypes
 from ..dtypes import complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
 from ..functions import create
 from ..functions import sort as order
-from ..table import operands
+from ..functions.operands import rank_of
+from ..tensor.access import raw
 from ..tensor.tensor import Tensor as ndarray
-from ..tensor.tensor import raw
 from . import fft as fft
 from . import linalg as linalg
 from . import routines as routines
-from .rows import FUNCTIONS, LATER, UFUNCS, _dtype_of, _holds_tensor, _tensor, _tensors, _to, call_ufunc
+from .arguments import FUNCTIONS, LATER, _dtype_of, _holds_tensor, _tensor, _tensors, _to
+from .ufuncs import UFUNCS, call_ufunc
 
 __array_api_version__ = "2024.12"
 Shape = int | tuple[int, ...]
@@ -121,7 +123,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     for v in arrays_and_dtypes:
         if isinstance(v, ndarray | np.ndarray | np.generic):
             v = _tensor(v)
-        pairs.append(operands.rank_of(v) if isinstance(v, known) else (_dtype_of(v), dtypes.DIM))
+        pairs.append(rank_of(v) if isinstance(v, known) else (_dtype_of(v), dtypes.DIM))
     return dtypes.of(dtypes.result_type(*pairs))
 
 

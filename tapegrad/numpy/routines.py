@@ -12,47 +12,49 @@ import numpy as np
 from ..core.op import TABLE
 from ..core.record import running_trace, wrap
 from ..core.tracing import reads
-from ..functions import create, elementwise, index, linalg, parts, reduce, scatter, shape, sort, special, statistics
+from ..functions import (
+    complex_and_bits,
+    create,
+    elementwise,
+    index,
+    linalg,
+    reduce,
+    scatter,
+    shape,
+    sort,
+    special,
+    statistics,
+)
+from ..functions.arguments import sizes
+from ..functions.joining import atleast_3d, cat, stack, unbind
+from ..functions.operands import promoted
 from ..kernels import shape as shape_kernels
+from ..table import complex_and_bits as bits_records
 from ..table import elementwise as records
-from ..table import operands
-from ..table import parts as parts_records
-from ..table import shape as shape_records
 from ..table import special as special_records
-from ..tensor.tensor import Tensor, raw
-from .rows import (
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
+from .arguments import (
     FUNCTIONS,
-    METHODS,
     NO,
-    REDUCTIONS,
-    SCANS,
-    UFUNCS,
-    _at_least,
     _axes,
-    _cumprod,
-    _cumsum,
     _flag,
     _floating,
     _into,
     _kept,
-    _max,
-    _mean,
     _merged,
-    _min,
-    _plain,
-    _prod,
     _raw_index,
     _refuse,
-    _split,
-    _sum,
-    _take,
     _tensor,
     _tensors,
     _to,
     all_of,
     max_of,
-    row,
+    override,
 )
+from .overrides import _at_least, _split, _take
+from .reductions import REDUCTIONS, SCANS, _cumprod, _cumsum, _max, _mean, _min, _prod, _sum
+from .ufuncs import METHODS, UFUNCS, _plain
 
 Function = Callable[..., Any]
 
@@ -60,7 +62,7 @@ Function = Callable[..., Any]
 
 
 def _heaviside(x: Any, value: Any) -> Any:
-    return parts.heaviside(*[_floating(v) for v in operands.promoted(_tensors((x, value)))])
+    return complex_and_bits.heaviside(*[_floating(v) for v in promoted(_tensors((x, value)))])
 
 
 def _divmod(x: Any, y: Any) -> Any:
@@ -73,7 +75,7 @@ def _modf(x: Any) -> Any:
 
 
 def _vecdot(x: Any, y: Any, axis: int = -1) -> Any:
-    x, y = operands.promoted(_tensors((x, y)))
+    x, y = promoted(_tensors((x, y)))
     if not raw(x).ndim or not raw(y).ndim or raw(x).shape[axis] != raw(y).shape[axis]:
         raise ValueError(f"numpy.vecdot: shapes {raw(x).shape} and {raw(y).shape} do not match along axis {axis}")
     if raw(x).dtype.kind in "biu":
@@ -82,34 +84,34 @@ def _vecdot(x: Any, y: Any, axis: int = -1) -> Any:
 
 
 def _matvec(x: Any, y: Any) -> Any:
-    x, y = operands.promoted(_tensors((x, y)))
+    x, y = promoted(_tensors((x, y)))
     return shape.squeeze(linalg.matmul(x, shape.unsqueeze(y, -1)), -1)
 
 
 def _vecmat(x: Any, y: Any) -> Any:
-    x, y = operands.promoted(_tensors((x, y)))
+    x, y = promoted(_tensors((x, y)))
     return shape.squeeze(linalg.matmul(shape.unsqueeze(TABLE["conj"].call(x), -2), y), -2)
 
 
 UFUNCS |= {
     np.cbrt: TABLE["cbrt"].call,
     np.heaviside: _heaviside,
-    np.copysign: parts_records.copysign,
-    np.fmax: parts_records.fmax,
-    np.fmin: parts_records.fmin,
-    np.deg2rad: parts.deg2rad,
-    np.radians: parts.deg2rad,
-    np.rad2deg: parts.rad2deg,
-    np.degrees: parts.rad2deg,
-    np.signbit: parts_records.signbit,
+    np.copysign: bits_records.copysign,
+    np.fmax: bits_records.fmax,
+    np.fmin: bits_records.fmin,
+    np.deg2rad: complex_and_bits.deg2rad,
+    np.radians: complex_and_bits.deg2rad,
+    np.rad2deg: complex_and_bits.rad2deg,
+    np.degrees: complex_and_bits.rad2deg,
+    np.signbit: complex_and_bits.signbit,
     np.logaddexp2: records.logaddexp2,
-    np.nextafter: parts_records.nextafter,
-    np.ldexp: parts.ldexp,
-    np.frexp: parts.frexp,
-    np.gcd: parts_records.gcd,
-    np.lcm: parts_records.lcm,
-    np.left_shift: parts_records.bitwise_left_shift,
-    np.right_shift: parts_records.bitwise_right_shift,
+    np.nextafter: bits_records.nextafter,
+    np.ldexp: complex_and_bits.ldexp,
+    np.frexp: complex_and_bits.frexp,
+    np.gcd: complex_and_bits.gcd,
+    np.lcm: complex_and_bits.lcm,
+    np.left_shift: complex_and_bits.bitwise_left_shift,
+    np.right_shift: complex_and_bits.bitwise_right_shift,
     np.divmod: _divmod,
     np.modf: _modf,
     np.vecdot: _vecdot,
@@ -141,12 +143,12 @@ def at(ufunc: Any, x: Any, indices: Any, values: Any) -> None:
         raise TypeError(f"numpy.{ufunc.__name__}.at: what is written into must be a tensor where the values are one")
     places = np.arange(raw(x).size).reshape(raw(x).shape)[_raw_index(indices)]
     source = shape.expand(_to(_tensors([values, x])[0], raw(x).dtype, "same_kind", f"{ufunc.__name__}.at"), places.shape)
-    line, where, source = shape_records.reshape(x, -1), wrap(places.reshape(-1)), shape_records.reshape(source, -1)
+    line, where, source = shape.reshape(x, -1), wrap(places.reshape(-1)), shape.reshape(source, -1)
     if ufunc in PLACED:
         result = scatter.scatter_reduce(line, 0, where, source, PLACED[ufunc])
     else:
         result = index.index_add(line, 0, where, source, alpha=1 if ufunc is np.add else -1)
-    x.copy_(shape_records.reshape(result, raw(x).shape))
+    x.copy_(shape.reshape(result, raw(x).shape))
 
 
 def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -159,7 +161,7 @@ def reduceat(ufunc: Any, a: Any, indices: Any, axis: int = 0, dtype: Any = None,
     pieces = [
         REDUCTIONS[ufunc](x[(*before, slice(i, max_of(j, i + 1)))], d, dtype) for i, j in zip(starts, stops, strict=True)
     ]
-    return _into(f"{ufunc.__name__}.reduceat", out, shape.stack(pieces, d))
+    return _into(f"{ufunc.__name__}.reduceat", out, stack(pieces, d))
 
 
 METHODS["at"] = (np.add, np.subtract, *PLACED), at
@@ -169,38 +171,38 @@ METHODS["reduceat"] = REDUCTIONS, reduceat
 # --------------------------------------------------------------------------------------------- splitting and arranging
 
 
-@row(np.vsplit)
+@override(np.vsplit)
 def _vsplit(ary: Any, indices_or_sections: Any) -> Any:
     return _split(ary, indices_or_sections, 0)
 
 
-@row(np.hsplit)
+@override(np.hsplit)
 def _hsplit(ary: Any, indices_or_sections: Any) -> Any:
     return _split(ary, indices_or_sections, 1 if raw(_tensor(ary)).ndim > 1 else 0)
 
 
-@row(np.dsplit)
+@override(np.dsplit)
 def _dsplit(ary: Any, indices_or_sections: Any) -> Any:
     return _split(ary, indices_or_sections, 2)
 
 
-@row("unstack")
+@override("unstack")
 def _unstack(x: Any, /, *, axis: int = 0) -> Any:
-    return shape.unbind(x, axis)
+    return unbind(x, axis)
 
 
-@row(np.atleast_3d)
+@override(np.atleast_3d)
 def _atleast_3d(*arys: Any) -> Any:
-    results = [shape.atleast_3d(x) for x in _tensors(arys)]
+    results = [atleast_3d(x) for x in _tensors(arys)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
-@row(np.dstack)
+@override(np.dstack)
 def _dstack(tup: Any) -> Any:
-    return shape.cat([shape.atleast_3d(x) for x in _tensors(tup)], 2)
+    return cat([atleast_3d(x) for x in _tensors(tup)], 2)
 
 
-@row(np.block)
+@override(np.block)
 def _block(arrays: Any) -> Any:
     def depth(value: Any) -> int:
         return 1 + max_of(*(2 * [depth(value[0])])) if isinstance(value, list) else 0
@@ -209,7 +211,7 @@ def _block(arrays: Any) -> Any:
         if not isinstance(value, list):
             return _at_least(_tensor(value), rank)
         xs = [joined(v, level + 1) for v in value]
-        return shape.cat(xs, level - levels)
+        return cat(xs, level - levels)
 
     def ranks(value: Any) -> int:
         return (
@@ -223,22 +225,22 @@ def _block(arrays: Any) -> Any:
     return joined(arrays, 0)
 
 
-@row(np.fliplr)
+@override(np.fliplr)
 def _fliplr(m: Any) -> Any:
     return shape.fliplr(m)
 
 
-@row(np.flipud)
+@override(np.flipud)
 def _flipud(m: Any) -> Any:
     return shape.flipud(m)
 
 
-@row(np.rot90)
+@override(np.rot90)
 def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return shape.rot90(m, k, tuple(axes))
 
 
-@row(np.rollaxis)
+@override(np.rollaxis)
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     rank = raw(a).ndim
     axis = shape_kernels.dim_of(axis, rank)
@@ -248,14 +250,14 @@ def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return shape.movedim(a, axis, start - 1 if axis < start else start)
 
 
-@row(np.matrix_transpose)
+@override(np.matrix_transpose)
 def _matrix_transpose(x: Any, /) -> Any:
     if raw(x).ndim < 2:
         raise ValueError(f"Input array must be at least 2-dimensional, but it is {raw(x).ndim}")
     return shape.transpose(x, -2, -1)
 
 
-@row(np.broadcast_arrays)
+@override(np.broadcast_arrays)
 def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     _refuse("broadcast_arrays", subok=(subok, False))
     if None in [a for a in args if not isinstance(a, Tensor | np.ndarray)]:  # which matplotlib passes along
@@ -263,28 +265,28 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     return tuple(shape.broadcast_tensors(*_tensors(args)))
 
 
-@row(np.resize)
+@override(np.resize)
 def _resize(a: Any, new_shape: Any) -> Any:
-    x, target = shape_records.reshape(_tensor(a), -1), shape_records.sizes((new_shape,))
+    x, target = shape.reshape(_tensor(a), -1), sizes((new_shape,))
     places = np.resize(np.arange(raw(x).size), target)
     return _take(x, places) if raw(x).size else create.zeros(target, dtype=x.dtype)
 
 
-@row(np.diagflat)
+@override(np.diagflat)
 def _diagflat(v: Any, k: int = 0) -> Any:
     return shape.diagflat(v, k)
 
 
-@row(np.vander)
+@override(np.vander)
 def _vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     return linalg.vander(_tensor(x), N, increasing)
 
 
-@row(np.insert)
+@override(np.insert)
 def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     x = _tensor(arr)
     if axis is None:
-        x, axis = shape_records.reshape(x, -1), 0
+        x, axis = shape.reshape(x, -1), 0
     d, v = shape_kernels.dim_of(axis, raw(x).ndim), _to(_tensors([values, x])[0], raw(x).dtype)
     n = raw(x).shape[d]
     new: Any = -1  # marks a new place
@@ -294,7 +296,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     order = np.insert(np.arange(n), _raw_index(obj), new)
     count = len(order) - n
     sizes = tuple([count if k == d else m for k, m in enumerate(raw(x).shape)])
-    both = shape.cat([x, shape.expand(v, sizes)], d)
+    both = cat([x, shape.expand(v, sizes)], d)
     order = np.where(order < 0, n + np.cumsum(order < 0) - 1, order)
     return index.index_select(both, d, _new_places(order, _raw_index(obj), n))
 
@@ -308,11 +310,11 @@ def _new_places(order: Any, obj: Any, n: int) -> Any:
     return np.where(order >= n, n + ranks[np.maximum(order - n, 0)], order)
 
 
-@row(np.delete)
+@override(np.delete)
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     x = _tensor(arr)
     if axis is None:
-        x, axis = shape_records.reshape(x, -1), 0
+        x, axis = shape.reshape(x, -1), 0
     d = shape_kernels.dim_of(axis, raw(x).ndim)
     return index.index_select(x, d, np.delete(np.arange(raw(x).shape[d]), _raw_index(obj)))
 
@@ -320,7 +322,7 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 PICKING = {"edge", "reflect", "symmetric", "wrap"}
 
 
-@row(np.pad)
+@override(np.pad)
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     x = _tensor(array)
     rank = raw(x).ndim
@@ -339,7 +341,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
                 [wrap(np.full([w if k == d else m for k, m in enumerate(raw(x).shape)], v, raw(x).dtype))] if w else []
                 for w, v in ends
             )
-            x = shape.cat([*left, x, *right], d) if left or right else x
+            x = cat([*left, x, *right], d) if left or right else x
         return x
     if mode not in PICKING or kwargs.get("reflect_type", "even") != "even":
         if x.requires_grad:
@@ -352,7 +354,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
     return x
 
 
-@row(np.trim_zeros)
+@override(np.trim_zeros)
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = _tensor(filt)
     reads(x, "trim_zeros(): the shape of the result depends on values")
@@ -369,7 +371,7 @@ def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 # --------------------------------------------------------------------------------------------------- choosing elements
 
 
-@row(np.select)
+@override(np.select)
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")
@@ -381,82 +383,82 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
-@row(np.choose)
+@override(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    xs = list(shape.broadcast_tensors(_tensor(a), *operands.promoted(_tensors(list(choices)))))
+    xs = list(shape.broadcast_tensors(_tensor(a), *promoted(_tensors(list(choices)))))
     places = np.asarray(raw(xs[0]))
     n = len(xs) - 1
     if mode == "raise" and ((places < 0) | (places >= n)).any():
         raise ValueError("invalid entry in choice array")
     where = records.remainder(xs[0], n) if mode == "wrap" else elementwise.clamp(xs[0], 0, n - 1)
-    stacked = shape.stack(xs[1:])
+    stacked = stack(xs[1:])
     picked = index.take_along_dim(stacked, shape.unsqueeze(where, 0).long(), 0)
     return _into("choose", out, shape.squeeze(picked, 0))
 
 
-@row(np.compress)
+@override(np.compress)
 def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     return _take(a, np.flatnonzero(_raw_index(_tensor(condition))), axis, out)
 
 
-@row(np.extract)
+@override(np.extract)
 def _extract(condition: Any, arr: Any) -> Any:
     return _take(arr, np.flatnonzero(_raw_index(_tensor(condition))))
 
 
-@row(np.argwhere)
+@override(np.argwhere)
 def _argwhere(a: Any) -> Any:
     return wrap(np.argwhere(raw(a)))
 
 
-@row(np.flatnonzero)
+@override(np.flatnonzero)
 def _flatnonzero(a: Any) -> Any:
     return wrap(np.flatnonzero(raw(a)))
 
 
-@row(np.partition)
+@override(np.partition)
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     _refuse("partition", kind=(kind, "introselect"), order=(order, None))
-    x = shape_records.reshape(_tensor(a), -1) if axis is None else _tensor(a)
+    x = shape.reshape(_tensor(a), -1) if axis is None else _tensor(a)
     axis = -1 if axis is None else axis
     return index.take_along_dim(x, wrap(np.argpartition(raw(x), kth, axis)), axis)
 
 
-@row(np.argpartition)
+@override(np.argpartition)
 def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> Any:
     _refuse("argpartition", kind=(kind, "introselect"), order=(order, None))
     return wrap(np.argpartition(raw(a), kth, axis))
 
 
-@row(np.searchsorted)
+@override(np.searchsorted)
 def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     x, y = (raw(t) for t in _tensors((a, v)))
     return wrap(np.asarray(np.searchsorted(x, y, side, _raw_index(sorter))))  # type: ignore[call-overload]
 
 
-@row(np.digitize)
+@override(np.digitize)
 def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
     v, edges = (raw(t) for t in _tensors((x, bins)))
     return wrap(np.asarray(np.digitize(v, edges, right)))
 
 
-@row(np.isin)
+@override(np.isin)
 def _isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
     x, y = (raw(v) for v in _tensors((element, test_elements)))
     return wrap(np.asarray(np.isin(x, y, assume_unique, invert, kind=kind)))
 
 
-@row(np.bincount)
+@override(np.bincount)
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     return index.bincount(_tensor(x), None if weights is None else _tensors([weights])[0], minlength)
 
 
-@row(np.unique)
+@override(np.unique)
 def _unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Any = None, *,
     equal_nan: bool = True, sorted: bool = True,
 ) -> Any:  # fmt: skip
-    x = _tensor(ar) if axis is not None else shape_records.reshape(_tensor(ar), -1)
+    x = _tensor(ar) if axis is not None else shape.reshape(_tensor(ar), -1)
     _refuse("unique", sorted=(sorted, True))
     _, first, inverse, counts = np.unique(raw(x), True, True, True, axis, equal_nan=equal_nan)
     inverse = inverse if axis is not None else inverse.reshape(raw(_tensor(ar)).shape)
@@ -466,7 +468,7 @@ def _unique(
     return results if len(results) > 1 else values
 
 
-@row(np.unique_values)
+@override(np.unique_values)
 def _unique_values(x: Any) -> Any:
     return _unique(x, equal_nan=False)
 
@@ -477,7 +479,7 @@ def _named_unique(function: Any, **wanted: bool) -> None:
     def unique(x: Any) -> Any:
         return kind(*_unique(x, equal_nan=False, **wanted))
 
-    row(function)(unique)
+    override(function)(unique)
 
 
 _named_unique(np.unique_counts, return_counts=True)
@@ -488,7 +490,7 @@ _named_unique(np.unique_all, return_index=True, return_inverse=True, return_coun
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-@row(np.copyto)
+@override(np.copyto)
 def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if not isinstance(dst, Tensor):
         raise TypeError("numpy.copyto: the destination must be a tensor where the source is one")
@@ -496,19 +498,19 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -
     dst.copy_(source if where is True else elementwise.where(_tensor(where), source, dst))
 
 
-@row(np.putmask)
+@override(np.putmask)
 def _putmask(a: Any, /, mask: Any, values: Any) -> None:
     source = _resize(_to(_tensors([values, a])[0], raw(a).dtype), raw(a).shape)
     a.copy_(elementwise.where(_tensor(mask), source, a))
 
 
-@row(np.place)
+@override(np.place)
 def _place(arr: Any, mask: Any, vals: Any) -> None:
     places = np.flatnonzero(_raw_index(_tensor(mask)))
     _put(arr, places, vals)
 
 
-@row(np.put)
+@override(np.put)
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     n = raw(a).size
     places = np.asarray(_raw_index(ind)).reshape(-1)
@@ -518,7 +520,7 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         a.copy_(index.put(a, wrap(places.astype(np.int64)), source))
 
 
-@row(np.fill_diagonal)
+@override(np.fill_diagonal)
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     places = np.zeros(raw(a).shape, bool)
     np.fill_diagonal(places, True, wrap)
@@ -528,13 +530,13 @@ def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 # ---------------------------------------------------------------------------------------------- elements, one by one
 
 
-@row(np.angle)
+@override(np.angle)
 def _angle(z: Any, deg: bool = False) -> Any:
-    result = parts.angle(_floating(_tensor(z)))
+    result = complex_and_bits.angle(_floating(_tensor(z)))
     return result * (180.0 / math.pi) if deg else result
 
 
-@row(np.real_if_close)
+@override(np.real_if_close)
 def _real_if_close(a: Any, tol: float = 100) -> Any:
     x = _tensor(a)
     if not x.is_complex():
@@ -543,36 +545,36 @@ def _real_if_close(a: Any, tol: float = 100) -> Any:
     return x.real if all_of(abs(v) < limit for v in raw(x).imag.reshape(-1)) else x
 
 
-@row(np.sinc)
+@override(np.sinc)
 def _sinc(x: Any) -> Any:
     return special.sinc(_floating(_tensor(x)))
 
 
-@row(np.i0)
+@override(np.i0)
 def _i0(x: Any) -> Any:
     return special_records.i0(_floating(_tensor(x)))
 
 
-@row(np.fix)
+@override(np.fix)
 def _fix(x: Any, out: Any = None) -> Any:
     return _into("fix", out, records.trunc(_tensor(x)))
 
 
-@row(np.unwrap)
+@override(np.unwrap)
 def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
     x = _floating(_tensor(p))
     turns = np.rint((np.unwrap(raw(x), discont, axis, period=period) - raw(x)) / period)
     return x + wrap((turns * period).astype(raw(x).dtype))
 
 
-@row("astype")
+@override("astype")
 def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     result = _to(_tensor(x), dtype)
     result = result if device is None else result.to(device)
     return result.clone() if copy and result is x else result
 
 
-@row(np.interp)
+@override(np.interp)
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     if period is not None:
         _refuse("interp", period=(period, None))
@@ -585,14 +587,14 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     result = first + weight * (second - first)
     result = elementwise.where(wrap(raw(at_) < raw(nodes)[0]), _take(values, 0) if left is None else left, result)
     result = elementwise.where(wrap(raw(at_) > raw(nodes)[-1]), _take(values, last) if right is None else right, result)
-    return elementwise.where(records.isnan(at_), at_, result)
+    return elementwise.where(elementwise.isnan(at_), at_, result)
 
 
-@row(np.polyval)
+@override(np.polyval)
 def _polyval(p: Any, x: Any) -> Any:
     coefficients, x = _tensors((p, x))
     result = x * 0
-    for c in shape.unbind(coefficients):
+    for c in unbind(coefficients):
         result = result * x + c
     return result
 
@@ -609,11 +611,11 @@ def _spaced(start: Any, stop: Any, num: Any, endpoint: bool) -> Any:
 
 
 def _ends(start: Any, stop: Any) -> tuple[Any, Any]:
-    a, b = operands.promoted([_floating(v) for v in _tensors((start, stop))])
+    a, b = promoted([_floating(v) for v in _tensors((start, stop))])
     return a, b
 
 
-@row(np.linspace)
+@override(np.linspace)
 def _linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
     device: Any = None,
@@ -624,7 +626,7 @@ def _linspace(
     return (result, (b - a) * (1.0 / max_of(num - 1 if endpoint else num, 1))) if retstep else result
 
 
-@row(np.logspace)
+@override(np.logspace)
 def _logspace(
     start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
 ) -> Any:
@@ -632,22 +634,22 @@ def _logspace(
     return _to(shape.movedim(elementwise.pow(base, exponents), 0, axis), dtype)
 
 
-@row(np.geomspace)
+@override(np.geomspace)
 def _geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     a, b = _ends(start, stop)
     result = records.exp(_spaced(records.log(a), records.log(b), num, endpoint))
     return _to(shape.movedim(result, 0, axis), dtype)
 
 
-@row(np.vdot)
+@override(np.vdot)
 def _vdot(a: Any, b: Any, /) -> Any:
-    x, y = operands.promoted([shape_records.reshape(v, -1) for v in _tensors((a, b))])
+    x, y = promoted([shape.reshape(v, -1) for v in _tensors((a, b))])
     return linalg.vdot(x, y)
 
 
-@row(np.convolve)
+@override(np.convolve)
 def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
-    x, y = (_at_least(t, 1) for t in operands.promoted(_tensors((a, v))))
+    x, y = (_at_least(t, 1) for t in promoted(_tensors((a, v))))
     n, m = raw(x).size, raw(y).size
     if not n or not m:
         raise ValueError(f"{'a' if not n else 'v'} cannot be empty")
@@ -659,7 +661,7 @@ def _convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return result[start:stop]
 
 
-@row(np.correlate)
+@override(np.correlate)
 def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     y = _at_least(_tensors((v, a))[0], 1)
     result = _convolve(a, TABLE["conj"].call(shape.flip(y, (0,))), mode)
@@ -677,7 +679,7 @@ def _same(a: Any, v: Any) -> slice:
 
 
 def _without_nan(x: Any, value: Any) -> Any:
-    return elementwise.where(records.isnan(x), value, x)
+    return elementwise.where(elementwise.isnan(x), value, x)
 
 
 def _nan_reduction(function: Any, reduction: Function, neutral: Any) -> None:
@@ -686,7 +688,7 @@ def _nan_reduction(function: Any, reduction: Function, neutral: Any) -> None:
     def reduce_(a: Any, axis: Any = None, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         return _into(name, out, reduction(_without_nan(_tensor(a), neutral), axis, *args, **kwargs))
 
-    row(function)(reduce_)
+    override(function)(reduce_)
 
 
 _nan_reduction(np.nansum, _sum, 0.0)
@@ -700,12 +702,12 @@ def _nan_extreme(function: Any, reduction: Function, neutral: float) -> None:
         x = _tensor(a)
         result = reduction(_without_nan(x, neutral), axis, keepdims=keepdims, initial=initial, where=where)
         if initial is NO and where is NO:
-            empty = FUNCTIONS[np.all](records.isnan(x), axis, keepdims=keepdims)
+            empty = FUNCTIONS[np.all](elementwise.isnan(x), axis, keepdims=keepdims)
             if running_trace() is not None or raw(empty).any():
                 result = elementwise.where(empty, math.nan, result)
         return _into(function.__name__, out, result)
 
-    row(function)(extreme)
+    override(function)(extreme)
 
 
 _nan_extreme(np.nanmax, _max, -math.inf)
@@ -721,7 +723,7 @@ def _nan_place(function: Any, neutral: float) -> None:
             raise ValueError("All-NaN slice encountered")
         return plain(_without_nan(x, neutral), axis, out, keepdims=keepdims)
 
-    row(function)(place)
+    override(function)(place)
 
 
 _nan_place(np.nanargmax, -math.inf)
@@ -734,12 +736,12 @@ def _nan_moment(function: Any, plain: Function) -> None:
     ) -> Any:
         x = _floating(_to(_tensor(a), dtype))
         mask = wrap(~np.isnan(raw(x)))
-        mask = mask if where is NO or where is True else records.logical_and(mask, _tensor(where))
+        mask = mask if where is NO or where is True else elementwise.logical_and(mask, _tensor(where))
         if function is np.nanmean and args:
             kwargs["keepdims"], args = args[0], ()
         return _into(function.__name__, out, plain(_without_nan(x, 0.0), axis, None, None, *args, where=mask, **kwargs))
 
-    row(function)(moment)
+    override(function)(moment)
 
 
 _nan_moment(np.nanmean, _mean)
@@ -763,11 +765,11 @@ def _quantile_of(function: Any, scale: float, ignores_nan: bool) -> None:
         x = _floating(_tensor(a))
         axes = _axes(axis, raw(x).ndim)
         places = _to(_tensors([q, x])[0] * scale, raw(x).dtype)
-        flat = compute(_merged(x, axes), shape_records.reshape(places, -1), -1, interpolation=method)
+        flat = compute(_merged(x, axes), shape.reshape(places, -1), -1, interpolation=method)
         rest = _kept(x, axes) if keepdims else tuple([m for d, m in enumerate(raw(x).shape) if d not in axes])
-        return _into(name, out, shape_records.reshape(flat, (*raw(places).shape, *rest)))
+        return _into(name, out, shape.reshape(flat, (*raw(places).shape, *rest)))
 
-    row(function)(quantile)
+    override(function)(quantile)
 
 
 _quantile_of(np.quantile, 1.0, False)
@@ -776,12 +778,12 @@ _quantile_of(np.nanquantile, 1.0, True)
 _quantile_of(np.nanpercentile, 0.01, True)
 
 
-@row(np.nanmedian)
+@override(np.nanmedian)
 def _nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
     return FUNCTIONS[np.nanquantile](a, 0.5, axis, out, overwrite_input, keepdims=bool(_flag(keepdims)))
 
 
-@row(np.cov)
+@override(np.cov)
 def _cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None, fweights: Any = None,
     aweights: Any = None, *, dtype: Any = None,
@@ -798,16 +800,16 @@ def _observations(m: Any, y: Any, rowvar: bool, dtype: Any) -> Any:
         return x if rowvar or raw(x).shape[0] == 1 else shape.transpose(x, 0, 1)
 
     x = rows(m)
-    x = x if y is None else shape.cat([x, rows(y)], 0)
+    x = x if y is None else cat([x, rows(y)], 0)
     return shape.squeeze(x, 0) if raw(x).shape[0] == 1 else x
 
 
-@row(np.corrcoef)
+@override(np.corrcoef)
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     return statistics.corrcoef(_observations(x, y, rowvar, dtype))
 
 
-@row(np.trapezoid)
+@override(np.trapezoid)
 def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     values = _floating(_tensor(y))
     if x is not None:
@@ -815,7 +817,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return statistics.trapezoid(values, dx=dx, dim=axis)
 
 
-@row(np.gradient)
+@override(np.gradient)
 def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     x = _floating(_tensor(f))
     axes = _axes(axis, raw(x).ndim)
@@ -829,13 +831,11 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     return results[0] if len(results) == 1 else tuple(results)
 
 
-@row(np.ediff1d)
+@override(np.ediff1d)
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    x = shape_records.reshape(_tensor(ary), -1)
-    ends = [
-        [] if e is None else [shape_records.reshape(_to(_tensors([e, x])[0], raw(x).dtype), -1)] for e in (to_begin, to_end)
-    ]
-    return shape.cat([*ends[0], x[1:] - x[:-1], *ends[1]])
+    x = shape.reshape(_tensor(ary), -1)
+    ends = [[] if e is None else [shape.reshape(_to(_tensors([e, x])[0], raw(x).dtype), -1)] for e in (to_begin, to_end)]
+    return cat([*ends[0], x[1:] - x[:-1], *ends[1]])
 
 
 def _cumulative(name: str, scan: Function, first: float) -> None:
@@ -851,46 +851,46 @@ def _cumulative(name: str, scan: Function, first: float) -> None:
         if include_initial:
             d = shape_kernels.dim_of(axis, raw(t).ndim)
             sizes = _kept(t, (d,))
-            result = shape.cat([wrap(np.full(sizes, first, raw(result).dtype)), result], d)
+            result = cat([wrap(np.full(sizes, first, raw(result).dtype)), result], d)
         return _into(name, out, result)
 
-    row(name)(cumulative)
+    override(name)(cumulative)
 
 
 _cumulative("cumulative_sum", _cumsum, 0)
 _cumulative("cumulative_prod", _cumprod, 1)
 
 
-@row(np.array_equiv)
+@override(np.array_equiv)
 def _array_equiv(a1: Any, a2: Any) -> bool:
     return np.array_equiv(*[raw(v) for v in _tensors((a1, a2))])
 
 
-@row(np.iscomplex)
+@override(np.iscomplex)
 def _iscomplex(x: Any) -> Any:
     return wrap(np.asarray(np.iscomplex(raw(_tensor(x)))))
 
 
-@row(np.isreal)
+@override(np.isreal)
 def _isreal(x: Any) -> Any:
     return wrap(np.asarray(np.isreal(raw(_tensor(x)))))
 
 
-@row(np.iscomplexobj)
+@override(np.iscomplexobj)
 def _iscomplexobj(x: Any) -> bool:
     return bool(_tensor(x).is_complex())
 
 
-@row(np.isrealobj)
+@override(np.isrealobj)
 def _isrealobj(x: Any) -> bool:
     return not _tensor(x).is_complex()
 
 
-@row(np.isneginf)
+@override(np.isneginf)
 def _isneginf(x: Any, out: Any = None) -> Any:
-    return _into("isneginf", out, parts_records.isneginf(_tensor(x)))
+    return _into("isneginf", out, complex_and_bits.isneginf(_tensor(x)))
 
 
-@row(np.isposinf)
+@override(np.isposinf)
 def _isposinf(x: Any, out: Any = None) -> Any:
-    return _into("isposinf", out, parts_records.isposinf(_tensor(x)))
+    return _into("isposinf", out, complex_and_bits.isposinf(_tensor(x)))

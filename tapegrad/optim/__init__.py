@@ -1,4 +1,4 @@
-"""Optimizers and learning-rate schedules under torch.optim's names."""
+"""Optimizers and learning-rate schedulers, with the names of torch.optim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adam and its kin."""
+"""Adam and its variants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .sgd import number
 
 
 class AdamFamily(Optimizer):
-    """What the optimizers with two betas share: checks, and the running means of the gradient and its square."""
+    """Base of the optimizers with two betas: checks, and running means of the gradient and its square."""
 
     def __init__(self, params: ParamsT, settings: dict[str, Any]) -> None:
         check_lr(settings["lr"])
@@ -24,7 +24,7 @@ class AdamFamily(Optimizer):
         return {"step": 0, "exp_avg": 0, "exp_avg_sq": 0}
 
     def means(self, m: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> tuple[Any, Any]:
-        """The running means, in the state too."""
+        """Update and return the running means of the state."""
         beta1, beta2 = h["betas"]
         s["exp_avg"] = m.lerp(s["exp_avg"], g, 1 - beta1, s["exp_avg"])
         s["exp_avg_sq"] = m.mean_square(s["exp_avg_sq"], g, beta2, s["exp_avg_sq"])
@@ -32,7 +32,7 @@ class AdamFamily(Optimizer):
 
 
 def check_tensors(lr: Any, betas: Any, foreach: bool) -> None:
-    """Refuse tensors as settings where PyTorch does."""
+    """Raise for tensors as settings in the cases in which PyTorch raises."""
     if isinstance(lr, Tensor) and foreach:
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
     if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
@@ -44,22 +44,22 @@ def check_tensors(lr: Any, betas: Any, foreach: bool) -> None:
 
 
 class Adam(AdamFamily):
-    """Adam: steps along the mean of the gradients over the root of the mean of their squares.
+    """Adam (Kingma and Ba 2015).
 
-    With m and v the running means of the gradient and its square, corrected for their start at 0, the parameter moves by
+    With m and v the bias-corrected running means of the gradient and its square, the parameter changes by
     -lr * m / (sqrt(v) + eps).
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or dicts of parameter groups.
         lr: learning rate.
-        betas: decay of the running means.
-        eps: added to the root.
-        weight_decay: share of the parameter added to the gradient.
-        amsgrad: divide by the largest v so far.
-        maximize: ascend instead.
-        decoupled_weight_decay: shrink the parameter by lr * weight_decay instead of changing the gradient (AdamW).
-        differentiable: record the steps, see `docs/optim.md`.
-        foreach, capturable, fused: accepted for PyTorch's programs, without effect.
+        betas: decay rates of the running means.
+        eps: added to sqrt(v).
+        weight_decay: L2 penalty: weight_decay times the parameter is added to the gradient.
+        amsgrad: use the maximum of all v so far (Reddi et al. 2018).
+        maximize: maximise instead of minimise.
+        decoupled_weight_decay: multiply the parameter by 1 - lr * weight_decay instead of changing the gradient (AdamW).
+        differentiable: record the steps on the tape; see `docs/optim.md`.
+        foreach, capturable, fused: no effect, accepted for compatibility with PyTorch.
 
     Raises:
         ValueError: for settings out of range.
@@ -78,7 +78,7 @@ class Adam(AdamFamily):
         return super().start(group) | ({"max_exp_avg_sq": 0} if group["amsgrad"] else {})
 
     def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
-        """The update; the corrections for the start at 0 are numbers, put where they cost no pass over the arrays."""
+        """The update; the bias corrections are scalars, applied where they need no further pass over the arrays."""
         (beta1, beta2), step = h["betas"], s["step"]
         mean, square = self.means(m, g, s, h)
         if h["amsgrad"]:
@@ -92,12 +92,12 @@ class Adam(AdamFamily):
 
 
 class AdamW(Adam):
-    """Adam that shrinks the parameter by lr * weight_decay before each step instead of changing the gradient.
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019).
 
     Args:
-        params: parameters or groups of them.
-        lr, betas, eps, amsgrad, maximize, foreach, capturable, differentiable, fused: as of Adam.
-        weight_decay: the share by which, times lr, a parameter shrinks in each step.
+        params: parameters, or dicts of parameter groups.
+        lr, betas, eps, amsgrad, maximize, foreach, capturable, differentiable, fused: as for Adam.
+        weight_decay: each step first multiplies the parameter by 1 - lr * weight_decay.
 
     Raises:
         ValueError: for settings out of range.
@@ -115,20 +115,20 @@ class AdamW(Adam):
 
 
 def rounded(value: Any) -> Any:
-    """A tensor in float64 as the counters of the state hold it; numbers are rounded by NumPy."""
+    """A float64 tensor rounded to the dtype of the state's counters; numbers are rounded by NumPy."""
     return value.to(_get_scalar_dtype()).to(value.dtype) if isinstance(value, Tensor) else value
 
 
 class NAdam(AdamFamily):
     """Adam with Nesterov momentum (Dozat 2016).
 
-    With mu(t) = beta1 * (1 - 0.96**(t * momentum_decay) / 2) and P the product of the mu so far, the parameter moves by
+    With mu(t) = beta1 * (1 - 0.96**(t * momentum_decay) / 2) and P = mu(1) * ... * mu(t), the parameter changes by
     -lr * ((1 - mu(t)) / (1 - P) * g + mu(t + 1) / (1 - P * mu(t + 1)) * m) / (sqrt(v) + eps).
 
     Args:
-        params: parameters or groups of them.
-        lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, foreach, capturable, differentiable: as of Adam.
-        momentum_decay: as above.
+        params: parameters, or dicts of parameter groups.
+        lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, foreach, capturable, differentiable: as for Adam.
+        momentum_decay: see the formula.
 
     Raises:
         ValueError: for settings out of range.
@@ -162,15 +162,15 @@ class NAdam(AdamFamily):
         return m.sub(p, m.div(u, t, u), p)
 
 
-PLAIN = ("maximize", "foreach", "capturable")  # which stand before decoupled_weight_decay in PyTorch's groups of RAdam
+PLAIN = ("maximize", "foreach", "capturable")  # PyTorch's groups of RAdam have these before decoupled_weight_decay
 
 
 class RAdam(AdamFamily):
-    """Adam with a rectified second moment (Liu et al. 2020): while too few squares were seen, plain momentum.
+    """Adam with a rectified second moment (Liu et al. 2020); the first steps use momentum alone.
 
     Args:
-        params: parameters or groups of them.
-        lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, foreach, capturable, differentiable: as of Adam.
+        params: parameters, or dicts of parameter groups.
+        lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, foreach, capturable, differentiable: as for Adam.
 
     Raises:
         ValueError: for settings out of range.
@@ -205,11 +205,11 @@ class RAdam(AdamFamily):
 
 
 class Adamax(AdamFamily):
-    """Adam with the largest decayed gradient instead of the root of the mean square (Kingma and Ba 2015).
+    """Adam with the exponentially weighted infinity norm of the gradients instead of sqrt(v) (Kingma and Ba 2015).
 
     Args:
-        params: parameters or groups of them.
-        lr, betas, eps, weight_decay, maximize, foreach, capturable, differentiable: as of Adam.
+        params: parameters, or dicts of parameter groups.
+        lr, betas, eps, weight_decay, maximize, foreach, capturable, differentiable: as for Adam.
 
     Raises:
         ValueError: for settings out of range.

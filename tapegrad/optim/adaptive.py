@@ -1,4 +1,4 @@
-"""Adagrad, Adadelta, RMSprop and Rprop: a step size for each element."""
+"""Adagrad, Adadelta, RMSprop and Rprop: adaptive step sizes per element."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from .optimizer import Optimizer, ParamsT, check, check_lr, given
 
 
 class Adagrad(Optimizer):
-    """Steps along the gradient over the root of the sum of its squares (Duchi et al. 2011).
+    """Adagrad (Duchi et al. 2011): the gradient is divided by the root of the sum of its squares so far.
 
-    The rate in step t is lr / (1 + (t - 1) * lr_decay).
+    The learning rate of step t is lr / (1 + (t - 1) * lr_decay).
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or dicts of parameter groups.
         lr: learning rate.
-        lr_decay: as above.
-        weight_decay: share of the parameter added to the gradient.
-        initial_accumulator_value: where the sum begins.
+        lr_decay: see the formula.
+        weight_decay: L2 penalty: weight_decay times the parameter is added to the gradient.
+        initial_accumulator_value: initial value of the sum.
         eps: added to the root.
-        maximize: ascend instead.
-        differentiable: record the steps, see `docs/optim.md`.
-        foreach, fused: accepted for PyTorch's programs, without effect.
+        maximize: maximise instead of minimise.
+        differentiable: record the steps on the tape; see `docs/optim.md`.
+        foreach, fused: no effect, accepted for compatibility with PyTorch.
 
     Raises:
         ValueError: for settings out of range.
@@ -47,7 +47,7 @@ class Adagrad(Optimizer):
         return {"step": 0, "sum": group["initial_accumulator_value"]}
 
     def share_memory(self) -> None:
-        """Nothing to do: accepted for PyTorch's programs, without effect."""
+        """No effect, accepted for compatibility with PyTorch."""
 
     def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: dict[str, Any]) -> Any:
         """The update."""
@@ -60,17 +60,17 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps of the size of the steps before, over that of the gradients (Zeiler 2012).
+    """Adadelta (Zeiler 2012): the gradient is scaled by RMS(previous steps) / RMS(gradients).
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or dicts of parameter groups.
         lr: factor of the step.
-        rho: decay of the running means of squares.
+        rho: decay rate of the running mean squares.
         eps: added to them under the root.
-        weight_decay: share of the parameter added to the gradient.
-        maximize: ascend instead.
-        differentiable: record the steps, see `docs/optim.md`.
-        foreach, capturable: accepted for PyTorch's programs, without effect.
+        weight_decay: L2 penalty: weight_decay times the parameter is added to the gradient.
+        maximize: maximise instead of minimise.
+        differentiable: record the steps on the tape; see `docs/optim.md`.
+        foreach, capturable: no effect, accepted for compatibility with PyTorch.
 
     Raises:
         ValueError: for settings out of range.
@@ -104,19 +104,19 @@ class Adadelta(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Steps along the gradient over the root of the running mean of its squares (Hinton 2012).
+    """RMSprop (Hinton 2012): the gradient is divided by the root of the running mean of its squares.
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or dicts of parameter groups.
         lr: learning rate.
-        alpha: decay of the running mean.
+        alpha: decay rate of the running mean.
         eps: added to the root.
-        weight_decay: share of the parameter added to the gradient.
-        momentum: steps along b = momentum * b + that quotient instead.
-        centered: subtract the square of the running mean of the gradient under the root.
-        maximize: ascend instead.
-        differentiable: record the steps, see `docs/optim.md`.
-        capturable, foreach: accepted for PyTorch's programs, without effect.
+        weight_decay: L2 penalty: weight_decay times the parameter is added to the gradient.
+        momentum: if not 0, the step is b = momentum * b + that quotient.
+        centered: divide by the estimated standard deviation: subtract the squared running mean under the root.
+        maximize: maximise instead of minimise.
+        differentiable: record the steps on the tape; see `docs/optim.md`.
+        capturable, foreach: no effect, accepted for compatibility with PyTorch.
 
     Raises:
         ValueError: for settings out of range.
@@ -160,19 +160,19 @@ class RMSprop(Optimizer):
 
 
 class Rprop(Optimizer):
-    """Resilient backpropagation (Riedmiller and Braun 1993): only the signs of the gradient count.
+    """Resilient backpropagation (Riedmiller and Braun 1993), which uses only the signs of the gradient.
 
-    An element's step size grows by etas[1] while the sign stays and shrinks by etas[0] when it changes; the element then
-    rests for one step.
+    An element's step size is multiplied by etas[1] while its sign is unchanged, and by etas[0] when it changes; the element
+    is then not updated in that step.
 
     Args:
-        params: parameters or groups of them.
-        lr: the first step size.
-        etas: as above.
-        step_sizes: the smallest and the largest.
-        maximize: ascend instead.
-        differentiable: record the steps, see `docs/optim.md`.
-        capturable, foreach: accepted for PyTorch's programs, without effect.
+        params: parameters, or dicts of parameter groups.
+        lr: initial step size.
+        etas: factors (< 1, > 1) of the step size.
+        step_sizes: minimum and maximum step size.
+        maximize: maximise instead of minimise.
+        differentiable: record the steps on the tape; see `docs/optim.md`.
+        capturable, foreach: no effect, accepted for compatibility with PyTorch.
 
     Raises:
         ValueError: for settings out of range.

@@ -1,8 +1,8 @@
-"""The arithmetic that update formulas are written in: one text for arrays in place and for recorded tensors.
+"""The operations that update formulas are written in, for arrays in place and for recorded tensors.
 
-Every operation takes `into`: a value that is not needed any more, whose memory may take the result. `Arrays` uses it, or a
-scratch array kept from step to step, so that a step allocates nothing; `Tensors` ignores it and makes new tensors, which can
-be differentiated and transformed. All values of one formula have one shape; the others are numbers.
+Every operation takes `into`: a value that is no longer needed, whose memory may be reused for the result. `Arrays` uses it,
+or a scratch array kept from step to step, so that a step allocates nothing; `Tensors` ignores it and creates new tensors,
+which can be differentiated and transformed. All tensors of one formula have the same shape; other values are scalars.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _test(ufunc: Any) -> Operation:
 
 
 class Arrays:
-    """NumPy arrays, in place. `begin` says for which array the next formula runs."""
+    """In-place operations on NumPy arrays; `begin` sets the array for which the next formula runs."""
 
     def __init__(self) -> None:
         self.memory: dict[Any, Any] = {}
@@ -54,7 +54,7 @@ class Arrays:
         self.shape, self.dtype, self.size, self.used = like.shape, like.dtype, like.size, 0
 
     def temporary(self, dtype: Any = None) -> Any:
-        """A scratch array; of equal sizes and numbers the memory is the same."""
+        """A scratch array; calls with equal size and number return the same memory."""
         key = (self.shape, dtype or self.dtype, self.used)
         self.used += 1
         found = self.views.get(key)
@@ -97,7 +97,7 @@ class Arrays:
         return np.add(np.multiply(a, beta, into), t, into)
 
     def where(self, condition: Any, a: Any, b: Any, into: Any = None) -> Any:
-        """a where the condition holds, else b."""
+        """a where the condition is true, else b."""
         out = self.temporary() if into is None else into
         if out is not b:
             np.copyto(out, b)
@@ -106,7 +106,7 @@ class Arrays:
 
 
 def _pure(function: Operation, count: int = 2) -> Operation:
-    """The function as an operation that takes `into` after its `count` operands and ignores it."""
+    """The function with an additional argument `into` after its `count` operands, which is ignored."""
 
     def operation(self: Tensors, *values: Any) -> Any:
         return function(*values[:count])
@@ -115,7 +115,7 @@ def _pure(function: Operation, count: int = 2) -> Operation:
 
 
 class Tensors:
-    """Tensors, recorded as any other operations on them."""
+    """Recorded operations on tensors."""
 
     add, sub, mul, div = _pure(operator.add), _pure(operator.sub), _pure(operator.mul), _pure(operator.truediv)
     maximum, minimum = _pure(elementwise_records.maximum), _pure(elementwise_records.minimum)

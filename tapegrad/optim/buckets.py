@@ -1,9 +1,9 @@
-"""Many small parameters updated as one array.
+"""Buckets: many small parameters updated as one array.
 
-A call of a NumPy function costs as much as 1,000 elements, so parameters with the same settings, dtype and counters run
-together. Their state lies in flat arrays, of which the state tensors are parts; parameters and gradients are gathered before
-the formula and the parameters written after it, since they may be replaced at any time. Each step tests that nobody has
-replaced a state tensor or holds its memory: if so, the buckets are made anew from the tensors as they are.
+A call of a NumPy function costs as much as 1,000 elements, so parameters with equal settings, dtype and counters are updated
+together. Their state is stored in flat arrays, of which the state tensors are views; parameters and gradients are gathered
+before the formula and the parameters scattered after it, since they may be replaced at any time. Each step checks that no
+state tensor has been replaced or shares its memory with others; otherwise the buckets are rebuilt from the tensors.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 from ..core import alias
 from ..core.record import wrap
 from ..core.refcount import counts
-from ..tensor.tensor import raw
+from ..tensor.access import raw
 
-SMALL = 1 << 15  # elements of a parameter that gains from company
-MOST = 1 << 19  # elements of a bucket: its arrays stay in the cache
+SMALL = 1 << 15  # largest parameter, in elements, that gains from a bucket
+MOST = 1 << 19  # largest bucket, in elements: its arrays fit into the cache
 Member = tuple[Any, dict[str, Any]]
 
 
 def private(t: Any) -> bool:
-    """Whether a tensor shares its memory with no other, is in no transform and has no hooks."""
+    """Whether a tensor shares memory with no other, is outside transforms and has no hooks."""
     if t._st is not None:
         alias.sync(t)
     return t._st is None
 
 
 def key_of(p: Any, state: dict[str, Any], scalars: tuple[str, ...]) -> Any:
-    """What parameters of one bucket have in common; None if a parameter has to be alone."""
+    """Key that parameters of one bucket share; None if a parameter must be updated alone."""
     a = raw(p)
     if not private(p) or type(a) is not np.ndarray or a.dtype.char not in "fd" or not 0 < a.size <= SMALL:
         return None
@@ -51,7 +51,7 @@ def key_of(p: Any, state: dict[str, Any], scalars: tuple[str, ...]) -> Any:
 
 
 class Bucket:
-    """Parameters that run together, with their flat state."""
+    """Parameters that are updated together, with their flat state."""
 
     def __init__(self, members: list[Member], scalars: tuple[str, ...]) -> None:
         self.members = members
@@ -60,30 +60,30 @@ class Bucket:
         self.views = self.split(self.p)
         self.flat = {name: np.concatenate([s[name]._d for _, s in members], axis=None) for name in members[0][1]}
         self.counters = [name for name in self.flat if name in scalars]
-        # where each state tensor is found, and its part of the flat array
+        # each state tensor's dict and name, and its view of the flat array
         self.kept: list[tuple[dict[str, Any], str, Any, Any]] = []
         for name in self.flat:
             self.lay_out(name, self.flat[name])
         self.held = self.holders()
 
     def lay_out(self, name: str, flat: Any) -> None:
-        """Make the state tensors of a name parts of the flat array."""
+        """Make the state tensors of a name views of the flat array."""
         parts = [i.reshape(()) for i in np.split(flat, flat.size)] if name in self.counters else self.split(flat)
         for (_, s), part in zip(self.members, parts, strict=True):
             s[name]._d = part
             self.kept.append((s, name, s[name], part))
 
     def split(self, flat: Any) -> list[Any]:
-        """The parts of a flat array in the parameters' shapes."""
+        """Views of a flat array in the parameters' shapes."""
         ends = np.cumsum([p._d.size for p, _ in self.members]).tolist()
         return [flat[end - p._d.size : end].reshape(p._d.shape) for end, (p, _) in zip(ends, self.members, strict=True)]
 
     def holders(self) -> list[int]:
-        """How many hold each part of the state, and the flat arrays."""
+        """Reference counts of the state's views and of the flat arrays."""
         return counts([k[3] for k in self.kept]) + counts(list(self.flat.values()))
 
     def fits(self, state: dict[Any, dict[str, Any]]) -> bool:
-        """Whether parameters and state are still as the bucket left them."""
+        """Whether parameters and state are unchanged since the bucket's last step."""
         return self.intact(state) and self.holders() == self.held
 
     def intact(self, state: dict[Any, dict[str, Any]]) -> bool:
@@ -121,7 +121,7 @@ class Bucket:
 
 
 class Plan:
-    """How the parameters of a group run: in buckets, and alone. `names`: what a state has at least."""
+    """Which parameters of a group are updated in buckets and which alone. `names`: required names of the state."""
 
     def __init__(self, members: list[Member], scalars: tuple[str, ...], names: list[str]) -> None:
         self.ready = [id(p) for p, _ in members]
@@ -144,7 +144,7 @@ class Plan:
                     self.buckets.append(Bucket(part, scalars))
 
     def fits(self, state: dict[Any, dict[str, Any]], ready: list[Any], names: list[str]) -> bool:
-        """Whether the plan holds for the parameters that have gradients now."""
+        """Whether the plan is valid for the parameters that have gradients now."""
         if names != self.names or [id(p) for p in ready] != self.ready or any([lifted(p._g) for p in ready]):
             return False
         return all([bucket.fits(state) for bucket in self.buckets])
@@ -155,7 +155,7 @@ def lifted(t: Any) -> bool:
 
 
 def cut(members: list[Member]) -> list[list[Member]]:
-    """Lists of members, each of at most MOST elements."""
+    """Split members into lists of at most MOST elements each."""
     parts: list[list[Member]] = [[]]
     size = 0
     for p, state in members:

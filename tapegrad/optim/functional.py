@@ -1,6 +1,6 @@
 """Optimizers as pure functions: state in, state out, differentiable and transformable.
 
-Parameters, gradients and state are nested containers, of which nothing is written. The formulas are those of the classes.
+Parameters, gradients and state are nested containers and are never written to. The formulas are those of the classes.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from .optimizer import Optimizer
 
 
 def up_to(spec: Spec, node: Any) -> list[Any]:
-    """What a nested container holds in the places of the leaves of another.
+    """The subtrees of a nested container at the positions of another one's leaves.
 
     Raises:
-        ValueError: if the containers differ above these places.
+        ValueError: if the containers differ above these positions.
     """
     if spec is LEAF:
         return [node]
     found = children_of(node)
-    if type(node) is not spec.kind or found is None or found[0] != spec.keys:
+    if type(node) is not spec.cls or found is None or found[0] != spec.keys:
         raise ValueError(f"the structure differs from the parameters' {spec}")
     return [leaf for child, part in zip(spec.children, found[1], strict=True) for leaf in up_to(child, part)]
 
@@ -30,8 +30,8 @@ class pure:
     """An optimizer as two functions, `init` and `update`.
 
     Args:
-        kind: the class, as `tg.optim.Adam`.
-        settings: its settings; numbers, or tensors to differentiate by.
+        kind: the optimizer class, for example `tg.optim.Adam`.
+        settings: its settings: numbers, or tensors with respect to which steps can be differentiated.
 
     Raises:
         TypeError: if the class has no update formula (LBFGS calls a closure).
@@ -44,7 +44,7 @@ class pure:
         self.optimizer = kind([zeros(1, 1)], **settings)
 
     def init(self, params: Any) -> Any:
-        """The state to start from: for each parameter a dict of tensors, in the parameters' containers."""
+        """The initial state: a dict of tensors for each parameter, in the parameters' containers."""
         leaves, spec = flatten(params)
         return unflatten(spec, [self._begun(as_tensor(p)) for p in leaves])
 
@@ -57,10 +57,10 @@ class pure:
         """One step.
 
         Args:
-            grads: gradients in the parameters' containers; None leaves a parameter and its state as they are.
-            state: from `init` or the last `update`.
+            grads: gradients in the parameters' containers; None leaves a parameter and its state unchanged.
+            state: state returned by `init` or the previous `update`.
             params: the parameters.
-            settings: settings of this step, as a learning rate from a schedule.
+            settings: settings for this step, for example the learning rate of a schedule.
 
         Returns:
             The new parameters and the new state, as new tensors.

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any, SupportsFloat, TypeVar
 
 from ..core.modes import enable_grad, no_grad
-from ..functions.parts import view_as_real
-from ..functions.shape import cat
+from ..functions.complex_and_bits import view_as_real
+from ..functions.joining import cat
 from .optimizer import Optimizer, ParamsT, _to_scalar, check_lr, given
 
 R = TypeVar("R", bound=SupportsFloat)
-CURVATURE = 1e-10  # pairs with less change no memory
+CURVATURE = 1e-10  # pairs with less curvature are not stored
 
 
 class Point:
-    """A step length on the line, with value, gradient and slope there."""
+    """A step length, with the value, gradient and slope there."""
 
     __slots__ = ("f", "g", "slope", "t")
 
@@ -24,7 +24,7 @@ class Point:
 
 
 def _cubic_interpolate(x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: Any = None) -> Any:
-    """Where the cubic with the given values and slopes at two points is least, within the bounds."""
+    """Minimiser, within the bounds, of the cubic with the given values and slopes at two points."""
     low, high = bounds if bounds is not None else (x1, x2) if x1 <= x2 else (x2, x1)
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
@@ -53,8 +53,8 @@ def _strong_wolfe(
         x, t, d: start, first step length and direction.
         f, g, gtd: value, gradient and slope at the start.
         c1, c2: constants of the conditions: decrease and curvature.
-        tolerance_change: brackets shorter than this are not refined.
-        max_ls: evaluations after the first.
+        tolerance_change: length below which brackets are not refined.
+        max_ls: maximum number of evaluations after the first.
 
     Returns:
         Value, gradient and step length found, and the number of evaluations.
@@ -105,7 +105,7 @@ def _strong_wolfe(
 
 
 def _inside(t: Any, ends: list[Point], stuck: bool) -> tuple[Any, bool]:
-    """A trial length, moved off the ends of the bracket if it is the second in a row near them; and whether it is near."""
+    """(trial length, whether it is near an end of the bracket); a second one in a row near an end is moved inwards."""
     low, high = sorted((ends[0].t, ends[1].t))
     margin = 0.1 * (high - low)
     if min(high - t, t - low) >= margin:
@@ -116,19 +116,19 @@ def _inside(t: Any, ends: list[Point], stuck: bool) -> tuple[Any, bool]:
 
 
 class LBFGS(Optimizer):
-    """L-BFGS: steps along the gradient times an inverse Hessian that is estimated from the last steps.
+    """L-BFGS: the gradient is multiplied by an inverse Hessian estimated from the last steps.
 
     `step(closure)` calls the closure several times; it must clear the gradients, compute the loss with gradients and return
     it. There is one parameter group.
 
     Args:
         params: parameters.
-        lr: step length (without a line search), or the first one tried.
-        max_iter: iterations in one step.
-        max_eval: evaluations in one step; by default 5/4 of max_iter.
-        tolerance_grad: stop when no element of the gradient is larger.
-        tolerance_change: stop when neither loss nor parameters change more.
-        history_size: how many steps are kept.
+        lr: step length, or with a line search the first one tried.
+        max_iter: maximum number of iterations per step.
+        max_eval: maximum number of evaluations per step; default 5/4 of max_iter.
+        tolerance_grad: stop when the largest element of the gradient is at most this.
+        tolerance_change: stop when loss and parameters change by less than this.
+        history_size: number of steps kept for the estimate.
         line_search_fn: None, or "strong_wolfe".
 
     Raises:
@@ -175,7 +175,7 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Callable[[], R]) -> R:  # type: ignore[override]
-        """Up to max_iter iterations.
+        """Run up to max_iter iterations.
 
         Args:
             closure: clears the gradients, computes the loss with gradients, and returns it.
@@ -231,7 +231,7 @@ class LBFGS(Optimizer):
         return first
 
     def _direction(self, state: dict[str, Any], g: Any, history: int) -> Any:
-        """The next direction, with the memory in the state brought up to date."""
+        """Update the history in the state and return the next direction."""
         if state["n_iter"] == 1:
             state.update(d=g.neg(), old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return state["d"]

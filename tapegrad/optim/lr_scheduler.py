@@ -1,7 +1,7 @@
-"""Learning rates that follow a schedule.
+"""Learning-rate schedulers.
 
-A schedule's `get_lr` finds the next rates from the present ones, so that several can act on one optimizer, or from the first
-ones in closed form; `_get_closed_form_lr`, where there is one, gives those of any step.
+`get_lr` computes the next rates from the present ones, so that several schedulers can act on one optimizer, or in closed
+form from the initial ones; `_get_closed_form_lr`, if defined, gives those of any step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from ..tensor.tensor import Tensor
 from .optimizer import Optimizer, _to_scalar
 
-Rates = list[Any]
+Rates = list[float | Tensor]
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",
@@ -38,7 +38,7 @@ def _kept(value: Any) -> Any:
 
 
 def _settings(optimizer: Optimizer, key: str) -> Rates:
-    """A setting of each group; tensors copied."""
+    """A setting of each group; tensors are copied."""
     return [_kept(group[key]) for group in optimizer.param_groups]
 
 
@@ -51,7 +51,7 @@ def _set(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _format_param(name: str, optimizer: Optimizer, param: Any) -> Rates:
-    """One value a group: a list as it is, checked, or one value for all."""
+    """One value per group: a list of the right length, or one value repeated."""
     count = len(optimizer.param_groups)
     if not isinstance(param, list | tuple):
         param = [param] * count
@@ -69,32 +69,32 @@ def _check_optimizer(optimizer: Any) -> None:
 
 
 def _attributes(function: Any) -> dict[str, Any] | None:
-    """What a state dict keeps of a function: the attributes of a callable object."""
+    """The part of a function that a state dict stores: the attributes of a callable object."""
     return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 
 def _rise(t: float, n: float = 1.0) -> float:
-    """From 2 at t = 0 to 0 at t = n, along a cosine."""
+    """1 + cos(pi t / n): from 2 at t = 0 to 0 at t = n."""
     return 1 + math.cos(math.pi * t / n)
 
 
 class LRScheduler:
     """Base of schedulers: sets the learning rate of every group of an optimizer; a subclass defines `get_lr`.
 
-    Call `step()` after the optimizer's. The first learning rates are set at once.
+    Call `step()` after the optimizer's. The constructor sets the initial learning rates.
 
     Args:
-        optimizer: whose groups' "lr" is set.
-        last_epoch: number of the last step when resuming; -1 to start.
+        optimizer: optimizer whose groups' "lr" is set.
+        last_epoch: index of the last step, when resuming; -1 to start.
 
     Raises:
-        TypeError: if the first argument is no optimizer.
-        KeyError: when resuming groups that no scheduler has started.
+        TypeError: if the first argument is not an optimizer.
+        KeyError: when resuming, if the groups have no "initial_lr".
     """
 
     _get_lr_called_within_step = False
     _is_initial = False
-    _transient: tuple[str, ...] = ("optimizer",)  # what a state dict leaves out
+    _transient: tuple[str, ...] = ("optimizer",)  # attributes that a state dict omits
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         _check_optimizer(optimizer)
@@ -125,15 +125,15 @@ class LRScheduler:
             self._is_initial = False
 
     def get_lr(self) -> Rates:
-        """The learning rates of step `last_epoch`, one a group."""
+        """The learning rates of step `last_epoch`, one per group."""
         raise NotImplementedError
 
     def get_last_lr(self) -> Rates:
-        """The learning rates set last, one a group."""
+        """The learning rates set last, one per group."""
         return self._last_lr
 
     def _present(self) -> Rates:
-        """The learning rates that the groups have."""
+        """The present learning rates of the groups."""
         return _settings(self.optimizer, "lr")
 
     def _scaled(self, factor: float) -> Rates:
@@ -141,7 +141,7 @@ class LRScheduler:
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     def step(self, epoch: int | None = None) -> None:
-        """Go to the next step and set its learning rates; with `epoch` to that step, by the closed form if there is one."""
+        """Set the learning rates of the next step, or of step `epoch`, by the closed form if there is one."""
         if self._step_count == 1:
             if not getattr(self.optimizer.step, "hooked", False):
                 warnings.warn(
@@ -173,24 +173,24 @@ class LRScheduler:
         self._last_lr: Rates = self._present()
 
     def __init_subclass__(cls) -> None:
-        """Calls of `get_lr` from outside warn, as PyTorch's do."""
+        """Make direct calls of `get_lr` warn, as PyTorch's do."""
         super().__init_subclass__()
         own = cls.__dict__.get("get_lr")
         if own is not None and cls.__module__.startswith(str(__package__)):
             setattr(cls, "get_lr", _warning(own))  # noqa: B010  mypy
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
+        """The state: all attributes except the optimizer."""
         return {k: v for k, v in self.__dict__.items() if k not in self._transient}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state that state_dict gave."""
+        """Load a state returned by state_dict."""
         self.__dict__.update(state_dict)
 
 
 @contextlib.contextmanager
 def _enable_get_lr_call(o: LRScheduler) -> Iterator[LRScheduler]:
-    """Calls of `get_lr` inside do not warn."""
+    """Context in which calls of `get_lr` do not warn."""
     o._get_lr_called_within_step = True
     try:
         yield o
@@ -218,7 +218,7 @@ _LRScheduler = LRScheduler
 
 
 class _ByFunctions(LRScheduler):
-    """Schedulers with a function of the step for each group, of which a state dict keeps attributes."""
+    """Base of schedulers with a function of the step for each group; a state dict stores the functions' attributes."""
 
     _transient = ("optimizer", "lr_lambdas")
 
@@ -230,11 +230,11 @@ class _ByFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """As of the base; of lr_lambdas only the attributes of callable objects, not functions, are kept."""
+        """As in the base class; of lr_lambdas only the attributes of callable objects are stored."""
         return super().state_dict() | {"lr_lambdas": [_attributes(f) for f in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state that state_dict gave; functions stay as they are."""
+        """Load a state returned by state_dict; functions are unchanged."""
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for f, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if attributes is not None:
@@ -242,10 +242,10 @@ class _ByFunctions(LRScheduler):
 
 
 class LambdaLR(_ByFunctions):
-    """The initial learning rate times lr_lambda(step); one function, or a list of one a group.
+    """The initial learning rate times lr_lambda(step); one function, or a list with one per group.
 
     Raises:
-        ValueError: for a list of another length than the groups.
+        ValueError: if the list's length is not the number of groups.
     """
 
     def __init__(
@@ -258,11 +258,11 @@ class LambdaLR(_ByFunctions):
 
 
 class MultiplicativeLR(_ByFunctions):
-    """The learning rate times lr_lambda(step) in every step; one function, or a list of one a group.
+    """Multiplies the learning rate by lr_lambda(step) in every step; one function, or a list with one per group.
 
     Raises:
-        ValueError: for a list of another length than the groups.
-        TypeError: for what cannot be called.
+        ValueError: if the list's length is not the number of groups.
+        TypeError: if an lr_lambda is not callable.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ class MultiplicativeLR(_ByFunctions):
 
 
 class StepLR(LRScheduler):
-    """The learning rate times gamma every step_size steps."""
+    """Multiplies the learning rate by gamma every step_size steps."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size, self.gamma = step_size, gamma
@@ -297,7 +297,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The learning rate times gamma at each of the milestones."""
+    """Multiplies the learning rate by gamma at each milestone."""
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.milestones, self.gamma = Counter(milestones), gamma
@@ -314,10 +314,10 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The learning rate times factor until step total_iters.
+    """Multiplies the learning rate by factor until step total_iters.
 
     Raises:
-        ValueError: for a factor outside 0 .. 1.
+        ValueError: for a factor outside [0, 1].
     """
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
@@ -337,10 +337,10 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The learning rate times a factor that goes from start_factor to end_factor in total_iters steps.
+    """Multiplies the learning rate by a factor that changes linearly from start_factor to end_factor in total_iters steps.
 
     Raises:
-        ValueError: for factors outside 0 .. 1.
+        ValueError: for factors outside [0, 1].
     """
 
     def __init__(
@@ -369,7 +369,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The learning rate times gamma every step."""
+    """Multiplies the learning rate by gamma in every step."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -401,9 +401,9 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the initial learning rate down half a cosine to eta_min in T_max steps, and up again.
+    """Cosine annealing (Loshchilov and Hutter 2017): from the initial learning rate to eta_min in T_max steps, and back.
 
-    The rates are found from those of the step before, so that other schedulers may act on them too.
+    Rates are computed from those of the previous step, so that other schedulers can act on them as well.
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -426,12 +426,12 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """From the initial learning rate down half a cosine to eta_min in T_0 steps, then again in T_mult times as many.
+    """Cosine annealing from the initial learning rate to eta_min in T_0 steps; each restart takes T_mult times as many.
 
-    `step(epoch)` takes fractions of an epoch too.
+    `step(epoch)` accepts fractions of an epoch (Loshchilov and Hutter 2017).
 
     Raises:
-        ValueError: for counts that are no positive integers, or an eta_min that is no number.
+        ValueError: for counts that are not positive integers, or an eta_min that is not a number.
     """
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -450,7 +450,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * share / 2 for base in self.base_lrs]
 
     def step(self, epoch: Any = None) -> None:
-        """Go to the next step, or to the given one."""
+        """Advance to the next step, or to the given one."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -474,7 +474,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class _Together(LRScheduler):
-    """Schedulers of several schedulers."""
+    """Base of schedulers that combine others."""
 
     _transient = ("optimizer", "_schedulers")
     _schedulers: Sequence[LRScheduler]
@@ -499,21 +499,21 @@ class _Together(LRScheduler):
                 )
 
     def state_dict(self) -> dict[str, Any]:
-        """As of the base, with the states of the schedulers."""
+        """As in the base class, with the states of the schedulers."""
         return super().state_dict() | {"_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state that state_dict gave."""
+        """Load a state returned by state_dict."""
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
 
 
 class SequentialLR(_Together):
-    """One scheduler after the other, the next from each of the milestones on.
+    """Runs schedulers one after another, switching to the next at each milestone.
 
     Raises:
-        ValueError: without schedulers, for schedulers of other optimizers, or for another number of milestones.
+        ValueError: without schedulers, for schedulers of another optimizer, or for a wrong number of milestones.
     """
 
     def __init__(
@@ -537,7 +537,7 @@ class SequentialLR(_Together):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Take back the first step of all schedulers within."""
+        """Undo the first step of all contained schedulers."""
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):
             for scheduler in sched._schedulers:
@@ -546,7 +546,7 @@ class SequentialLR(_Together):
             sched.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
-        """Step the scheduler whose turn it is; at a milestone the next one starts."""
+        """Step the active scheduler; at a milestone the next one becomes active."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -558,7 +558,7 @@ class SequentialLR(_Together):
 
 
 class ChainedScheduler(_Together):
-    """Several schedulers, each of which steps every time.
+    """Applies several schedulers in every step.
 
     Raises:
         ValueError: without schedulers, or for schedulers of several optimizers.
@@ -578,21 +578,21 @@ class ChainedScheduler(_Together):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The learning rate times factor whenever a measure has not improved for more than `patience` steps.
+    """Multiplies the learning rate by factor when a metric has not improved for more than `patience` steps.
 
     Args:
-        optimizer: whose learning rates are set.
-        mode: "min" or "max": what improving means.
-        factor: below 1.
-        patience: steps to wait.
-        threshold, threshold_mode: by how much a measure must improve to count: "rel"ative, or "abs"olute.
-        cooldown: steps after a reduction that do not count.
-        min_lr: no rate falls below; one number, or one a group.
-        eps: smaller changes are not made.
+        optimizer: optimizer whose learning rates are set.
+        mode: "min" or "max": whether smaller or larger values are better.
+        factor: factor below 1.
+        patience: number of steps without improvement to wait.
+        threshold, threshold_mode: minimum improvement, "rel"ative or "abs"olute.
+        cooldown: steps after a reduction that are ignored.
+        min_lr: lower bound of the learning rate; one number, or one per group.
+        eps: smallest change of a rate that is applied.
 
     Raises:
-        ValueError: for unknown modes, a factor of 1 or more, or min_lr of another length.
-        TypeError: if the first argument is no optimizer.
+        ValueError: for unknown modes, a factor of 1 or more, or a min_lr of wrong length.
+        TypeError: if the first argument is not an optimizer.
     """
 
     def __init__(
@@ -624,13 +624,13 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
 
     def _reset(self) -> None:
-        """Discard the measurements."""
+        """Reset the counters and the best metric."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take the step's measure into account."""
+        """Process the metric of a step, and reduce the rates if it has stopped improving."""
         current = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
@@ -667,7 +667,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether the steps after a reduction are not over."""
+        """Whether the cooldown after a reduction is active."""
         return self.cooldown_counter > 0
 
     def _is_better(self, a: float, best: float) -> bool:
@@ -676,16 +676,16 @@ class ReduceLROnPlateau(LRScheduler):
         return a > (best * (self.threshold + 1.0) if self.threshold_mode == "rel" else best + self.threshold)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state that state_dict gave."""
+        """Load a state returned by state_dict."""
         super().load_state_dict(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)
 
 
 class _WithMomentum(LRScheduler):
-    """Schedulers that move the momentum, or beta1, against the learning rate."""
+    """Base of schedulers that change the momentum, or beta1, inversely to the learning rate."""
 
     def _init_momentum(self, optimizer: Optimizer, base: Any, highest: Any, start: bool) -> tuple[Rates, Rates]:
-        """Checks; the groups' base and highest momenta, with which they start."""
+        """Check and set the groups' initial momenta; returns their base and maximum values."""
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         self.use_beta1 = "betas" in optimizer.defaults
@@ -704,21 +704,22 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """The learning rate up from base_lr to max_lr and down again, in cycles (Smith 2017); the momentum the other way.
+    """Cycles of the learning rate from base_lr to max_lr and back (Smith 2017); the momentum varies inversely.
 
     Args:
-        optimizer: whose learning rates are set.
-        base_lr, max_lr: the ends; one number, or one a group.
-        step_size_up, step_size_down: steps of each half of a cycle; down defaults to up.
-        mode: "triangular", "triangular2" (half the height in each new cycle) or "exp_range" (gamma**step times the height).
-        gamma: of "exp_range".
-        scale_fn, scale_mode: a factor of the height instead of a mode, a function of the "cycle" or the step ("iterations").
-        cycle_momentum, base_momentum, max_momentum: whether and between which ends the momentum moves.
-        last_epoch: number of the last step when resuming.
+        optimizer: optimizer whose learning rates are set.
+        base_lr, max_lr: bounds of the rate; one number, or one per group.
+        step_size_up, step_size_down: steps of the two halves of a cycle; step_size_down defaults to step_size_up.
+        mode: "triangular", "triangular2" (amplitude halved each cycle) or "exp_range" (amplitude times gamma**step).
+        gamma: base of "exp_range".
+        scale_fn, scale_mode: factor of the amplitude instead of a mode: a function of "cycle" or of the step
+            ("iterations").
+        cycle_momentum, base_momentum, max_momentum: whether the momentum varies, and its bounds.
+        last_epoch: index of the last step, when resuming.
 
     Raises:
         ValueError: for an unknown mode, or an optimizer without momentum.
-        TypeError: if the first argument is no optimizer.
+        TypeError: if the first argument is not an optimizer.
     """
 
     _transient = ("optimizer", "_scale_fn_custom")
@@ -752,7 +753,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The factor of the height in cycle (or step) x."""
+        """Factor of the amplitude in cycle (or step) x."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -771,7 +772,7 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """As of the base; of scale_fn only the attributes of a callable object are kept."""
+        """As in the base class; of scale_fn only the attributes of a callable object are stored."""
         return super().state_dict() | {"_scale_fn_custom": _attributes(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -782,23 +783,23 @@ class CyclicLR(_WithMomentum):
 
 
 class OneCycleLR(_WithMomentum):
-    """One rise of the learning rate to max_lr and a long fall (Smith and Topin 2017); the momentum the other way.
+    """1cycle policy (Smith and Topin 2017): the rate rises to max_lr, then falls; the momentum varies inversely.
 
     Args:
-        optimizer: whose learning rates are set.
-        max_lr: the peak; one number, or one a group.
+        optimizer: optimizer whose learning rates are set.
+        max_lr: the peak; one number, or one per group.
         total_steps: length of the cycle; or epochs and steps_per_epoch.
-        pct_start: the share of the rise.
+        pct_start: fraction of the cycle in which the rate rises.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum, base_momentum, max_momentum: whether and between which ends the momentum moves.
-        div_factor, final_div_factor: the cycle starts at max_lr / div_factor and ends at that / final_div_factor.
-        three_phase: fall to the start first, then to the end.
-        last_epoch: number of the last step when resuming.
+        cycle_momentum, base_momentum, max_momentum: whether the momentum varies, and its bounds.
+        div_factor, final_div_factor: the initial rate is max_lr / div_factor, the final one that / final_div_factor.
+        three_phase: fall to the initial rate first, then to the final one.
+        last_epoch: index of the last step, when resuming.
 
     Raises:
         ValueError: without a length, for settings out of range, for more steps than the length, or for an optimizer without
             momentum.
-        TypeError: if the first argument is no optimizer.
+        TypeError: if the first argument is not an optimizer.
     """
 
     def __init__(
@@ -835,7 +836,7 @@ class OneCycleLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
 
     def _phases(self, rise: float, three_phase: bool) -> list[dict[str, Any]]:
-        """For each phase its last step and the settings between which rate and momentum move."""
+        """For each phase its last step and the settings between which rate and momentum are interpolated."""
         up = (rise - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         back = (2 * rise - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")
         last = (self.total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum")

@@ -1,4 +1,4 @@
-"""Optimizers that use the shape of a parameter: Adafactor and Muon; and SparseAdam, which has no use here."""
+"""Optimizers that use the shape of a parameter: Adafactor and Muon; and SparseAdam, which is not supported."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ def at_least(what: str, value: Any, low: float) -> None:
 
 
 class Adafactor(Optimizer):
-    """Adafactor (Shazeer and Stern 2018): of the mean squares of a matrix only the means of rows and columns are kept.
+    """Adafactor (Shazeer and Stern 2018): of a matrix's squared gradients only row and column means are stored.
 
-    With rho = min(lr, 1 / sqrt(step)), the parameter moves by rho times its own root mean square (at least eps[1]), along
-    the gradient over the root of the estimated mean squares, clipped to a root mean square of d.
+    With rho = min(lr, 1 / sqrt(step)), the step is rho * max(eps[1], RMS(parameter)) times the gradient over the root of the
+    estimated mean squares, clipped to a root mean square of d.
 
     Args:
-        params: parameters or groups of them.
-        lr: the largest rho; with weight_decay the share by which a parameter shrinks.
-        beta2_decay: the running means decay by 1 - step**beta2_decay.
-        eps: the least root of an estimate (by default that of the dtype), and as above.
-        d, weight_decay: as above.
-        maximize: ascend instead.
-        foreach: accepted for PyTorch's programs, without effect.
+        params: parameters, or dicts of parameter groups.
+        lr: upper bound of rho.
+        beta2_decay: the decay rate of the running means is 1 - step**beta2_decay.
+        eps: lower bounds of the root of an estimate (None: the dtype's epsilon) and of the parameter's RMS.
+        d: clipping threshold.
+        weight_decay: each step first multiplies the parameter by 1 - lr * weight_decay.
+        maximize: maximise instead of minimise.
+        foreach: no effect, accepted for compatibility with PyTorch.
 
     Raises:
         ValueError: for settings out of range.
@@ -95,7 +96,7 @@ class Adafactor(Optimizer):
 
 
 def orthogonalised(g: Any, coefficients: tuple[float, float, float], steps: int, eps: float) -> Any:
-    """About U @ V.T of a matrix U @ S @ V.T: steps of a * X + (b * Y + c * Y @ Y) @ X with Y = X @ X.T (Jordan 2024)."""
+    """Approximately U @ V.T of U @ S @ V.T: iterates a * X + (b * Y + c * Y @ Y) @ X with Y = X @ X.T (Jordan 2024)."""
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
     if g.ndim != 2:
@@ -113,19 +114,20 @@ def orthogonalised(g: Any, coefficients: tuple[float, float, float], steps: int,
 
 
 class Muon(Optimizer):
-    """Muon (Jordan 2024): momentum whose matrix is made about orthogonal before the step; for matrices only.
+    """Muon (Jordan 2024): momentum with approximately orthogonalised updates; for matrices only.
 
     Args:
         params: matrices or groups of them.
         lr: learning rate.
         weight_decay: the share by which, times lr, a parameter shrinks in each step.
-        momentum, nesterov: of the running mean of the gradient.
-        ns_coefficients, ns_steps, eps: of the iteration, and the least norm by which it divides.
+        momentum, nesterov: settings of the momentum.
+        ns_coefficients, ns_steps: coefficients and number of the Newton-Schulz iterations.
+        eps: lower bound of the norm that the update is divided by first.
         adjust_lr_fn: "original" (or None): lr * sqrt(max(1, rows / columns)); "match_rms_adamw": lr * 0.2 * sqrt(max(rows,
             columns)).
 
     Raises:
-        ValueError: for settings out of range, or parameters that are no matrices.
+        ValueError: for settings out of range, or parameters that are not matrices.
         RuntimeError: for complex parameters.
     """
 
@@ -170,7 +172,7 @@ class Muon(Optimizer):
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients: not here, since every tensor is dense.
+    """Not supported: Adam for sparse gradients; gradients are always dense.
 
     Raises:
         NotImplementedError: always.

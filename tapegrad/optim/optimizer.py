@@ -1,11 +1,11 @@
 """Base of optimizers: parameter groups, state, hooks, and the ways in which an update formula runs.
 
-A formula is written once, in the operations of `arithmetic`. It runs
+A formula is written once, with the operations of `arithmetic`. It runs
 
-- in place on NumPy arrays: a step allocates nothing. A parameter (or state tensor) whose array something else holds, as a
-  tape entry that may still be differentiated, moves to a copy first. Small parameters run together, see `buckets`;
-- on tensors, recorded (`differentiable=True`), and then written in place with their history; so too, without recording, for
-  complex parameters (as pairs of real numbers) and inside transforms;
+- in place on NumPy arrays: a step allocates nothing. A parameter or state tensor whose array is referenced elsewhere, for
+  example by a tape entry, is copied first. Small parameters are updated together, see `buckets`;
+- on tensors, recorded (`differentiable=True`), with the results and their history written in place; the same, without
+  recording, for complex parameters (as pairs of real numbers) and inside transforms;
 - on tensors as a pure function, see `functional`.
 """
 
@@ -27,10 +27,11 @@ from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
 from ..core.tracing import suspended, touches
 from ..core.warning import warn
+from ..functions.complex_and_bits import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..functions.create import full_like
-from ..functions.parts import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..nn.module import typename
-from ..tensor.tensor import Tensor, raw
+from ..tensor.access import raw
+from ..tensor.tensor import Tensor
 from . import buckets
 from .arithmetic import Arrays, Tensors
 
@@ -52,17 +53,17 @@ _global_optimizer_post_hooks: OrderedDict[int, Any] = OrderedDict()
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """hook(optimizer, args, kwargs) before each step of any optimizer; it may return new (args, kwargs)."""
+    """Call hook(optimizer, args, kwargs) before each step of any optimizer; it may return new (args, kwargs)."""
     return hook_into(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
-    """hook(optimizer, args, kwargs) after each step of any optimizer."""
+    """Call hook(optimizer, args, kwargs) after each step of any optimizer."""
     return hook_into(_global_optimizer_post_hooks, hook)
 
 
 def given(values: dict[str, Any], **before: str) -> dict[str, Any]:
-    """The settings among the local names of an `__init__`; `a="b"` puts a before b, where PyTorch's groups have it."""
+    """The settings among the local variables of an `__init__`; `a="b"` inserts a before b, as in PyTorch's groups."""
     names = [k for k in values if k not in ("self", "params", "__class__")]
     for name, place in before.items():
         names.remove(name)
@@ -71,13 +72,13 @@ def given(values: dict[str, Any], **before: str) -> dict[str, Any]:
 
 
 def check(what: str, value: Any, low: float = 0.0) -> None:
-    """Refuse a setting below `low`."""
+    """Raise ValueError for a setting below `low`."""
     if not value >= low:
         raise ValueError(f"Invalid {what}: {value}")
 
 
 def check_size(lr: Any, what: str = "lr") -> None:
-    """Refuse tensors of several elements as a setting."""
+    """Raise ValueError for a setting that is a tensor of several elements."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError(f"Tensor {what} must be 1-element")
 
@@ -94,7 +95,7 @@ def check_betas(betas: Any) -> None:
 
 
 def writable(t: Any) -> Any:
-    """The tensor's array, to be written for real: a copy is taken first if something else holds it."""
+    """The tensor's array for writing; copied first if it is referenced elsewhere."""
     array = alias.target(t)
     if array is None:
         array = t._d = t._d.copy(order="K")
@@ -102,38 +103,38 @@ def writable(t: Any) -> Any:
 
 
 def overwrite(t: Any, value: Any) -> None:
-    """Give a tensor the value and history of another, in place."""
+    """Write the value and history of a tensor into another, in place."""
     alias.check_writable(t, "step", is_recording() and (alias.slot_of(t) != 0 or alias.slot_of(value) != 0))
     alias.assign(t, value, "step")
 
 
 def gradient_of(p: Any, read: bool = True) -> Any:
-    """The parameter's gradient, or None; a running trace is told of it."""
+    """The parameter's gradient, or None; noted in a running trace."""
     touches(p, read)
     return getattr(p, "_g", None)
 
 
 def special(t: Any) -> bool:
-    """Whether a tensor's array cannot be used as it is: complex numbers, on another device, or inside a transform."""
+    """Whether a tensor cannot be updated through its array: complex, on another device, or inside a transform."""
     return raw(t).dtype.kind == "c" or (t._st is not None and (functional(t._d) or alias.lifted(t)))
 
 
 def plain(value: Any) -> Any:
-    """A setting as a number, where it is a tensor."""
+    """A setting as a number, also if it is a tensor."""
     if isinstance(value, tuple | list):
         return tuple([plain(v) for v in value])
     return value.item() if isinstance(value, Tensor) else value
 
 
 def scalar_setting(value: Any) -> Any:
-    """A setting for formulas on tensors: a tensor stays one, without dimensions."""
+    """A setting for formulas on tensors: a tensor is reshaped to 0 dimensions."""
     if isinstance(value, tuple | list):
         return tuple([scalar_setting(v) for v in value])
     return _to_scalar(value)
 
 
 def settings_of(group: Group) -> Group:
-    """The group's settings for formulas on tensors. A traced program reads those that vary anew at each run."""
+    """The group's settings for formulas on tensors. A traced program reads variable ones at each run."""
     h = {k: scalar_setting(v) for k, v in group.items() if k not in ("params", "param_names")}
     trace = running_trace()
     return h if trace is None else {k: trace.setting(group, k, v) for k, v in h.items()}
@@ -147,7 +148,7 @@ def exact(t: Any) -> Any:
 
 
 def hooked(function: F) -> F:
-    """A `step` that calls the hooks around another; not again where that calls the `step` of a base class."""
+    """Decorator: a `step` with hooks; a nested call of a base class's `step` runs no hooks."""
 
     @functools.wraps(function)
     def step(*args: Any, **kwargs: Any) -> Any:
@@ -179,21 +180,21 @@ class Optimizer:
     """Base class of optimizers; a subclass defines `step`, or `start` and `formula`.
 
     Args:
-        params: tensors, (name, tensor) pairs, or dicts, one a group, with "params" and settings of that group.
-        defaults: settings of groups that do not give them.
+        params: tensors, (name, tensor) pairs, or dicts of parameter groups, with "params" and settings.
+        defaults: default settings of the groups.
 
     Attributes:
         param_groups: the groups, as dicts.
-        state: a dict for each parameter that has been updated.
+        state: a dict of state tensors for each parameter that has been updated.
 
     Raises:
-        TypeError: for a single tensor or things that are no tensors.
-        ValueError: for an empty list, computed tensors, missing settings, or a parameter in two groups.
+        TypeError: if params is a single tensor, or contains non-tensors.
+        ValueError: for an empty list, tensors that are not leaves, missing settings, or a parameter in two groups.
     """
 
-    scalars: tuple[str, ...] = ("step",)  # the 0-dim numbers in a parameter's state
-    elementwise = True  # whether the formula treats every element alone
-    _scheduled = _opt_called = False  # whether a scheduler follows it; whether it has stepped since
+    scalars: tuple[str, ...] = ("step",)  # names of the 0-dim tensors of a parameter's state
+    elementwise = True  # whether the formula is elementwise
+    _scheduled = _opt_called = False  # whether a scheduler is attached; whether a step has run since
     _stepping = False
     profile_hook_step = staticmethod(hooked)
 
@@ -219,7 +220,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def _prepare(self) -> None:
-        """What is not kept in files: hooks, scratch arrays, buckets; and a `step` that calls the hooks."""
+        """Create what pickles omit: hooks, scratch arrays, buckets; wrap `step` to call the hooks."""
         for name in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre",
                      "load_state_dict_post"):  # fmt: skip
             self.__dict__.setdefault(f"_optimizer_{name}_hooks", OrderedDict())
@@ -240,10 +241,10 @@ class Optimizer:
         """Update every parameter that has a gradient.
 
         Args:
-            closure: recomputes the loss with its gradients, and returns it.
+            closure: clears the gradients, computes the loss and its gradients, and returns the loss.
 
         Returns:
-            What the closure returned, or None.
+            The result of the closure, or None.
         """
         if type(self).formula is Optimizer.formula:
             raise NotImplementedError
@@ -266,7 +267,7 @@ class Optimizer:
         return loss
 
     def start(self, group: Group) -> dict[str, Any]:
-        """The first state of a parameter: for each name the number that fills it."""
+        """The initial state of a parameter: for each name the fill value."""
         return {}
 
     def formula(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: Group) -> Any:
@@ -274,14 +275,14 @@ class Optimizer:
 
         Args:
             m: the operations, `Arrays` or `Tensors`.
-            p, g: parameter and gradient, with decay and sign as the settings say.
-            s: the state, in which new values are put; "step" counts this step already.
+            p, g: parameter and gradient, after weight decay and maximize.
+            s: the state, updated in place; "step" already includes this step.
             h: the settings.
         """
         raise NotImplementedError
 
     def _state_of(self, p: Any, group: Group) -> dict[str, Any]:
-        """The parameter's state, begun if it is new."""
+        """The parameter's state, initialised if it is new."""
         state = self.state.get(p, {})
         first = self.start(group)
         if len(state) < len(first):
@@ -291,13 +292,13 @@ class Optimizer:
         return state
 
     def begun(self, p: Any, name: str, value: Any) -> Any:
-        """A state tensor as it begins."""
+        """An initial state tensor."""
         if name in self.scalars:
             return wrap(np.full((), float(value), _get_scalar_dtype().numpy))
         return full_like(p, complex(value, value) if p.is_complex() else float(value))
 
     def prepared(self, m: Any, p: Any, g: Any, h: Group) -> tuple[Any, Any]:
-        """Parameter and gradient with the sign of maximize and weight decay."""
+        """Parameter and gradient after maximize and weight decay."""
         if h.get("maximize"):
             g = m.neg(g)
         decay = h.get("weight_decay", 0)
@@ -308,7 +309,7 @@ class Optimizer:
         return p, m.addmul(g, p, decay)
 
     def updated(self, m: Any, p: Any, g: Any, s: dict[str, Any], h: Group) -> Any:
-        """The formula with the count of steps, sign and decay."""
+        """Count the step, apply maximize and weight decay, and run the formula."""
         if "step" in s:
             s["step"] = (s["step"] if isinstance(s["step"], Tensor) else float(s["step"])) + 1
         p, g = self.prepared(m, p, g, h)
@@ -329,7 +330,7 @@ class Optimizer:
                 self._step_one(p, self._state_of(p, group), h)
 
     def _step_one(self, p: Any, state: dict[str, Any], h: Group) -> None:
-        """One parameter, in place."""
+        """Update one parameter in place."""
         array = writable(p)
         s = {k: raw(t)[()] if k in self.scalars else writable(t) for k, t in state.items()}
         self._arrays.begin(array)
@@ -363,7 +364,7 @@ class Optimizer:
         return (view_as_complex_copy(new) if parts else new).to(p.dtype), result
 
     def _step_on_tensors(self, p: Any, group: Group) -> None:
-        """One parameter by new tensors, whose values and histories its own take."""
+        """Update one parameter by new tensors, whose values and histories are written into its own."""
         state = self._state_of(p, group)
         new, found = self.evolved(p, p._g, state, group)
         overwrite(p, new)
@@ -374,7 +375,7 @@ class Optimizer:
                 self.state[p][k] = value
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or set them to zeros."""
+        """Set the gradients of all parameters to None, or to zeros with set_to_none=False."""
         for group in self.param_groups:
             for p in group["params"]:
                 g = gradient_of(p, not set_to_none)
@@ -388,7 +389,7 @@ class Optimizer:
     # --------------------------------------------------------------------------------------------------------- groups
 
     def add_param_group(self, param_group: Group) -> None:
-        """Add parameters with settings of their own; settings that are left out take the defaults."""
+        """Add a parameter group; missing settings take the defaults."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = param_group
@@ -414,7 +415,7 @@ class Optimizer:
         self.param_groups.append(group)
 
     def _checked(self, group: Group) -> list[Any]:
-        """The group's parameters as a list of leaves; names of (name, parameter) pairs go to "param_names"."""
+        """The group with its parameters as a list of leaves; names of (name, parameter) pairs go to "param_names"."""
         params = group["params"]
         if isinstance(params, set):
             raise TypeError(
@@ -438,9 +439,9 @@ class Optimizer:
     # ---------------------------------------------------------------------------------------------------------- state
 
     def state_dict(self) -> dict[str, Any]:
-        """The state as a dict: "state" by number of the parameter, and "param_groups" with these numbers as "params".
+        """The state as a dict: "state" by parameter index, and "param_groups" with these indices as "params".
 
-        The tensors in it are those of the optimizer, not copies.
+        Its tensors are those of the optimizer, not copies.
         """
         for hook in self._hooks("state_dict_pre").values():
             hook(self)
@@ -461,11 +462,11 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state of an optimizer of the same structure: copies, on each parameter's device and in its dtype.
+        """Load the state of an optimizer of the same structure: copies, on each parameter's device and in its dtype.
 
         Raises:
-            ValueError: if the number or the sizes of the groups differ, or the shape of a state tensor; nothing is changed
-                then.
+            ValueError: if the number or sizes of the groups, or the shape of a state tensor, differ; nothing is then
+                changed.
         """
         state_dict = state_dict.copy()
         for hook in self._hooks("load_state_dict_pre").values():
@@ -539,37 +540,37 @@ class Optimizer:
         return handle
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """hook(optimizer, args, kwargs) before each step; it may return new (args, kwargs)."""
+        """Call hook(optimizer, args, kwargs) before each step; it may return new (args, kwargs)."""
         return self._register("step_pre", hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
-        """hook(optimizer, args, kwargs) after each step."""
+        """Call hook(optimizer, args, kwargs) after each step."""
         return self._register("step_post", hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """hook(optimizer) before state_dict."""
+        """Call hook(optimizer) before state_dict."""
         return self._register("state_dict_pre", hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """hook(optimizer, state_dict) on what state_dict found; it may return another."""
+        """Call hook(optimizer, state_dict) on the result of state_dict; it may return another dict."""
         return self._register("state_dict_post", hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """hook(optimizer, state_dict) before a state is loaded; it may return another."""
+        """Call hook(optimizer, state_dict) before a state is loaded; it may return another dict."""
         return self._register("load_state_dict_pre", hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """hook(optimizer) after a state was loaded."""
+        """Call hook(optimizer) after a state is loaded."""
         return self._register("load_state_dict_post", hook, prepend)
 
     def _accelerator_graph_capture_health_check(self) -> None:
-        """Nothing to check here; optimizers written for PyTorch call it."""
+        """No effect; called by optimizers written for PyTorch."""
 
     _cuda_graph_capture_health_check = _accelerator_graph_capture_health_check
 
 
 def loaded(p: Any, key: Any, value: Any) -> Any:
-    """A copy of a saved state value, "step" excepted on the parameter's device, in its dtype if that is floating point."""
+    """A copy of a saved state value on the parameter's device and, if floating-point, in its dtype; "step" is kept."""
     if isinstance(value, dict):
         return {k: loaded(p, k, v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -588,7 +589,7 @@ _params_doc = _foreach_doc = _fused_doc = _capturable_doc = _differentiable_doc 
 
 
 def _use_grad_for_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A `step` that records only if the optimizer is differentiable."""
+    """Decorator: a `step` that records only if the optimizer is differentiable."""
 
     @functools.wraps(function)
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -615,7 +616,7 @@ def _dispatch_sqrt(x: Any) -> Any:
 
 
 def _to_scalar(x: Any) -> Any:
-    """A tensor of one element without its dimensions."""
+    """A tensor of one element as a 0-dim tensor."""
     return x.squeeze() if isinstance(x, Tensor) and x.dim() else x
 
 
@@ -626,12 +627,12 @@ def _get_scalar_dtype(is_fused: Any = None) -> Any:
 
 
 def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
-    """Whether to use fused or foreach kernels, which are not needed here."""
+    """(False, False): there are no fused or foreach kernels."""
     return False, False
 
 
 def _view_as_real(params: list[Any], *state_and_grads: list[Any]) -> None:
-    """Replace complex tensors in lists by views of their parts."""
+    """Replace complex tensors in lists by real views (view_as_real)."""
     for i, p in enumerate(params):
         if p.is_complex():
             for values in (params, *state_and_grads):

@@ -16,9 +16,10 @@ from ..core.modes import enable_grad, no_grad
 from ..func import tree
 from ..func.jacobian import jacrev
 from ..func.products import vhp
-from ..func.reverse import converted, kind_of, source_of
+from ..func.reverse import as_primal, converted, result_class
 from ..func.stateless import swapped, untied
-from ..functions import create, shape
+from ..functions import create
+from ..functions.joining import cat
 from ..nn import Module
 from ..tensor.tensor import Tensor
 from .functional import up_to
@@ -34,32 +35,32 @@ def minimize(
 ) -> Any:  # fmt: skip
     """Minimise a function of tensors with `scipy.optimize.minimize`.
 
-    SciPy works on one float64 vector; fun sees tensors of the shapes and dtypes of x0. What a method needs is computed by
-    tapegrad: the gradient, products of the Hessian with vectors (Newton-CG, trust-ncg, trust-krylov, trust-constr) or the
-    Hessian (dogleg, trust-exact), Jacobians and Hessians of constraints. Nothing is computed twice at one point.
+    SciPy works on one float64 vector; fun receives tensors of the shapes and dtypes of x0. tapegrad computes what the method
+    needs: the gradient, products of the Hessian with vectors (Newton-CG, trust-ncg, trust-krylov, trust-constr) or the
+    Hessian (dogleg, trust-exact), Jacobians and Hessians of constraints. Results are cached per point.
 
     Args:
-        fun: `fun(x, *args)` gives a real tensor of one number.
-        x0: the start: a tensor or array; nested tuples, lists and dicts of these; or a `tg.nn.Module`, whose parameters
-            that require grad are the unknowns. fun is then called with the module, which has the solution at the end.
-        args: further arguments of fun.
-        method: SciPy's name of the method; or a function, as SciPy allows (it gets jac and hessp).
+        fun: `fun(x, *args)` returns a real tensor of one element.
+        x0: initial point: a tensor or array; nested tuples, lists and dicts of these; or a `tg.nn.Module`, whose parameters
+            that require grad are the unknowns. fun is then called with the module, which holds the solution at the end.
+        args: additional arguments of fun.
+        method: name of SciPy's method; or a callable, as SciPy allows (it receives jac and hessp).
         bounds: a pair (low, high) for each tensor, in the containers of x0 (of a module: a dict by parameter name). The
-            ends are numbers, tensors or None. SciPy's forms, for the flat vector, are taken too.
-        constraints: SciPy's, on functions of x that give tensors: dicts with "type" and "fun", or NonlinearConstraint;
+            bounds are numbers, tensors or None. SciPy's forms, for the flat vector, are accepted too.
+        constraints: SciPy's, with functions of x that return tensors: dicts with "type" and "fun", or NonlinearConstraint;
             LinearConstraint is one on the flat vector.
         tol: SciPy's tolerance.
-        callback: called after each iteration, with x like x0 or with an argument named intermediate_result.
+        callback: called after each iteration with x in the form of x0, or with an argument named intermediate_result.
         options: SciPy's options of the method.
 
     Returns:
-        SciPy's OptimizeResult, with x like x0. Its other fields (jac, hess_inv ...) belong to the flat vector.
+        SciPy's OptimizeResult, with x in the form of x0. Its other fields (jac, hess_inv, ...) refer to the flat vector.
 
     Raises:
         ImportError: without SciPy.
-        TypeError: if fun gives no tensor, or for a constraint with a Jacobian of its own.
-        RuntimeError: if fun gives more than one number or does not depend on x; for an x0 of whole numbers.
-        ValueError: if the value or the gradient at x0 is nan, for bounds that do not fit x0, for an unknown method.
+        TypeError: if fun does not return a tensor, or for a constraint with its own Jacobian.
+        RuntimeError: if fun returns more than one element or does not depend on x; for an integer x0.
+        ValueError: if the value or gradient at x0 is nan, for bounds that do not match x0, or an unknown method.
     """
     try:
         optimize = importlib.import_module("scipy.optimize")
@@ -70,7 +71,7 @@ def minimize(
     args = args if isinstance(args, tuple) else (args,)
     order = 0 if name in WITHOUT_GRADIENT else 2 if callable(method) or name in WITH_PRODUCTS + WITH_HESSIAN else 1
 
-    # Trust regions go back to the last point after a step that they reject, Powell's method to one of the last few.
+    # Trust-region methods return to the last point after a rejected step, Powell's method to one of the last few.
     @functools.lru_cache(maxsize=2 if order == 2 else 16)
     def point(data: bytes) -> Point:
         return Point(lambda v: unknowns.call(fun, v, args), np.frombuffer(data), order)
@@ -99,7 +100,7 @@ def minimize(
 
 
 class Point:
-    """The function at one point: its value, its gradient and what the Hessian needs.
+    """The function at one point: its value, its gradient and the graph for Hessian products.
 
     Attributes:
         value: a float.
@@ -136,7 +137,7 @@ class Point:
 
 
 class Unknowns:
-    """What is sought, as SciPy's flat vector and as the tensors of x0.
+    """The unknowns, as SciPy's flat vector and as the tensors of x0.
 
     Attributes:
         start: x0 as a float64 vector.
@@ -147,21 +148,21 @@ class Unknowns:
         if self.module is not None:
             x0 = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
         self.given, self.spec = tree.flatten(x0)
-        self.tensors = [source_of(leaf).detach() for leaf in self.given]
+        self.tensors = [as_primal(leaf).detach() for leaf in self.given]
         if not self.tensors:
             raise ValueError("optim.scipy.minimize: x0 holds no tensor")
         if any(t.is_complex() for t in self.tensors):
             raise RuntimeError("optim.scipy.minimize: x0 must be real (tg.view_as_real shows complex numbers as pairs)")
         self.sizes = [t.numel() for t in self.tensors]
-        self.start = shape.cat([t.double().reshape(-1) for t in self.tensors]).numpy()
+        self.start = cat([t.double().reshape(-1) for t in self.tensors]).numpy()
 
     def parts(self, v: Any) -> Any:
-        """The tensors that a flat one holds, in the containers of x0."""
+        """Split a flat tensor into the containers of x0."""
         pieces = zip(v.split(self.sizes), self.tensors, strict=True)
         return tree.unflatten(self.spec, [piece.reshape(t.shape).to(t.dtype) for piece, t in pieces])
 
     def call(self, function: Callable[..., Any], v: Any, args: tuple[Any, ...] = ()) -> Any:
-        """A function of x at a flat tensor."""
+        """Call a function of x at a flat tensor."""
         x = self.parts(v)
         if self.module is None:
             return function(x, *args)
@@ -169,16 +170,16 @@ class Unknowns:
             return function(self.module, *args)
 
     def flat(self, function: Callable[..., Any], v: Any, args: tuple[Any, ...] = ()) -> Any:
-        """Like `call`, with all results in one flat tensor."""
+        """Like `call`, with the results concatenated into one flat tensor."""
         leaves, _ = tree.flatten(self.call(function, v, args))
-        return shape.cat([create.as_tensor(y).double().reshape(-1) for y in leaves])
+        return cat([create.as_tensor(y).double().reshape(-1) for y in leaves])
 
     def restored(self, x: Any) -> Any:
-        """A vector of SciPy's in the form of x0; a module gets the values."""
+        """A vector of SciPy's in the form of x0; for a module, the values are written into it."""
         new = self.parts(create.tensor(np.asarray(x, np.float64)))
         if self.module is None:
             leaves = zip(tree.flatten(new)[0], self.given, strict=True)
-            return tree.unflatten(self.spec, [converted(t.clone(), kind_of(leaf)) for t, leaf in leaves])
+            return tree.unflatten(self.spec, [converted(t.clone(), result_class(leaf)) for t, leaf in leaves])
         with no_grad():
             for p, value in zip(self.given, new.values(), strict=True):
                 p.copy_(value)
@@ -189,13 +190,13 @@ class Unknowns:
         return type(result)({**result, "x": self.restored(result.x)})
 
     def report(self, callback: Callable[..., Any]) -> Callable[..., Any]:
-        """The callback for SciPy, which looks at the names of its parameters."""
+        """The callback for SciPy, which inspects the names of its parameters."""
         if list(inspect.signature(callback).parameters) == ["intermediate_result"]:
             return lambda intermediate_result: callback(intermediate_result=self.result(intermediate_result))
         return lambda x, *rest: callback(self.restored(x), *rest)
 
     def bounds(self, given: Any, optimize: Any) -> Any:
-        """Bounds for SciPy."""
+        """The bounds in SciPy's form."""
         if given is None or isinstance(given, optimize.Bounds):
             return given
         if self.module is not None:
@@ -219,7 +220,7 @@ class Unknowns:
         return np.broadcast_to(np.asarray(value, np.float64), t.shape).reshape(-1)
 
     def constraint(self, given: Any, optimize: Any, order: int) -> Any:
-        """A constraint for SciPy, with its derivatives up to an order."""
+        """A constraint in SciPy's form, with derivatives up to an order."""
         if isinstance(given, optimize.LinearConstraint):
             return given
         is_dict = isinstance(given, dict)

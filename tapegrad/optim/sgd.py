@@ -12,16 +12,16 @@ from .optimizer import Optimizer, ParamsT, check, check_lr, given
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum.
 
-    With d the gradient plus weight_decay times the parameter, b = momentum * b + (1 - dampening) * d (at first b = d);
-    the parameter moves by -lr * b, with nesterov by -lr * (d + momentum * b).
+    With d the gradient plus weight_decay times the parameter, b = momentum * b + (1 - dampening) * d (initially b = d);
+    the parameter changes by -lr * b, with nesterov by -lr * (d + momentum * b).
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or dicts of parameter groups.
         lr: learning rate.
-        momentum, dampening, weight_decay, nesterov: as above.
-        maximize: ascend instead.
-        differentiable: record the steps, see `docs/optim.md`.
-        foreach, fused: accepted for PyTorch's programs, without effect.
+        momentum, dampening, weight_decay, nesterov: see the formulas.
+        maximize: maximise instead of minimise.
+        differentiable: record the steps on the tape; see `docs/optim.md`.
+        foreach, fused: no effect, accepted for compatibility with PyTorch.
 
     Raises:
         ValueError: for negative settings, or nesterov without momentum or with dampening.
@@ -60,19 +60,19 @@ class SGD(Optimizer):
 
 
 class ASGD(Optimizer):
-    """Averaged stochastic gradient descent (Polyak and Juditsky 1992); the mean of the parameters is "ax" of the state.
+    """Averaged stochastic gradient descent (Polyak and Juditsky 1992); the average is state[p]["ax"].
 
-    With eta = lr / (1 + lambd * lr * step)**alpha, the parameter shrinks by lambd * eta and moves by -eta times the
-    gradient; the mean counts from step t0 on.
+    With eta = lr / (1 + lambd * lr * step)**alpha, the parameter becomes (1 - lambd * eta) * parameter - eta * gradient; the
+    average starts at step t0.
 
     Args:
-        params: parameters or groups of them.
+        params: parameters, or dicts of parameter groups.
         lr: learning rate.
-        lambd, alpha, t0: as above.
-        weight_decay: share of the parameter added to the gradient.
-        maximize: ascend instead.
-        differentiable: record the steps, see `docs/optim.md`.
-        foreach, capturable: accepted for PyTorch's programs, without effect.
+        lambd, alpha, t0: see the formulas.
+        weight_decay: L2 penalty: weight_decay times the parameter is added to the gradient.
+        maximize: maximise instead of minimise.
+        differentiable: record the steps on the tape; see `docs/optim.md`.
+        foreach, capturable: no effect, accepted for compatibility with PyTorch.
 
     Raises:
         ValueError: for settings out of range.
@@ -105,5 +105,5 @@ class ASGD(Optimizer):
 
 
 def number(value: Any) -> Any:
-    """A counter for a formula: a tensor, or else a Python number, which changes no dtype."""
+    """A counter for a formula: a tensor, or else a Python number, which does not affect promotion."""
     return value if isinstance(value, Tensor) else float(value)

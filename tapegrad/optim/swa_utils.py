@@ -1,4 +1,4 @@
-"""Averages of a model's parameters along a training."""
+"""Averages of a model's parameters during training (SWA, EMA)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
-    """A function of averaged and current parameter (and a count): decay * averaged + (1 - decay) * current.
+    """The averaging function f(averaged, current, count) = decay * averaged + (1 - decay) * current.
 
     Raises:
-        ValueError: for a decay outside 0 .. 1.
+        ValueError: for a decay outside [0, 1].
     """
     _check_decay(decay)
 
@@ -42,7 +42,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
 
 
 def get_swa_avg_fn() -> Callable[..., Any]:
-    """A function of averaged and current parameter and the number averaged so far: the mean of all."""
+    """The averaging function f(averaged, current, number averaged so far) that gives the mean."""
 
     @no_grad()
     def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
@@ -52,7 +52,7 @@ def get_swa_avg_fn() -> Callable[..., Any]:
 
 
 def _of_lists(average: Callable[..., Any], name: str) -> Callable[..., None]:
-    """The averaging function on lists of parameters, in place."""
+    """An averaging function for lists of parameters, in place."""
 
     @no_grad()
     def update(averaged_params: Any, current_params: Any, num_averaged: Any) -> None:
@@ -64,31 +64,31 @@ def _of_lists(average: Callable[..., Any], name: str) -> Callable[..., None]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """As get_ema_avg_fn, for lists of parameters, in place."""
+    """Like get_ema_avg_fn, for lists of parameters, in place."""
     return _of_lists(get_ema_avg_fn(decay), "ema_update")
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """As get_swa_avg_fn, for lists of parameters, in place."""
+    """Like get_swa_avg_fn, for lists of parameters, in place."""
     return _of_lists(get_swa_avg_fn(), "swa_update")
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's: the mean, or the result of a given function.
+    """A copy of a model whose parameters are averages of the model's: the mean, or a custom average.
 
     Args:
         model: the model.
-        device: where the copy lives.
-        avg_fn: averaged parameter, current parameter, number averaged so far -> new average.
+        device: device of the copy.
+        avg_fn: f(averaged, current, number averaged so far) returns the new average of a parameter.
         multi_avg_fn: the same for lists of parameters, in place.
-        use_buffers: average the buffers too; else they are the model's.
+        use_buffers: average the buffers too; otherwise they are copied from the model.
 
     Attributes:
         module: the copy.
-        n_averaged: how many were averaged.
+        n_averaged: number of updates.
 
     Raises:
-        AssertionError: if both functions are given.
+        AssertionError: if both avg_fn and multi_avg_fn are given.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class AveragedModel(Module):
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The copy on the arguments."""
+        """Call the copy."""
         return self.module(*args, **kwargs)
 
     @no_grad()
     def update_parameters(self, model: Module) -> None:
-        """Take the model's parameters into the averages."""
+        """Update the averages with the model's parameters."""
         pairs = [
             (mine.detach(), theirs.detach())
             for mine, theirs in zip(
@@ -140,9 +140,9 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Recompute the running statistics of all batch norm layers, by one pass over the batches.
 
     Args:
-        loader: batches; of a tuple or list the first element is the model's input.
+        loader: iterable of batches; the model's input is the batch, or its first element if it is a tuple or list.
         model: the model.
-        device: where the inputs are moved.
+        device: device to which inputs are moved.
     """
     layers = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not layers:
@@ -162,17 +162,17 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """The learning rate to swa_lr in anneal_epochs steps, where it stays.
+    """Anneals the learning rate to swa_lr in anneal_epochs steps and keeps it there.
 
     Args:
-        optimizer: whose learning rates are set.
-        swa_lr: the last rate; one number, or one a group.
+        optimizer: optimizer whose learning rates are set.
+        swa_lr: final rate; one number, or one per group.
         anneal_epochs: number of steps.
         anneal_strategy: "cos" or "linear".
-        last_epoch: number of the last step when resuming.
+        last_epoch: index of the last step, when resuming.
 
     Raises:
-        ValueError: for an unknown strategy or a number of steps below 0.
+        ValueError: for an unknown strategy or a negative number of steps.
     """
 
     _transient = ("optimizer", "anneal_func")
@@ -191,7 +191,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def anneal_func(self, t: float) -> float:
-        """The share of the way after a share t of the steps."""
+        """Interpolation weight after a fraction t of the steps."""
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
     def get_lr(self) -> list[Any]:

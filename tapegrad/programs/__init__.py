@@ -1,1 +1,1 @@
-"""Programs: the Wengert list of a whole function or of a part of one; how it is traced and run again."""
+"""Programs: the Wengert list of a whole function, or of the body of a loop or branch; how it is traced and run again."""

@@ -1,9 +1,9 @@
-"""Programs: the Wengert list of a whole function, as a trace notes it.
+"""Programs: the Wengert list of a whole function, as a trace records it.
 
-A program is to a function what a tape is to a result: one instruction for each call of an operation, gradients, updates and
-all, in order. It refers to values by number; its inputs are the function's arguments and whatever else it read (`Source`).
-It holds no tensor and no array but constants, so it can be run again, on raw arrays of any device, on tensors (then it is
-recorded like any other operations), or inside another compiler's trace.
+A program is to a function what a tape is to a result: one instruction for each call of an operation, in order, gradients and
+updates included. It refers to values by number; its inputs are the function's arguments and whatever else it read
+(`ProgramInput`). It holds no tensor, and no array but constants, so it can be run again: on raw arrays of any device, on
+tensors (then its operations are recorded like any others), or inside the trace of another compiler.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Ref(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """results = op(operands, params); `place`: code and instruction of the user's call.
+    """results = op(operands, params); `place`: code object and instruction of the user's call.
 
-    `cuts`: positions of operands that had no history, whatever they were computed of: no derivative passes there.
+    `nondiff_operands`: positions of operands that had no history, whatever they were computed from: no derivative passes.
     """
 
     op: Op
@@ -33,16 +33,16 @@ class Instruction(NamedTuple):
     params: tuple[Any, ...]
     results: tuple[int, ...]
     place: tuple[Any, int]
-    cuts: tuple[int, ...] = ()
+    nondiff_operands: tuple[int, ...] = ()
 
 
-class Source:
-    """A value that a function reads without being given it: state, a setting, a random draw.
+class ProgramInput:
+    """An input that is no argument of the function: state, a setting, a random draw.
 
     Attributes:
         number: of the value.
-        read: gives the array (or number) that it is now.
-        what: for people.
+        read: returns the array (or number) that it is now.
+        what: its description in messages.
         meta: shape and dtype that the program was made for.
     """
 
@@ -56,8 +56,8 @@ class Program:
     """Instructions over numbered values.
 
     Attributes:
-        arguments: numbers of the values that it is given, in order.
-        sources: what else it reads.
+        arguments: numbers of the arguments' values, in order.
+        inputs: what it reads besides.
         constants: arrays by number.
         code: the instructions.
         results: operands (`Ref` or numbers) that it returns.
@@ -66,7 +66,7 @@ class Program:
 
     def __init__(self) -> None:
         self.arguments: list[int] = []
-        self.sources: list[Source] = []
+        self.inputs: list[ProgramInput] = []
         self.constants: dict[int, Any] = {}
         self.code: list[Instruction] = []
         self.results: list[Any] = []
@@ -93,16 +93,16 @@ class Program:
         new = Program()
         new.metas, new.results, new.arguments = self.metas, list(results), self.arguments
         new.code, need = self.needed(results)
-        new.sources = [s for s in self.sources if s.number in need]
+        new.inputs = [s for s in self.inputs if s.number in need]
         new.constants = {n: a for n, a in self.constants.items() if n in need}
         return new
 
     def run(self, environment: dict[int, Any], call: Callable[[Instruction, list[Any], tuple[Any, ...]], Any]) -> list[Any]:
-        """The results, from the values of arguments, sources and constants.
+        """The results, from the values of arguments, inputs and constants.
 
         Args:
-            environment: those values by number; it is filled with all others.
-            call: runs one instruction on operands and parameters that are values; gives its result, or a tuple of them.
+            environment: those values by number; the results of all instructions are added to it.
+            call: runs one instruction on the values of its operands and parameters; returns its result, or a tuple of them.
         """
         for instruction in self.code:
             operands = [environment[v.number] if type(v) is Ref else v for v in instruction.operands]
@@ -127,7 +127,7 @@ def references(value: Any) -> Iterator[int]:
 
 
 def filled(params: Any, environment: dict[int, Any]) -> Any:
-    """Parameters with values in the place of references."""
+    """Parameters with values instead of references."""
     if type(params) is Ref:
         return environment[params.number]
     if type(params) is tuple:

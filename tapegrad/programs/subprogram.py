@@ -1,10 +1,10 @@
-"""Parts of programs: bodies of loops and branches, each noted once as a program of its own.
+"""Sub-programs: bodies of loops and branches, each traced once as a program of its own.
 
-A part is noted on values of its own arguments (`Body`). Tensors from outside that it uses become further arguments, `frees`:
-operands of the record that runs the part, so that gradients reach them. While it is noted everything with a derivative is
-tracked, whatever the mode, and where the code drops a derivative (`detach`, `no_grad`) the program says so by the op `cut`.
-So a program holds all there is to know of a part: its derivatives and its batched form are found by running it on tensors
-while that is noted in turn (`Part.derived`).
+A body is traced on values of its own arguments (`SubTrace`). Tensors from outside that it uses, its captures, become further
+arguments: operands of the record that runs the body, so that gradients reach them. While it is traced everything with a
+derivative is tracked, whatever the mode, and where the code drops a derivative (`detach`, `no_grad`) the program holds
+the op `stop_gradient`. So the program says all about the body: its derivatives and its batched form are made by running it
+on tensors under another trace (`SubProgram.derived`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..core.reverse import reach
 from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_packing, set_recording
 from ..core.tape import next_slot
 from ..dtypes import HALF, is_inexact
-from ..levels.level import Level, Lift
+from ..levels.level import Level, LevelState
 from ..levels.vmap import Batch, representative
 from .program import Instruction, Program, Ref
 from .trace import Trace
@@ -32,8 +32,8 @@ from .trace import Trace
 DRAWS = "random numbers drawn in the body of a control-flow function (draw them outside, and give them to tg.scan as xs)"
 
 
-class Free:
-    """A tensor from outside that a part uses, and the state in which it was met."""
+class Capture:
+    """A tensor from outside that a body uses, and its state when it was first used."""
 
     __slots__ = ("array", "slot", "st", "tensor")
 
@@ -42,42 +42,42 @@ class Free:
 
     def written(self) -> bool:
         t = self.tensor
-        return t._d is not self.array or (type(self.st) is Lift and t._st is not self.st)
+        return t._d is not self.array or (type(self.st) is LevelState and t._st is not self.st)
 
 
-class Body(Trace):
-    """The trace of a part.
+class SubTrace(Trace):
+    """The trace of a body.
 
     Attributes:
         tensors: those from outside, in the order of the arguments that stand for them.
         places: position among these of a value, by number.
-        stand_ins: what stands for tensors at levels around the part, by id.
-        alone: whether it is noted on values that stand for others, so that nothing of the run is used but the program.
-        connected: numbers of values that depend on arguments by ways that have a derivative.
-        cuts: numbers of the same values without one.
+        placeholders: what stands for tensors at levels around the body, by id.
+        program_only: whether it runs on example values, so that nothing of the run is used but the program.
+        differentiable: numbers of values that depend on arguments in a differentiable way.
+        detached_numbers: numbers of the same values without derivative.
         slot_hooks: hooks of what comes from outside.
-        level: the innermost level around the part.
+        level: the innermost level around the body.
         floor: slots of tensors from outside are below it.
     """
 
-    def __init__(self, outer: Trace | None = None, alone: bool = False) -> None:
+    def __init__(self, outer: Trace | None = None, program_only: bool = False) -> None:
         super().__init__(outer)
-        self.tensors: list[Free] = []
-        self.alone = alone
-        self.connected: set[int] = set()
+        self.tensors: list[Capture] = []
+        self.program_only = program_only
+        self.differentiable: set[int] = set()
         self.places: dict[int, int] = {}
-        self.cuts: dict[int, int] = {}
-        self.stand_ins: dict[int, Any] = {}
+        self.detached_numbers: dict[int, int] = {}
+        self.placeholders: dict[int, Any] = {}
         self.slot_hooks: frozenset[Any] = frozenset()
         self.level: Level | None = None
         self.floor = next_slot()
 
-    def __enter__(self) -> Body:
+    def __enter__(self) -> SubTrace:
         super().__enter__()
         self.level = LEVEL.get()
         self._transforming, self._packing = TRANSFORMING.get(), set_packing(None)
         self._recording = set_recording(True)
-        if self.alone:
+        if self.program_only:
             LEVEL.set(None)
             TRANSFORMING.set(None)
         return self
@@ -96,7 +96,7 @@ class Body(Trace):
         array = array.view() if type(array) is record.ndarray else array.copy()
         self.argument(array)
         if is_inexact(array.dtype):
-            self.connected.add(self.numbers[id(array)])
+            self.differentiable.add(self.numbers[id(array)])
             slot = alias.link(TABLE["alias"], slot, array, array, ())
         t = private(array, slot)
         if slot_hooks is not None:
@@ -105,34 +105,34 @@ class Body(Trace):
         self.made.append(weakref.ref(t))
         return t
 
-    def free(self, t: Any, array: Any) -> int:
+    def capture_tensor(self, t: Any, array: Any) -> int:
         """The number of an array from outside, which becomes an argument."""
         t = private(array, 0) if t is None else t
         self.argument(array)
         number = self.numbers[id(array)]
         self.places[number] = len(self.tensors)
-        self.tensors.append(Free(t, array))
+        self.tensors.append(Capture(t, array))
         self.slot_hooks |= slot_hooks_of(t)
         if t._s and is_inexact(array.dtype):
-            self.connected.add(number)
+            self.differentiable.add(number)
         return number
 
-    def opaque(self, tensors: Sequence[Any]) -> list[Any] | None:
-        """Operands with plain tensors in the place of those at levels around the part; None if there are none."""
+    def outer_level_placeholders(self, tensors: Sequence[Any]) -> list[Any] | None:
+        """Operands with plain tensors in the place of those at levels around the body; None if there are none."""
         if not any([self._is_around(t) for t in tensors]):
-            return None if self.outer is None else self.outer.opaque(tensors)
-        return [self._stand_in(t) if self._is_around(t) else t for t in tensors]
+            return None if self.outer is None else self.outer.outer_level_placeholders(tensors)
+        return [self._placeholder(t) if self._is_around(t) else t for t in tensors]
 
     def _is_around(self, t: Any) -> bool:
         st = t._st if isinstance(t, Box) else None
-        return type(st) is Lift and self.level is not None and st.level.id <= self.level.id
+        return type(st) is LevelState and self.level is not None and st.level.id <= self.level.id
 
-    def _stand_in(self, t: Any) -> Any:
-        found = self.stand_ins.get(id(t))
+    def _placeholder(self, t: Any) -> Any:
+        found = self.placeholders.get(id(t))
         if found is None:
-            found = self.stand_ins[id(t)] = self.given(representative(t))
+            found = self.placeholders[id(t)] = self.given(representative(t))
             self.places[self.numbers[id(found._d)]] = len(self.tensors)
-            self.tensors.append(Free(t, t._d))
+            self.tensors.append(Capture(t, t._d))
         return found
 
     # --------------------------------------------------------------------------------------------- what values are
@@ -140,21 +140,21 @@ class Body(Trace):
     def number_of(self, t: Any, array: Any) -> int:
         number = self.numbers.get(id(array))
         if number is None:
-            if id(array) in self.met_arrays and not self._is_reachable(array):
-                self.stop("an array that NumPy made inside the function")
+            if id(array) in self.unknown_arrays and not self._is_reachable(array):
+                self.abort("an array that NumPy made inside the function")
                 return -1
-            number = self.free(t, array)
+            number = self.capture_tensor(t, array)
         if t is None or not is_inexact(array.dtype):
             return number
         if not t._s:
-            return self.cut(number, array) if number in self.connected else number
+            return self.detach_value(number, array) if number in self.differentiable else number
         if not self._is_ordinary(t._s, number):
-            self.stop("a derivative of a kind that no program holds")
+            self.abort("a derivative of a kind that no program holds")
             return -1
         return number
 
     def _is_reachable(self, array: Any) -> bool:
-        """Whether a NumPy array is one that a traced function around the part can reach."""
+        """Whether a NumPy array is one that a traced function around the body can reach."""
         trace = self.outer
         while trace is not None:
             if id(array) in trace.arrays_outside:
@@ -172,32 +172,34 @@ class Body(Trace):
             entry = current_tape().get(source_slot(entry))
         return entry is None or not is_operation(entry) or op_of(entry).name != "function"
 
-    def cut(self, number: int, array: Any) -> int:
+    def detach_value(self, number: int, array: Any) -> int:
         """The number of the same value without a derivative."""
-        made = self.cuts.get(number)
+        made = self.detached_numbers.get(number)
         if made is None:
-            made = self.cuts[number] = self.program.value(array.shape, array.dtype)
-            self.program.code.append(Instruction(TABLE["cut"], (Ref(number),), (), (made,), (None, 0)))
+            made = self.detached_numbers[number] = self.program.value(array.shape, array.dtype)
+            self.program.code.append(Instruction(TABLE["stop_gradient"], (Ref(number),), (), (made,), (None, 0)))
         return made
 
-    def note(self, op: Op, tensors: Sequence[Any], arrays: Sequence[Any], params: tuple[Any, ...], results: Any) -> None:
-        super().note(op, tensors, arrays, params, results)
-        if self.stopped is not None or op.kind == "constant":
+    def record_instruction(
+        self, op: Op, tensors: Sequence[Any], arrays: Sequence[Any], params: tuple[Any, ...], results: Any
+    ) -> None:
+        super().record_instruction(op, tensors, arrays, params, results)
+        if self.aborted is not None or op.kind == "constant":
             return
         done = self.program.code[-1]
-        if any([type(v) is Ref and v.number in self.connected for v in done.operands]):
-            self.connected.update([n for n, r in zip(done.results, results, strict=True) if is_inexact(r.dtype)])
+        if any([type(v) is Ref and v.number in self.differentiable for v in done.operands]):
+            self.differentiable.update([n for n, r in zip(done.results, results, strict=True) if is_inexact(r.dtype)])
 
     def drawn(self, array: Any, draw: Callable[[], Any]) -> None:
-        self.stop(DRAWS)
+        self.abort(DRAWS)
 
     def block(self, store: Any) -> None:
-        if not self.knows(store.root):
-            self.free(None, store.root)
+        if not self.is_bound(store.root):
+            self.capture_tensor(None, store.root)
 
     # ----------------------------------------------------------------------------------------------- what comes out
 
-    def surfaced(self, t: Any) -> Any:
+    def for_caller(self, t: Any) -> Any:
         """A result as it is outside: without a slot unless it depends on something that is tracked there."""
         if not t._s or (is_recording() and self._depends_outside(t._s)):
             return t
@@ -210,14 +212,14 @@ class Body(Trace):
             return True
         return any([0 < abs(s) < self.floor for e in entries for s in inputs_of(e)])
 
-    def finished(self, results: Sequence[Any]) -> Part | None:
-        """The part with these results; None if it cannot be a program."""
-        if self.stopped is None:
+    def finished(self, results: Sequence[Any]) -> SubProgram | None:
+        """The sub-program with these results; None if the trace has aborted."""
+        if self.aborted is None:
             refs = [self.number_of(t, t._d) for t in results]
-            if self.stopped is None and self.program.sources:
-                self.stop(f"{self.program.sources[0].what} in the body of a control-flow function")
-            if self.stopped is None:
-                return Part(self.program.pruned([Ref(n) for n in refs]))
+            if self.aborted is None and self.program.inputs:
+                self.abort(f"{self.program.inputs[0].what} in the body of a control-flow function")
+            if self.aborted is None:
+                return SubProgram(self.program.pruned([Ref(n) for n in refs]))
         return None
 
     @property
@@ -226,17 +228,17 @@ class Body(Trace):
         return any([f.written() for f in self.tensors])
 
     def check_effects(self, results: Sequence[Any]) -> None:
-        """Stop where the part did more than compute its results."""
-        if self.stopped is not None:
+        """Abort if the body did more than compute its results."""
+        if self.aborted is not None:
             return
         if self.wrote:
-            self.stop("a write into a tensor from outside the body")
+            self.abort("a write into a tensor from outside the body")
         elif any([slot_hooks_of(t) - self.slot_hooks for t in results]):
-            self.stop("a hook that the body registers")
+            self.abort("a hook that the body registers")
         elif self.gradients:
-            self.stop("a .grad that the body touches")
-        elif escaped(self.made, [*results, *self.stand_ins.values()]):
-            self.stop("a tensor that the body stores outside")
+            self.abort("a .grad that the body touches")
+        elif escaped(self.made, [*results, *self.placeholders.values()]):
+            self.abort("a tensor that the body stores outside")
 
 
 def escaped(made: list[Any], expected: Sequence[Any]) -> bool:
@@ -264,34 +266,34 @@ def private(array: Any, slot: int) -> Any:
     return t
 
 
-class Part:
-    """A program inside of another.
+class SubProgram:
+    """The program of a body, which runs inside another program.
 
     Attributes:
-        program: its arguments are those of the part, then its frees.
+        program: its arguments are those of the body, then its captures.
         metas: shape and dtype of the results.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.metas = [program.metas[v.number] for v in program.results]
-        self._derived: dict[Any, Part] = {}
-        self._trimmed: tuple[Part, list[bool]] | None = None
+        self._derived: dict[Any, SubProgram] = {}
+        self._trimmed: tuple[SubProgram, list[bool]] | None = None
         self._step: Callable[..., tuple[Any, ...]] | None = None
 
     def __repr__(self) -> str:
         return f"<part of {len(self.program.code)} operations>"
 
-    def derived(self, key: Any, values: Sequence[Any], function: Callable[..., Sequence[Any]]) -> Part:
-        """The part that function(*tensors) is, where it replays this one on some of them; made once for each key.
+    def derived(self, key: Any, values: Sequence[Any], function: Callable[..., Sequence[Any]]) -> SubProgram:
+        """The sub-program of a function that replays this one on some of its tensors; traced once for each key.
 
         Args:
-            values: arrays on which it may run: the values of this part's first run, or such that are as good.
+            values: arrays on which it may run: those of this one's first run, or others of their shapes and dtypes.
         """
         key = (key, tuple([(v.shape, v.dtype) for v in values]))
         made = self._derived.get(key)
         if made is None:
-            made = self._derived[key] = noted_alone(values, function)
+            made = self._derived[key] = traced_alone(values, function)
         return made
 
     def replay(self, tensors: Sequence[Any]) -> list[Any]:
@@ -301,53 +303,53 @@ class Part:
         environment.update({n: fixed(a) for n, a in program.constants.items()})
         return program.run(environment, on_tensors)
 
-    def trimmed(self, held: int, operands: Sequence[Any]) -> tuple[Part, list[Any], list[bool]]:
-        """The part without the arguments after the first `held` on which nothing depends, its operands, and which remain."""
+    def trimmed(self, held: int, operands: Sequence[Any]) -> tuple[SubProgram, list[Any], list[bool]]:
+        """This one without unused arguments after the first `held`; its operands; which arguments remain."""
         if self._trimmed is None:
             _, need = self.program.needed(self.program.results)
             remain = [i < held or n in need for i, n in enumerate(self.program.arguments)]
             program = self.program.pruned(self.program.results)
             program.arguments = [n for n, kept in zip(self.program.arguments, remain, strict=True) if kept]
-            self._trimmed = Part(program), remain
-        part, remain = self._trimmed
-        return part, [v for v, kept in zip(operands, remain, strict=True) if kept], remain
+            self._trimmed = SubProgram(program), remain
+        trimmed, remain = self._trimmed
+        return trimmed, [v for v, kept in zip(operands, remain, strict=True) if kept], remain
 
-    def returning(self, places: Sequence[int]) -> Part:
-        """The part that gives, after its results, some of its arguments, too."""
+    def returning(self, places: Sequence[int]) -> SubProgram:
+        """This one with some of its arguments as further results."""
         key = ("returning", *places)
         if key not in self._derived:
             program = self.program
-            self._derived[key] = Part(program.pruned([*program.results, *[Ref(program.arguments[i]) for i in places]]))
+            self._derived[key] = SubProgram(program.pruned([*program.results, *[Ref(program.arguments[i]) for i in places]]))
         return self._derived[key]
 
-    def taking(self, place: int, tensors: Sequence[Any]) -> Part:
-        """The part with arguments for some tensors put in at a place, of which it makes no use."""
+    def taking(self, place: int, tensors: Sequence[Any]) -> SubProgram:
+        """This one with further, unused arguments for some tensors at a place."""
         program = self.program.pruned(self.program.results)
         program.arguments = list(program.arguments)
         program.arguments[place:place] = [program.value(t._d.shape, t._d.dtype) for t in tensors]
-        return Part(program)
+        return SubProgram(program)
 
     @property
     def step(self) -> Callable[..., tuple[Any, ...]]:
-        """The part on raw NumPy arrays: its forwards one after the other, as a Python function."""
+        """A Python function that runs the forwards on NumPy arrays."""
         if self._step is None:
             self._step = compiled(self.program)
         return self._step
 
 
-def noted_alone(values: Sequence[Any], function: Callable[..., Sequence[Any]]) -> Part:
-    """What a function of tensors does, run on these values only to see it."""
+def traced_alone(values: Sequence[Any], function: Callable[..., Sequence[Any]]) -> SubProgram:
+    """The sub-program of a function of tensors, traced on example values."""
     start = next_slot()
-    with Body(alone=True) as body:
+    with SubTrace(program_only=True) as body:
         results = function(*[body.given(record.asarray(v)) for v in values])
-        part = body.finished(results)
+        subprogram = body.finished(results)
     del results
     current_tape().drop(start)
-    if part is None:
-        assert body.stopped is not None
-        what, (file, line) = body.stopped
+    if subprogram is None:
+        assert body.aborted is not None
+        what, (file, line) = body.aborted
         raise errors.underivable_body(what, file, line)
-    return part
+    return subprogram
 
 
 def on_tensors(i: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
@@ -355,10 +357,10 @@ def on_tensors(i: Instruction, operands: list[Any], params: tuple[Any, ...]) -> 
 
 
 def bare(params: Any) -> Any:
-    """Parameters with arrays in the place of tensors."""
+    """Parameters with arrays instead of tensors."""
     if isinstance(params, Box):
         st = params._st
-        if type(st) is Lift and type(st.level) is Batch and st.payload:
+        if type(st) is LevelState and type(st.level) is Batch and st.payload:
             raise st.level.need_loop()
         return params._d
     if type(params) is tuple:
@@ -397,7 +399,7 @@ def compiled(program: Program) -> Callable[..., tuple[Any, ...]]:
 
 
 def text(value: Any, name: str, space: dict[str, Any]) -> str:
-    """Source text of an operand or parameter; what is no value of the program becomes a global of that name."""
+    """ProgramInput text of an operand or parameter; what is no value of the program becomes a global of that name."""
     if type(value) is Ref:
         return f"v{value.number}"
     if type(value) in (tuple, list):

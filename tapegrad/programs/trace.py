@@ -1,9 +1,9 @@
-"""Tracing: a function runs as it always does, and each operation is noted in a program.
+"""Tracing: a function runs as usual, and each operation is recorded as an instruction of a program.
 
-The call that traces is an ordinary call on ordinary arrays. A value is known by the array that holds it: the trace keeps the
-arrays alive, so that an array's id names one value, and while a trace runs nothing is written in place (see `alias`). So
-there is nothing to take back: when the function does what no program can do, as looking at a value to decide what to do
-next, the trace ends (`stop`) and the call goes on.
+The call that traces is an ordinary call on ordinary arrays. A value is identified by the array that holds it: the trace
+keeps the arrays alive, so that an array's id stands for one value, and while a trace runs nothing is written in place (see
+`alias`). So nothing has to be undone: when the function does what no program can do, such as branching on a value, the trace
+ends (`abort`) and the call continues.
 
 Where an array comes from decides what it is to the program. An array that
 
@@ -11,7 +11,7 @@ Where an array comes from decides what it is to the program. An array that
 - `record.fixed` made is a constant: it follows from shapes and parameters;
 - a generator drew is drawn again before each run;
 - was there before the trace is state: it is read again at each run;
-- came about in any other way inside may depend on values by ways that no trace can see: the trace stops when it is used.
+- was made inside in any other way may depend on values in ways that no trace can see: the trace aborts when it is used.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from ..core.entry import line_at
 from ..core.op import FlatIndex, Op
 from ..core.record import Box, getframe, peek_data, user_frame
 from ..core.state import TRACE, current_tape
-from .program import Instruction, Program, Ref, Source, references
+from .program import Instruction, Program, ProgramInput, Ref, references
 
 
-class Captured:
+class StateInput:
     """State that the function reads: a tensor's array, or the memory block that tensors share.
 
     Attributes:
         owner: weak reference to the tensor or the `Store`.
-        array: what it held when the trace met it.
+        array: what it held when the trace first read it.
         copy: its values then; written behind the trace's back it differs from them.
-        source: its entry in the program.
+        input: its entry in the program.
         tracked: whether the tensor required grad.
         of: the tensor (a reference, or a position among the arguments) whose `.grad` it is; None.
         at: (container, key) of a place that holds another tensor at each call; None.
     """
 
-    __slots__ = ("array", "at", "copy", "of", "owner", "source", "tracked")
+    __slots__ = ("array", "at", "copy", "input", "of", "owner", "tracked")
 
-    def __init__(self, owner: Any, array: Any, source: Source, tracked: bool) -> None:
-        self.owner, self.array, self.source, self.tracked = weakref.ref(owner), array, source, tracked
+    def __init__(self, owner: Any, array: Any, program_input: ProgramInput, tracked: bool) -> None:
+        self.owner, self.array, self.input, self.tracked = weakref.ref(owner), array, program_input, tracked
         self.copy = array.copy() if type(array) is record.ndarray else None
         self.of: Any = None
         self.at: Any = None
@@ -68,41 +68,41 @@ class Trace:
     """A running trace; a context manager.
 
     Attributes:
-        program: what has been noted.
-        stopped: why it ended early, with file and line; None.
-        numbers: number of each known array, by id.
+        program: what has been recorded.
+        aborted: why it ended early, with file and line; None.
+        numbers: value number of each array, by the array's id.
         fixed: numbers of the constants and of what follows from these alone.
-        met_arrays: arrays of unknown origin that came about inside, by id.
-        captured: state that was read, by id of its owner.
+        unknown_arrays: arrays of unknown origin that were made inside, by id.
+        state_inputs: state that was read, by id of its owner.
         gradients: tensors whose `.grad` was touched: (reference, `.grad` before, whether it was read first), by id.
         settings: (dict, key, value, varies) of settings that were read: the program holds while they are the same; those
             that vary, while they are zero where they were.
         varying: (id of the dict, key) of numbers among the settings that are inputs of the program, besides learning rates.
-        looked_at: tensors of outside of which more than values was read: (reference, shape, dtype, tracked), by id.
-        views: tensors of outside that share memory, with the block and the view operations that lead to them.
-        flags: tensors whose requires_grad was switched, and whether they required grad before, by id.
+        metadata_guards: (reference, shape, dtype, tracked) of tensors from outside whose metadata were read, by id.
+        views: tensors from outside that share memory, with the block and the view operations that lead to them.
+        switched_flags: tensors whose requires_grad was switched, and whether they required grad before, by id.
         made: weak references to the tensors made inside.
         draws: random numbers in the order in which they were used.
-        again: where a part of the function runs again, those that it used before.
-        outer: the trace around that of a part; see `subprogram`.
-        strict: raise instead of stopping.
+        again: while a checkpointed function runs again, the draws that it used before.
+        outer: the trace around that of a loop's or branch's body; see `subprogram`.
+        strict: raise instead of aborting.
     """
 
     def __init__(self, outer: Trace | None = None, strict: bool = False) -> None:
         self.program = Program()
-        self.stopped: tuple[str, tuple[str, int]] | None = None
+        self.aborted: tuple[str, tuple[str, int]] | None = None
         self.numbers: dict[int, int] = {}
         self.fixed: set[int] = set()
-        self.kept: list[Any] = []
-        self.met_arrays: dict[int, Any] = {}
-        self.captured: dict[int, Captured] = {}
+        self.keepalive: list[Any] = []
+        self.unknown_arrays: dict[int, Any] = {}
+        self.state_inputs: dict[int, StateInput] = {}
         self.gradients: dict[int, tuple[Any, Any, bool]] = {}
         self.settings: list[tuple[Any, Any, Any, bool]] = []
         self.varying: Collection[tuple[int, Any]] = ()
-        self.looked_at: dict[int, tuple[weakref.ref[Any], tuple[int, ...], Any, bool]] = {}
+        self.metadata_guards: dict[int, tuple[weakref.ref[Any], tuple[int, ...], Any, bool]] = {}
         self.views: list[tuple[weakref.ref[Any], weakref.ref[Any], Any]] = []
         self._settings: dict[tuple[int, Any], Any] = {}
-        self.flags: dict[int, tuple[weakref.ref[Any], bool]] = {}
+        self.switched_flags: dict[int, tuple[weakref.ref[Any], bool]] = {}
         self.made: list[weakref.ref[Any]] = []
         self.draws: list[Any] = []
         self.again: Iterator[Any] | None = None
@@ -128,23 +128,23 @@ class Trace:
 
     # ------------------------------------------------------------------------------------------------ what values are
 
-    def know(self, array: Any, number: int) -> int:
-        """From now on the array stands for that value."""
+    def bind(self, array: Any, number: int) -> int:
+        """Let an array stand for a value from now on."""
         self.numbers[id(array)] = number
-        self.kept.append(array)
+        self.keepalive.append(array)
         return number
 
     def new(self, array: Any) -> int:
-        return self.know(array, self.program.value(array.shape, array.dtype))
+        return self.bind(array, self.program.value(array.shape, array.dtype))
 
-    def met(self, t: Any, array: Any) -> None:
+    def saw(self, t: Any, array: Any) -> None:
         """A tensor was made around an array."""
         self.made.append(weakref.ref(t))
-        if id(array) not in self.numbers and not (self.outer is not None and self.outer.knows(array)):
-            self.met_arrays[id(array)] = array
+        if id(array) not in self.numbers and not (self.outer is not None and self.outer.is_bound(array)):
+            self.unknown_arrays[id(array)] = array
 
-    def knows(self, array: Any) -> bool:
-        return id(array) in self.numbers or (self.outer is not None and self.outer.knows(array))
+    def is_bound(self, array: Any) -> bool:
+        return id(array) in self.numbers or (self.outer is not None and self.outer.is_bound(array))
 
     def argument(self, array: Any) -> None:
         """The next argument of the program is this array."""
@@ -156,15 +156,15 @@ class Trace:
         self.fixed.add(number)
         return number
 
-    def source(self, array: Any, read: Callable[[], Any], what: str) -> Source:
+    def add_input(self, array: Any, read: Callable[[], Any], what: str) -> ProgramInput:
         """An array that is read anew, by `read`, before each run."""
-        found = Source(self.new(array), read, what, (array.shape, array.dtype))
-        self.program.sources.append(found)
+        found = ProgramInput(self.new(array), read, what, (array.shape, array.dtype))
+        self.program.inputs.append(found)
         return found
 
     def drawn(self, array: Any, draw: Callable[[], Any]) -> None:
         """A generator drew an array."""
-        self.source(array, draw, DRAWN)
+        self.add_input(array, draw, DRAWN)
 
     def draw(self, make: Callable[[], Any]) -> Any:
         """Random numbers: drawn now, or those of the run before."""
@@ -176,53 +176,55 @@ class Trace:
         self.draws.append(array)
         return array
 
-    def known(self, t: Any) -> int:
-        """The number of a tensor's value; -1 if the trace had to stop."""
+    def lookup(self, t: Any) -> int:
+        """The number of a tensor's value; -1 if the trace had to abort."""
         if type(t._st) is alias.Alias:
             alias.sync_only(t)
         return self.number_of(t, t._d)
 
     def number_of(self, t: Any, array: Any) -> int:
-        """The number of an operand's array, whose tensor is t (None: a bare array); -1 if the trace had to stop."""
+        """The number of an operand's array, whose tensor is t (None: a bare array); -1 if the trace had to abort."""
         number = self.numbers.get(id(array))
         if number is not None:
             return number
         read = self.arrays_outside.get(id(array))
         if read is not None:
-            return self.source(array, read, ARRAY).number
-        if id(array) in self.met_arrays or t is None:
-            self.stop("an array that NumPy made inside the function")
+            return self.add_input(array, read, ARRAY).number
+        if id(array) in self.unknown_arrays or t is None:
+            self.abort("an array that NumPy made inside the function")
             return -1
         return self.capture(t, array)
 
     def capture(self, t: Any, array: Any) -> int:
-        """The number of a tensor's state, met for the first time."""
+        """The number of a tensor's state, which is read for the first time."""
         alias.sync(t)  # private again, where nothing shares its memory any more
         st = t._st
         if type(st) is not alias.Alias:
             ref = weakref.ref(t)
-            source = self.source(array, lambda: _held(ref), "a tensor")
-            self.captured[id(t)] = Captured(t, array, source, self.was_tracked(t))
-            return source.number
+            program_input = self.add_input(array, lambda: _held(ref), "a tensor")
+            self.state_inputs[id(t)] = StateInput(t, array, program_input, self.was_tracked(t))
+            return program_input.number
         self.block(st.store)
         self.views.append((weakref.ref(t), weakref.ref(st.store), st.chain))
         x = st.store.root
         for op, params in st.chain:
             x = record.on_arrays(op, [x], params)
-        return self.know(array, self.numbers[id(x)])
+        return self.bind(array, self.numbers[id(x)])
 
     def block(self, store: Any) -> None:
         """A memory block that tensors share is about to be used."""
-        if not self.knows(store.root):
-            self.kept.append(store)  # so that its tensors stay its tensors while the trace runs
+        if not self.is_bound(store.root):
+            self.keepalive.append(store)  # so that its tensors stay its tensors while the trace runs
             ref = weakref.ref(store)
-            source = self.source(store.root, lambda: _root(ref), "memory that tensors share")
-            self.captured[id(store)] = Captured(store, store.root, source, False)
+            program_input = self.add_input(store.root, lambda: _root(ref), "memory that tensors share")
+            self.state_inputs[id(store)] = StateInput(store, store.root, program_input, False)
 
     # ------------------------------------------------------------------------------------------------------- the notes
 
-    def note(self, op: Op, tensors: Sequence[Any], arrays: Sequence[Any], params: tuple[Any, ...], results: Any) -> None:
-        """An operation has run."""
+    def record_instruction(
+        self, op: Op, tensors: Sequence[Any], arrays: Sequence[Any], params: tuple[Any, ...], results: Any
+    ) -> None:
+        """Append the instruction of an operation that has run."""
         operands: list[Any] = []
         for t, a in zip(tensors, arrays, strict=True):
             if type(a) is record.ndarray or type(a) in record.foreign:
@@ -233,98 +235,102 @@ class Trace:
             else:
                 operands.append(a)
         kept = self._params(params)
-        if self.stopped is not None:
+        if self.aborted is not None:
             return
         numbers = tuple([self.new(r) for r in results])
         if self.fixed.issuperset(references([*operands, kept])):
             self.fixed.update(numbers)
         place = user_frame(getframe(2), current_tape())
-        cuts = tuple([i for i, t in enumerate(tensors) if isinstance(t, Box) and not t._s and type(operands[i]) is Ref])
-        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place, cuts))
+        nondiff = tuple([i for i, t in enumerate(tensors) if isinstance(t, Box) and not t._s and type(operands[i]) is Ref])
+        self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place, nondiff))
 
     def _params(self, params: Any) -> Any:
-        """Parameters with references for arrays."""
-        kind = type(params)
-        if kind is tuple:
+        """Parameters with references instead of arrays."""
+        cls = type(params)
+        if cls is tuple:
             return tuple([self._params(p) for p in params])
-        if kind is list:
+        if cls is list:
             return [self._params(p) for p in params]
-        if kind is FlatIndex:
+        if cls is FlatIndex:
             return FlatIndex(self._params(params.at))
-        if kind is record.ndarray or kind in record.foreign:
+        if cls is record.ndarray or cls in record.foreign:
             return Ref(self.number_of(None, params))
         if hasattr(params, "nbytes"):  # a number of NumPy's
             self.number(params)
-        elif kind is not slice and kind.__hash__ is None:
-            self.stop(f"a parameter of type {kind.__name__}, which may hold values")
+        elif cls is not slice and cls.__hash__ is None:
+            self.abort(f"a parameter of type {cls.__name__}, which may hold values")
         return params
 
-    def opaque(self, tensors: Sequence[Any]) -> list[Any] | None:
+    def outer_level_placeholders(self, tensors: Sequence[Any]) -> list[Any] | None:
         """What stands for operands at levels that the trace is not to look into; None if there are none."""
         return None
 
-    def outside(self, found: Any, kept: Any, convert: Callable[[Any], Any]) -> None:
+    def converted(self, found: Any, kept: Any, convert: Callable[[Any], Any]) -> None:
         """A tensor's array was made of an array of NumPy by `convert`, which changes no value."""
-        if self.knows(found):
+        if self.is_bound(found):
             self.same(kept, found)
         elif (read := self.arrays_outside.get(id(found))) is not None:
-            self.source(kept, lambda: convert(read()), ARRAY)
+            self.add_input(kept, lambda: convert(read()), ARRAY)
 
     def number(self, value: Any) -> None:
         """A NumPy number is used. One that was made inside may have been computed of arrays that change."""
         if self.arrays_outside and id(value) not in self.numbers_outside:
-            self.stop("a number that NumPy made inside the function (make it one of Python, or compute it with tensors)")
+            self.abort("a number that NumPy made inside the function (make it one of Python, or compute it with tensors)")
 
     def same(self, array: Any, other: Any) -> None:
         """An array holds the value of another one."""
         number = self.numbers.get(id(other))
         if number is not None:
-            self.know(array, number)
+            self.bind(array, number)
 
     # ----------------------------------------------------------------------------------------------- what ends a trace
 
     def reads(self, t: Any, what: str) -> None:
         """Python or NumPy code looks at values."""
         if not self.is_constant(t):
-            self.stop(what)
+            self.abort(what)
 
     def is_constant(self, t: Any) -> bool:
         """Whether a tensor's values are the same at each run."""
         return self.numbers.get(id(peek_data(t))) in self.fixed
 
-    def looks(self, t: Any) -> None:
+    def guard_on_metadata(self, t: Any) -> None:
         """Shape, dtype or requires_grad of a tensor is read."""
         array = peek_data(t)
-        if not self.knows(array) and id(array) not in self.met_arrays and (t._st is None or type(t._st) is alias.Alias):
-            self.looked_at.setdefault(id(t), (weakref.ref(t), array.shape, array.dtype, self.was_tracked(t)))
+        if (
+            not self.is_bound(array)
+            and id(array) not in self.unknown_arrays
+            and (t._st is None or type(t._st) is alias.Alias)
+        ):
+            self.metadata_guards.setdefault(id(t), (weakref.ref(t), array.shape, array.dtype, self.was_tracked(t)))
 
-    def stop(self, what: str) -> None:
-        """End the trace: no program can do this."""
-        if self.stopped is not None:
+    def abort(self, what: str) -> None:
+        """End the trace, since no program can do what the function does; the call continues eagerly."""
+        if self.aborted is not None:
             return
         file, line = place_of_user()
-        self.stopped = what, (file, line)
+        self.aborted = what, (file, line)
         trace: Trace | None = self
         while trace is not None:
-            trace.stopped = self.stopped
+            trace.aborted = self.aborted
             strict = trace.strict
             if trace._owner:
                 trace._leave()
             trace = trace.outer
         if strict:
-            raise errors.trace_stopped(what, (file, line), linecache.getline(file, line).strip())
+            raise errors.trace_aborted(what, (file, line), linecache.getline(file, line).strip())
 
-    def switches(self, t: Any) -> None:
+    def requires_grad_switched(self, t: Any) -> None:
         """requires_grad of a tensor is about to be switched."""
-        if id(t) not in self.flags or self.flags[id(t)][0]() is not t:
-            self.flags[id(t)] = weakref.ref(t), t._s != 0
+        if id(t) not in self.switched_flags or self.switched_flags[id(t)][0]() is not t:
+            self.switched_flags[id(t)] = weakref.ref(t), t._s != 0
 
     def was_tracked(self, t: Any) -> bool:
         """Whether a tensor required grad when the function was called."""
-        ref, tracked = self.flags.get(id(t), (None, False))
+        ref, tracked = self.switched_flags.get(id(t), (None, False))
         return tracked if ref is not None and ref() is t else t._s != 0
 
-    def touches(self, t: Any, read: bool) -> None:
+    def grad_accessed(self, t: Any, read: bool) -> None:
         """A tensor's `.grad` is read or set."""
         found = self.gradients.get(id(t))
         if found is None or found[0]() is not t:
@@ -349,7 +355,7 @@ class Trace:
         if isinstance(value, tuple | list):
             return tuple([self._varying(functools.partial(_at, read, i), v, what) for i, v in enumerate(value)])
         array = record.asarray(float(value))
-        self.source(array, lambda: float(read()), what)
+        self.add_input(array, lambda: float(read()), what)
         return array
 
 

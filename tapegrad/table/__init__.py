@@ -10,6 +10,9 @@ from . import (
     attention as attention,
 )
 from . import (
+    complex_and_bits as complex_and_bits,
+)
+from . import (
     control as control,
 )
 from . import (
@@ -47,9 +50,6 @@ from . import (
 )
 from . import (
     normalize as normalize,
-)
-from . import (
-    parts as parts,
 )
 from . import (
     pool as pool,

@@ -1,8 +1,8 @@
-"""Loops and branches as records: `scan`, `while` and `cond`; `cut`, which drops a derivative, and `barrier`.
+"""Loops and branches as records: `scan`, `while` and `cond`; `stop_gradient`, which drops a derivative, and `barrier`.
 
 A barrier is the value itself, which compilers take for another one: what is computed from it again is not what was before.
 
-What they run are parts of programs (`programs.subprogram`), given as parameters. The derivative of a loop is a loop of the
+What they run are sub-programs (`programs.subprogram`), given as parameters. The derivative of a loop is a loop of the
 derivative of its body, again a record of the table: so there are derivatives of any order, and a batch of loops is a loop
 over a batch.
 
@@ -28,10 +28,10 @@ from ..core.record import Box, fixed, running_trace
 from ..core.state import is_recording
 from ..core.vjp import TENSOR_XP, arrays, fixed_like
 from ..dtypes import is_inexact
-from ..kernels.control import History, Tensors, _cut_up, _order, _returned, _unshared
+from ..kernels.control import History, Tensors, _order, _own, _returned, _split
 from ..levels.forward import Dual
 from ..levels.vmap import Batch, NeedLoop, one_by_one, representative
-from ..programs.subprogram import Part, noted_alone
+from ..programs.subprogram import SubProgram, traced_alone
 from . import batching
 from .define import define
 from .samples import control as samples
@@ -57,44 +57,53 @@ def _run(xp: Any, op: Op, operands: Sequence[Any], params: tuple[Any, ...]) -> T
 
 
 def scan(
-    xp: Any, operands: Sequence[Any], part: Part, carried: int, scanned: int, length: int, reverse: bool, history: History
+    xp: Any,
+    operands: Sequence[Any],
+    body: SubProgram,
+    carried: int,
+    scanned: int,
+    length: int,
+    reverse: bool,
+    history: History,
 ) -> Tensors:
-    """Final carried values, and the rows of what the part gives besides."""
-    op = _variant("scan", len(part.metas), frozenset(history) - {-1})
-    return _run(xp, op, operands, (part, carried, scanned, length, reverse, history))
+    """Final carried values, and the rows of what the body gives besides."""
+    op = _variant("scan", len(body.metas), frozenset(history) - {-1})
+    return _run(xp, op, operands, (body, carried, scanned, length, reverse, history))
 
 
-def while_loop(operands: Sequence[Any], condition: Part, body: Part, carried: int, conditional: int) -> Tensors:
+def while_loop(operands: Sequence[Any], condition: SubProgram, body: SubProgram, carried: int, conditional: int) -> Tensors:
     """Final carried values, and the number of steps."""
     op = _variant("while", carried + 1, frozenset([carried]))
     return _run(TENSOR_XP, op, operands, (condition, body, carried, conditional))
 
 
-def cond(xp: Any, operands: Sequence[Any], true: Part, false: Part) -> Tensors:
+def cond(xp: Any, operands: Sequence[Any], true: SubProgram, false: SubProgram) -> Tensors:
     """What the branch gives that the predicate chooses."""
     return _run(xp, _variant("cond", len(true.metas), frozenset(range(len(true.metas)))), operands, (true, false))
 
 
-def _scan(operands: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool, history: History) -> Any:
-    carry, xs, rest = _cut_up(operands, carried, scanned)
-    rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in part.metas[carried:]]
-    step = part.step
+def _scan(
+    operands: Tensors, body: SubProgram, carried: int, scanned: int, length: int, reverse: bool, history: History
+) -> Any:
+    carry, xs, rest = _split(operands, carried, scanned)
+    rows: Tensors = [np.empty((0, *shape), dtype) for shape, dtype in body.metas[carried:]]
+    step = body.step
     warnings = arrays.silence()
     try:
         for i, t in enumerate(_order(length, reverse)):
             results = step(*carry, *[x[t, ...] for x in xs], *rest)
-            carry, made = _cut_up(results, carried)
+            carry, made = _split(results, carried)
             if not i:
                 rows = [np.empty((length, *r.shape), r.dtype) for r in made]
             for row, r in zip(rows, made, strict=True):
                 row[t] = r
     finally:
         arrays.unsilence(warnings)
-    return _returned([*_unshared(carry, operands), *rows])
+    return _returned([*_own(carry, operands), *rows])
 
 
-def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditional: int) -> Any:
-    carry, of_condition, of_body = _cut_up(operands, carried, conditional)
+def _while(operands: Tensors, condition: SubProgram, body: SubProgram, carried: int, conditional: int) -> Any:
+    carry, of_condition, of_body = _split(operands, carried, conditional)
     steps = 0
     warnings = arrays.silence()
     try:
@@ -103,16 +112,16 @@ def _while(operands: Tensors, condition: Part, body: Part, carried: int, conditi
             steps += 1
     finally:
         arrays.unsilence(warnings)
-    return *_unshared(carry, operands), np.array(steps)
+    return *_own(carry, operands), np.array(steps)
 
 
-def _cond(operands: Tensors, true: Part, false: Part) -> Any:
+def _cond(operands: Tensors, true: SubProgram, false: SubProgram) -> Any:
     warnings = arrays.silence()
     try:
         results = (true if operands[0] else false).step(*operands[1:])
     finally:
         arrays.unsilence(warnings)
-    return _returned(_unshared(results, operands))
+    return _returned(_own(results, operands))
 
 
 # ------------------------------------------------------------------------------------------------------ what rules share
@@ -165,21 +174,21 @@ def _pulled(ys: Tensors, xs: Tensors, gs: Tensors) -> Tensors:
     return [_zeros(x, _meta(x)) if g is None else g for g, x in zip(got, xs, strict=True)]
 
 
-def _pushed(part: Part, primals: Tensors, places: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
-    """Tangents of some results of a part whose arguments at some places move."""
+def _pushed(body: SubProgram, primals: Tensors, places: Sequence[int], tangents: Tensors, outs: Sequence[int]) -> Tensors:
+    """Tangents of some results of a sub-program whose arguments at some places have tangents."""
     with Dual() as level:
         lifted = list(primals)
         for i, t in zip(places, tangents, strict=True):
-            lifted[i] = level.lift(primals[i], t)
-        found = [level.lower(y) for y in _at(part.replay(lifted), outs)]
+            lifted[i] = level.wrap(primals[i], t)
+        found = [level.unwrap(y) for y in _at(body.replay(lifted), outs)]
     return [_zeros(y, _meta(y)) if t is None else t for y, t in found]
 
 
-def _batched(part: Part, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
-    """Results of a part on a batch, each with the batch dimension in front."""
+def _batched(body: SubProgram, n: int, operands: Sequence[Any], batched: Sequence[bool]) -> Tensors:
+    """Results of a sub-program on a batch, each with the batch dimension in front."""
     with Batch(n) as level:
-        lifted = [level.lift(x, True) if b else x for x, b in zip(operands, batched, strict=True)]
-        return [level.physical(y) for y in part.replay(lifted)]
+        lifted = [level.wrap(x, True) if b else x for x, b in zip(operands, batched, strict=True)]
+        return [level.physical(y) for y in body.replay(lifted)]
 
 
 # ---------------------------------------------------------------------------------------------------------------- scan
@@ -194,27 +203,27 @@ def keeps_history(xp: Any, operands: Sequence[Any]) -> bool:
 
 
 def _d_scan(
-    xp: Any, g: Any, ans: Any, args: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool,
-    history: History, wanted: list[bool],
+    xp: Any, g: Any, ans: Any, args: Tensors, body: SubProgram, carried: int, scanned: int, length: int,
+    reverse: bool, history: History, wanted: list[bool],
 ) -> Tensors:  # fmt: skip
-    """A scan the other way, of the part's vjp: it carries the cotangents of carried values and sums those of the rest."""
-    gs, outs = (g, ans) if len(part.metas) > 1 else ([g], [ans])
+    """A scan the other way, of the body's vjp: it carries the cotangents of carried values and sums those of the rest."""
+    gs, outs = (g, ans) if len(body.metas) > 1 else ([g], [ans])
     states = _moving(args, range(carried))
     metas = [_meta(args[j]) for j in states]
-    given = [k for k in range(carried, len(part.metas)) if gs[k] is not None]
+    given = [k for k in range(carried, len(body.metas)) if gs[k] is not None]
     xs = [i for i in range(carried, carried + scanned) if wanted[i]]
     rest = [i for i in range(carried + scanned, len(args)) if wanted[i]]
-    carry, rows, others = _cut_up(args, carried, scanned)
+    carry, rows, others = _split(args, carried, scanned)
     entering = _filled(args[0], _at(gs, states), metas)
     sums = [_zeros(args[0], _meta(args[i])) for i in rest]
     recorded = keeps_history(xp, [*entering, *args, *_at(gs, given)])
 
     def step(*tensors: Any) -> Tensors:
-        g_carry, sums, c, x, g_rows, k = _cut_up(tensors, len(states), len(rest), carried, scanned, len(given))
+        g_carry, sums, c, x, g_rows, k = _split(tensors, len(states), len(rest), carried, scanned, len(given))
         inputs = [*c, *x, *k]
-        outputs = part.replay(inputs)
+        outputs = body.replay(inputs)
         got = _pulled(_at(outputs, [*states, *given]), _at(inputs, [*states, *xs, *rest]), [*g_carry, *g_rows])
-        g_c, g_x, g_k = _cut_up(got, len(states), len(xs))
+        g_c, g_x, g_k = _split(got, len(states), len(xs))
         summed = [a + b for a, b in zip(sums, g_k, strict=True)]
         return [*g_c, *summed, *g_x, *(g_carry if recorded else ())]
 
@@ -223,13 +232,13 @@ def _d_scan(
         *_ones(metas), *map(representative, sums), *map(representative, carry), *[_row(x, first) for x in rows],
         *[_row(gs[k], first) for k in given], *map(representative, others),
     ]  # fmt: skip
-    back = part.derived(("vjp", tuple(states), tuple(given), tuple(xs), tuple(rest), recorded), values, step)
+    back = body.derived(("vjp", tuple(states), tuple(given), tuple(xs), tuple(rest), recorded), values, step)
     held = len(states) + len(rest)
     before = [None if h < 0 else outs[h] for h in history]
     back, operands, remain = back.trimmed(held, [*entering, *sums, *before, *rows, *_at(gs, given), *others])
     own = (*range(held + len(xs), held + len(xs) + len(states)),) if recorded else (-1,) * len(states)
-    across = sum(remain[held : held + carried + scanned + len(given)])
-    found = scan(xp, operands, back, held, across, length, not reverse, own + (-1,) * len(rest))
+    n_scanned = sum(remain[held : held + carried + scanned + len(given)])
+    found = scan(xp, operands, back, held, n_scanned, length, not reverse, own + (-1,) * len(rest))
     result: Tensors = [None] * len(args)
     for i, cotangent in zip([*states, *rest, *xs], found, strict=False):
         result[i] = cotangent
@@ -237,37 +246,37 @@ def _d_scan(
 
 
 def _t_scan(
-    xp: Any, tangents: Tensors, ans: Any, args: Tensors, part: Part, carried: int, scanned: int, length: int, reverse: bool,
-    history: History,
+    xp: Any, tangents: Tensors, ans: Any, args: Tensors, body: SubProgram, carried: int, scanned: int, length: int,
+    reverse: bool, history: History,
 ) -> Any:  # fmt: skip
     """A scan of the tangents, along what the carried values were."""
-    outs = ans if len(part.metas) > 1 else [ans]
+    outs = ans if len(body.metas) > 1 else [ans]
     states = _moving(args, range(carried))
     metas = [_meta(args[j]) for j in states]
     xs = [i for i in range(carried, carried + scanned) if tangents[i] is not None]
     rest = [i for i in range(carried + scanned, len(args)) if tangents[i] is not None]
-    ys = [k for k in range(carried, len(part.metas)) if is_inexact(part.metas[k][1])]
-    carry, rows, others = _cut_up(args, carried, scanned)
+    ys = [k for k in range(carried, len(body.metas)) if is_inexact(body.metas[k][1])]
+    carry, rows, others = _split(args, carried, scanned)
 
     def step(*tensors: Any) -> Tensors:
-        t_c, c, x, t_x, k, t_k = _cut_up(tensors, len(states), carried, scanned, len(xs), len(others))
-        return _pushed(part, [*c, *x, *k], [*states, *xs, *rest], [*t_c, *t_x, *t_k], [*states, *ys])
+        t_c, c, x, t_x, k, t_k = _split(tensors, len(states), carried, scanned, len(xs), len(others))
+        return _pushed(body, [*c, *x, *k], [*states, *xs, *rest], [*t_c, *t_x, *t_k], [*states, *ys])
 
     first = _order(length, reverse)[0] if length else 0
     values = [
         *_ones(metas), *map(representative, carry), *[_row(x, first) for x in rows], *[_row(tangents[i], first) for i in xs],
         *map(representative, others), *_ones([_meta(args[i]) for i in rest]),
     ]  # fmt: skip
-    forth = part.derived(("jvp", tuple(states), tuple(xs), tuple(rest)), values, step)
+    forth = body.derived(("jvp", tuple(states), tuple(xs), tuple(rest)), values, step)
     held = len(states)
     before = [None if h < 0 else outs[h] for h in history]
     entering = _filled(args[0], _at(tangents, states), metas)
     operands = [*entering, *before, *rows, *_at(tangents, xs), *others, *_at(tangents, rest)]
     forth, operands, remain = forth.trimmed(held, operands)
-    across = sum(remain[held : held + carried + scanned + len(xs)])
+    n_scanned = sum(remain[held : held + carried + scanned + len(xs)])
     own = [held + ys.index(h) if h >= 0 else -1 for h in _at(history, states)]
-    found = scan(xp, operands, forth, held, across, length, reverse, tuple(own))
-    result: Tensors = [None] * len(part.metas)
+    found = scan(xp, operands, forth, held, n_scanned, length, reverse, tuple(own))
+    result: Tensors = [None] * len(body.metas)
     for k, t in zip([*states, *ys], found, strict=True):
         result[k] = t
     return result if len(result) > 1 else result[0]
@@ -278,15 +287,15 @@ def _swapped(x: Any) -> Any:
 
 
 def _batch_scan(op: Op, n: int, args: Tensors, batched: list[bool], params: Any) -> Any:
-    part, carried, scanned, length, reverse, history = params
-    carry, rows, rest = _cut_up(args, carried, scanned)
+    body, carried, scanned, length, reverse, history = params
+    carry, rows, rest = _split(args, carried, scanned)
     carry = [batching.spread(x, n, b) for x, b in zip(carry, batched[:carried], strict=True)]
     rows = [_swapped(x) if b else x for x, b in zip(rows, batched[carried : carried + scanned], strict=True)]
     flags = [True] * carried + batched[carried:]
     first = _order(length, reverse)[0] if length else 0
     values = [*map(representative, carry), *[_row(x, first) for x in rows], *map(representative, rest)]
     try:
-        whole = part.derived(("batch", n, tuple(flags)), values, lambda *t: _batched(part, n, t, flags))
+        whole = body.derived(("batch", n, tuple(flags)), values, lambda *t: _batched(body, n, t, flags))
     except NeedLoop:
         return one_by_one(op, n, args, batched, params)
     found = scan(TENSOR_XP, [*carry, *rows, *rest], whole, carried, scanned, length, reverse, history)
@@ -297,18 +306,18 @@ def loop(
     xp: Any, step: Callable[[Tensors, Tensors, Tensors], Tensors], carry: Tensors, rows: Tensors, rest: Tensors, length: int,
     reverse: bool,
 ) -> tuple[Tensors, Tensors]:  # fmt: skip
-    """A scan of a function of (carried values, a row of each, the rest) that is noted on values that stand for these.
+    """A scan of a function of (carried values, a row of each, the rest) that is traced on example values.
 
     Returns:
         The final carried values, and the rows of what the function gives after those.
     """
     held, first = len(carry), _order(length, reverse)[0]
     values = [*map(representative, carry), *[_row(x, first) for x in rows], *map(representative, rest)]
-    part = noted_alone(values, lambda *tensors: step(*_cut_up(tensors, held, len(rows))))
-    outputs, operands, history = len(part.metas), [*carry, *rows, *rest], (-1,) * held
+    body = traced_alone(values, lambda *tensors: step(*_split(tensors, held, len(rows))))
+    outputs, operands, history = len(body.metas), [*carry, *rows, *rest], (-1,) * held
     if keeps_history(xp, operands):
-        part, history = with_history(part, held)
-    found = scan(xp, operands, part, held, len(rows), length, reverse, history)
+        body, history = with_history(body, held)
+    found = scan(xp, operands, body, held, len(rows), length, reverse, history)
     return found[:held], found[held:outputs]
 
 
@@ -316,43 +325,58 @@ def loop(
 
 
 def _d_while(
-    xp: Any, g: Any, ans: Any, args: Tensors, condition: Part, body: Part, carried: int, conditional: int, wanted: list[bool]
+    xp: Any,
+    g: Any,
+    ans: Any,
+    args: Tensors,
+    condition: SubProgram,
+    body: SubProgram,
+    carried: int,
+    conditional: int,
+    wanted: list[bool],
 ) -> Tensors:
     """The derivative of a scan of as many steps; in a program their number is not known."""
     if running_trace() is not None:
         raise errors.reverse_while()
     steps = ans[carried]
     length = int(steps._d if isinstance(steps, Box) else steps)
-    carry, _, of_body = _cut_up(args, carried, conditional)
-    part, history = with_history(body, carried)
-    outs = scan(xp, [*carry, *of_body], part, carried, 0, length, False, history)
+    carry, _, of_body = _split(args, carried, conditional)
+    stepping, history = with_history(body, carried)
+    outs = scan(xp, [*carry, *of_body], stepping, carried, 0, length, False, history)
     asked = [*wanted[:carried], *wanted[carried + conditional :]]
     gs: Any = [*g[:carried], *[None] * carried]
-    found = _d_scan(xp, gs, outs, [*carry, *of_body], part, carried, 0, length, False, history, asked)
+    found = _d_scan(xp, gs, outs, [*carry, *of_body], stepping, carried, 0, length, False, history, asked)
     return [*found[:carried], *[None] * conditional, *found[carried:]]
 
 
-def with_history(part: Part, carried: int) -> tuple[Part, History]:
-    """A part that also gives what the carried values were before it."""
-    made = part.returning(range(carried))
-    return made, tuple(range(len(part.metas), len(part.metas) + carried))
+def with_history(body: SubProgram, carried: int) -> tuple[SubProgram, History]:
+    """A body that also gives what the carried values were before it."""
+    made = body.returning(range(carried))
+    return made, tuple(range(len(body.metas), len(body.metas) + carried))
 
 
 def _t_while(
-    xp: Any, tangents: Tensors, ans: Any, args: Tensors, condition: Part, body: Part, carried: int, conditional: int
+    xp: Any,
+    tangents: Tensors,
+    ans: Any,
+    args: Tensors,
+    condition: SubProgram,
+    body: SubProgram,
+    carried: int,
+    conditional: int,
 ) -> Tensors:
     """A loop of the carried values and their tangents."""
     states = _moving(args, range(carried))
-    carry, of_condition, of_body = _cut_up(args, carried, conditional)
+    carry, of_condition, of_body = _split(args, carried, conditional)
     of_tangents = tangents[carried + conditional :]
     rest = [i for i, t in enumerate(of_tangents) if t is not None]
 
     def test(*tensors: Any) -> Tensors:
-        c, _, k = _cut_up(tensors, carried, len(states))
+        c, _, k = _split(tensors, carried, len(states))
         return condition.replay([*c, *k])
 
     def step(*tensors: Any) -> Tensors:
-        c, t_c, k, t_k = _cut_up(tensors, carried, len(states), len(of_body))
+        c, t_c, k, t_k = _split(tensors, carried, len(states), len(of_body))
         places = [*states, *[carried + i for i in rest]]
         return [*body.replay([*c, *k]), *_pushed(body, [*c, *k], places, [*t_c, *t_k], states)]
 
@@ -382,8 +406,8 @@ def _chosen(on: Any, n: int, xs: Tensors, ys: Tensors) -> Tensors:
 def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any) -> Any:
     """A loop until no sample goes on; those that are done stay as they are."""
     condition, body, carried, conditional = params
-    carry, of_condition, of_body = _cut_up(args, carried, conditional)
-    flags, of_test, of_step = _cut_up(batched, carried, conditional)
+    carry, of_condition, of_body = _split(args, carried, conditional)
+    flags, of_test, of_step = _split(batched, carried, conditional)
     carry = [batching.spread(x, n, b) for x, b in zip(carry, flags, strict=True)]
     flags = [True] * carried
 
@@ -391,11 +415,11 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
         return _batched(condition, n, [*c, *k], flags + of_test)[0]
 
     def test(*tensors: Any) -> Tensors:
-        c, _, k = _cut_up(tensors, carried, 1)
+        c, _, k = _split(tensors, carried, 1)
         return [TENSOR_XP.any(going(c, k), None, False)]
 
     def step(*tensors: Any) -> Tensors:
-        c, (count,), k, rest = _cut_up(tensors, carried, 1, conditional)
+        c, (count,), k, rest = _split(tensors, carried, 1, conditional)
         on = going(c, k)
         after = _batched(body, n, [*c, *rest], flags + of_step)
         return [*_chosen(on, n, after, c), count + on]
@@ -415,23 +439,23 @@ def _batch_while(op: Op, n: int, args: Tensors, batched: list[bool], params: Any
 # ----------------------------------------------------------------------------------------------------------------- cond
 
 
-def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: Part, false: Part, wanted: list[bool]) -> Tensors:
-    """Either branch's vjp: of the one that was not taken nothing is felt."""
+def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: SubProgram, false: SubProgram, wanted: list[bool]) -> Tensors:
+    """The vjp of the branch that was taken; the other contributes nothing."""
     gs = g if len(true.metas) > 1 else [g]
     pred, *xs = args
     given = [k for k, v in enumerate(gs) if v is not None]
     places = [i for i in range(len(xs)) if wanted[i + 1]]
 
-    def pulling(part: Part) -> Callable[..., Tensors]:
+    def pulling(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
-            inputs, gs = _cut_up(tensors, len(xs))
-            return _pulled(_at(part.replay(inputs), given), _at(inputs, places), gs)
+            inputs, gs = _split(tensors, len(xs))
+            return _pulled(_at(branch.replay(inputs), given), _at(inputs, places), gs)
 
         return run
 
     values = [*map(representative, xs), *map(representative, _at(gs, given))]
     key = ("vjp", tuple(given), tuple(places))
-    branches = [part.derived(key, values, pulling(part)) for part in (true, false)]
+    branches = [branch.derived(key, values, pulling(branch)) for branch in (true, false)]
     found = cond(xp, [pred, *xs, *_at(gs, given)], *branches)
     result: Tensors = [None] * len(args)
     for i, cotangent in zip(places, found, strict=True):
@@ -439,21 +463,21 @@ def _d_cond(xp: Any, g: Any, ans: Any, args: Tensors, true: Part, false: Part, w
     return result
 
 
-def _t_cond(xp: Any, tangents: Tensors, ans: Any, args: Tensors, true: Part, false: Part) -> Any:
+def _t_cond(xp: Any, tangents: Tensors, ans: Any, args: Tensors, true: SubProgram, false: SubProgram) -> Any:
     pred, *xs = args
     places = [i for i, t in enumerate(tangents[1:]) if t is not None]
     outs = [k for k, (_, dtype) in enumerate(true.metas) if is_inexact(dtype)]
 
-    def pushing(part: Part) -> Callable[..., Tensors]:
+    def pushing(branch: SubProgram) -> Callable[..., Tensors]:
         def run(*tensors: Any) -> Tensors:
-            inputs, ts = _cut_up(tensors, len(xs))
-            return _pushed(part, inputs, places, ts, outs)
+            inputs, ts = _split(tensors, len(xs))
+            return _pushed(branch, inputs, places, ts, outs)
 
         return run
 
     moving = _at(tangents[1:], places)
     values = [*map(representative, xs), *_ones([_meta(t) for t in moving])]
-    branches = [part.derived(("jvp", tuple(places)), values, pushing(part)) for part in (true, false)]
+    branches = [branch.derived(("jvp", tuple(places)), values, pushing(branch)) for branch in (true, false)]
     found = cond(xp, [pred, *xs, *moving], *branches) if outs else []
     result: Tensors = [None] * len(true.metas)
     for k, t in zip(outs, found, strict=True):
@@ -466,11 +490,11 @@ def _batch_cond(op: Op, n: int, args: Tensors, batched: list[bool], params: Any)
     (pred, *xs), flags = args, batched[1:]
     try:
         if batched[0]:
-            taken, other = (_batched(part, n, xs, flags) for part in params)
+            taken, other = (_batched(branch, n, xs, flags) for branch in params)
             return _returned(_chosen(pred, n, taken, other))
         values = [*map(representative, xs)]
-        whole = [part.derived(("batch", n, tuple(flags)), values, lambda *t, part=part: _batched(part, n, t, flags))
-                 for part in params]  # fmt: skip
+        whole = [branch.derived(("batch", n, tuple(flags)), values, lambda *t, branch=branch: _batched(branch, n, t, flags))
+                 for branch in params]  # fmt: skip
     except NeedLoop:
         return one_by_one(op, n, args, batched, params)
     return _returned(cond(TENSOR_XP, [pred, *xs], *whole))
@@ -485,20 +509,28 @@ define(
     batch=batching.pointwise,
     samples=samples.plain,
 )
-define("cut", "constant", lambda x: x.view(), jax="control.cut", batch=batching.pointwise, samples=samples.plain)
+define(
+    "stop_gradient",
+    "constant",
+    lambda x: x.view(),
+    jax="control.stop_gradient",
+    batch=batching.pointwise,
+    samples=samples.plain,
+)
 define(
     "scan", "general", _scan, (_d_scan,),
     jax="control.scan", saves="args ans[2]", arity=-1, outputs=3, wide=False,
-    params=("part", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, on_series=False, batch=_batch_scan,
+    params=("body", "carried", "scanned", "length", "reverse", "history"), jvp=_t_scan, series=False, batch=_batch_scan,
     samples=samples.scan,
 )  # fmt: skip
 define(
     "while", "general", _while, (_d_while,),
     jax="control.while_loop", saves="args ans[1]", arity=-1, outputs=2, differentiable=1, wide=False,
-    params=("condition", "body", "carried", "conditional"), jvp=_t_while, on_series=False, batch=_batch_while,
+    params=("condition", "body", "carried", "conditional"), jvp=_t_while, series=False, batch=_batch_while,
     samples=samples.while_loop,
 )  # fmt: skip
 define(
-    "cond", "general", _cond, (_d_cond,), jax="control.cond", saves="args", arity=-1, outputs=2, wide=False,
-    params=("true", "false"), jvp=_t_cond, on_series=False, batch=_batch_cond, samples=samples.cond,
+    "cond", "general", _cond, (_d_cond,),
+    jax="control.cond", saves="args", arity=-1, outputs=2, wide=False,
+    params=("true", "false"), jvp=_t_cond, series=False, batch=_batch_cond, samples=samples.cond,
 )  # fmt: skip

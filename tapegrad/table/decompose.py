@@ -330,7 +330,8 @@ _cholesky = define(
     batch=batching.leading, samples=samples.definite,
 )  # fmt: skip
 _qr = define(
-    "qr", "general", _qr_forward, (_d_qr,), jax="linalg.qr", saves="ans", outputs=2, params=("mode",),
+    "qr", "general", _qr_forward, (_d_qr,),
+    jax="linalg.qr", saves="ans", outputs=2, params=("mode",),
     singular=True, zero_blocks="matrices", display="LinalgQr", jvp=_j_qr,
     batch=batching.leading, samples=samples.TALL,
 )  # fmt: skip

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.record import Box, running_trace
+from ..core import record
+from ..core.op import TABLE
+from ..core.record import running_trace
 from ..dtypes import is_inexact
 from ..kernels import activations, devices, gaussian
 from ..kernels.elementwise import (
@@ -27,8 +29,8 @@ from ..kernels.elementwise import (
 from ..kernels.numpy import copied
 from ..kernels.special import log_sum_exp, log_sum_exp2, share, sigmoid_any
 from . import batching
-from .define import binary, define, named, numbers_first, unary
-from .operands import SCALARS, Refusal, each, no_kernel, promoted, refused_any, refused_as, tensor
+from .define import binary, define, unary
+from .refusals import Refusal, each, no_kernel, refused_any, refused_as
 from .samples import elementwise as samples
 from .samples.common import (
     ANALYTIC,
@@ -49,40 +51,20 @@ ONE_OVER_SQRT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 # Constant: no gradient flows. Rules use them as masks (bool times a cotangent keeps the cotangent's dtype).
 
 
-def _of_two(call: Any, name: str, doc: str) -> Any:
-    """The public function of a constant record of two arrays."""
-
-    def function(input: Any, other: Any, *, out: Any = None) -> Any:
-        result = call(input, other)
-        return result if out is None else out.resize_as_result_(result)
-
-    return named(function, name, doc)
+def _comparison(name: str, forward: Any, text: str) -> None:
+    define(
+        name, "constant", forward, arity=2, refuses=None if name in ("eq", "ne") else no_kernel("c"),
+        batch=batching.pointwise, samples=COMPARED,
+        doc=f"Elementwise `input {text} other`, as a bool tensor of the broadcast shape.",
+    )  # fmt: skip
 
 
-def _comparison(name: str, forward: Any, text: str) -> Any:
-    refuses = None if name in ("eq", "ne") else no_kernel("c")
-    call = define(name, "constant", forward, arity=2, refuses=refuses, batch=batching.pointwise, samples=COMPARED)
-
-    return _of_two(call, name, f"Elementwise `input {text} other`, as a bool tensor of the broadcast shape.")
-
-
-eq = _comparison("eq", np.equal, "==")
-ne = _comparison("ne", np.not_equal, "!=")
-lt = _comparison("lt", np.less, "<")
-le = _comparison("le", np.less_equal, "<=")
-gt = _comparison("gt", np.greater, ">")
-ge = _comparison("ge", np.greater_equal, ">=")
-
-
-def _constant(name: str, forward: Any, doc: str, **fields: Any) -> Any:
-    fields.setdefault("samples", INTEGRAL)
-    call = define(name, "constant", forward, batch=batching.pointwise, **fields)
-
-    def function(input: Any, *, out: Any = None) -> Any:
-        result = call(tensor(input))
-        return result if out is None else out.resize_as_result_(result)
-
-    return named(function, name, doc)
+_comparison("eq", np.equal, "==")
+_comparison("ne", np.not_equal, "!=")
+_comparison("lt", np.less, "<")
+_comparison("le", np.less_equal, "<=")
+_comparison("gt", np.greater, ">")
+_comparison("ge", np.greater_equal, ">=")
 
 
 def _on_bits(name: str) -> Any:
@@ -157,30 +139,32 @@ _round_decimals = define(
 )  # fmt: skip
 
 
-isnan = _constant("isnan", np.isnan, "Whether each element is nan.", samples=PREDICATE)
-isinf = _constant("isinf", np.isinf, "Whether each element is infinite.", samples=PREDICATE)
-isfinite = _constant("isfinite", np.isfinite, "Whether each element is finite.", samples=PREDICATE)
-logical_not = _constant("logical_not", np.logical_not, "Elementwise logical negation.")
-bitwise_not = _constant(
-    "bitwise_not",
-    _on_bits("bitwise_not"),
-    "Elementwise bitwise (for bool: logical) negation.",
-    samples=samples.BITWISE_NOT,
-)
+def _predicate(name: str, forward: Any, doc: str, samples: Any) -> None:
+    define(name, "constant", forward, batch=batching.pointwise, samples=samples, doc=doc)
 
 
-def _logical(name: str, forward: Any) -> Any:
-    call = define(name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL)
+_predicate("isnan", np.isnan, "Whether each element is nan.", PREDICATE)
+_predicate("isinf", np.isinf, "Whether each element is infinite.", PREDICATE)
+_predicate("isfinite", np.isfinite, "Whether each element is finite.", PREDICATE)
+_predicate("logical_not", np.logical_not, "Elementwise logical negation.", INTEGRAL)
+_predicate(
+    "bitwise_not", _on_bits("bitwise_not"), "Elementwise bitwise (for bool: logical) negation.", samples.BITWISE_NOT,
+)  # fmt: skip
 
-    return _of_two(call, name, f"Elementwise {name.replace('_', ' ')}.")
+
+def _logical(name: str, forward: Any) -> None:
+    define(
+        name, "constant", forward, arity=2, batch=batching.pointwise, samples=LOGICAL,
+        doc=f"Elementwise {name.replace('_', ' ')}.",
+    )  # fmt: skip
 
 
-logical_and = _logical("logical_and", np.logical_and)
-logical_or = _logical("logical_or", np.logical_or)
-logical_xor = _logical("logical_xor", np.logical_xor)
-bitwise_and = _logical("bitwise_and", _on_bits("bitwise_and"))
-bitwise_or = _logical("bitwise_or", _on_bits("bitwise_or"))
-bitwise_xor = _logical("bitwise_xor", _on_bits("bitwise_xor"))
+_logical("logical_and", np.logical_and)
+_logical("logical_or", np.logical_or)
+_logical("logical_xor", np.logical_xor)
+_logical("bitwise_and", _on_bits("bitwise_and"))
+_logical("bitwise_or", _on_bits("bitwise_or"))
+_logical("bitwise_xor", _on_bits("bitwise_xor"))
 
 # -------------------------------------------------------------------------------------------------------- strong zero
 # Products of cotangents g and local derivatives d in traced passes, which cannot look at values: 0 where g is exactly 0.
@@ -202,8 +186,15 @@ binary(
 )  # fmt: skip
 
 
-_recorded_cast = define(
+_to_integers = define(
+    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
+)  # fmt: skip
+# Of an inexact dtype; else cast_whole, which has no derivative.
+_cast_to = define(
     "cast", "linear", _cast, (lambda xp, g, ans, x, dtype, source: xp.cast(g, source),), params=("dtype", "source"),
+    around=lambda recorded: lambda x, dtype, source=None: (
+        recorded(x, dtype, x._d.dtype) if is_inexact(dtype) else _to_integers(x, dtype)
+    ),
     display="ToCopy", batch=batching.last, samples=samples.casts,
 )  # fmt: skip
 
@@ -212,13 +203,11 @@ define(
     "transfer", "linear", lambda x, device, source: devices.put(x, device),
     (lambda xp, g, ans, x, device, source: xp.transfer(g, source, device),),
     jax="transfer.transfer", params=("device", "source"),
+    around=lambda recorded: lambda x, *params: record.slow(TABLE["transfer"], (x,), params),
     display="ToCopy", batch=batching.last, samples=samples.moves,
 )  # fmt: skip
 
 
-_to_integers = define(
-    "cast_whole", "constant", _cast, params=("dtype",), batch=batching.last, samples=samples.CAST_WHOLE,
-)  # fmt: skip
 clone = define(
     "clone", "linear", copied, (lambda xp, g, ans, x: g,), jax="elementwise.identity", batch=batching.last, samples=ANALYTIC
 )
@@ -230,10 +219,17 @@ define(
 alias = define("alias", "linear", lambda xp, x: x, (lambda xp, g, ans, x: g,), batch=batching.last, samples=ANALYTIC)
 
 
-_conj_complex = define("conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), batch=batching.last, samples=ANALYTIC)
-_real_part = define(
-    "real", "linear", lambda xp, x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), batch=batching.last,
-    samples=samples.COMPLEX,
+def _of_complex(recorded: Any) -> Any:
+    """Real tensors are given back as they are: rules of bilinear ops conjugate the other operand always."""
+    return lambda x: recorded(x) if x._d.dtype.kind == "c" else x
+
+
+_conj_complex = define(
+    "conj", "linear", _conj, (lambda xp, g, ans, x: xp.conj(g),), around=_of_complex, batch=batching.last, samples=ANALYTIC
+)
+define(
+    "real", "linear", lambda xp, x: x.real, (lambda xp, g, ans, x: xp.to_complex(g),), around=_of_complex,
+    batch=batching.last, samples=samples.COMPLEX,
 )  # fmt: skip
 define(
     "imag", "linear", lambda xp, x: x.imag, (lambda xp, g, ans, x: xp.to_complex(g) * 1j,), batch=batching.last,
@@ -302,23 +298,6 @@ safe_reciprocal = unary(
     saves="ans",
     samples=POSITIVE,
 )
-
-
-def _scaled(input: Any, other: Any, alpha: Any) -> list[Any]:
-    """input and alpha * other in their common dtype."""
-    x, y = promoted([v if type(v) in SCALARS else tensor(v) for v in (input, other)])
-    dtype = next(v._d.dtype for v in (x, y) if isinstance(v, Box))
-    if type(alpha) is float and not is_inexact(dtype):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    return [x, y * (alpha if dtype.kind != "b" else bool(alpha))]
-
-
-@numbers_first("alpha")
-def add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
-    """Elementwise `input + alpha * other` with broadcasting."""
-    if alpha != 1:
-        input, other = _scaled(input, other, alpha)
-    return _add(input, other, out=out)
 
 
 _floor_divide = define(
@@ -729,7 +708,6 @@ abs = unary(
     saves="x",
     integers="keep", refuses=no_kernel("b"),
 )  # fmt: skip
-_sign_of = define("sgn", "elementwise", np.sign, (0.0,), samples=STEPS)
 
 
 def _across(xp: Any, t: Any, ans: Any, x: Any) -> Any:
@@ -741,6 +719,11 @@ _direction = define(
     # what of g is across z, over |z|; 0 at the origin
     (lambda xp, g, ans, x: _across(xp, g, ans, x),), saves="x ans", jvp=lambda xp, ts, ans, x: _across(xp, ts[0], ans, x),
     display="Sgn", batch=batching.pointwise, samples=samples.SGN_COMPLEX,
+)  # fmt: skip
+# Of real numbers; for complex ones sgn_complex.
+_sgn = define(
+    "sgn", "elementwise", np.sign, (0.0,), samples=STEPS,
+    around=lambda recorded: lambda x: {"c": _direction, "b": sign}.get(x._d.dtype.kind, recorded)(x),
 )  # fmt: skip
 
 # -------------------------------------------------------------------------------------------------- selection by value

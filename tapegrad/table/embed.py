@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.op import Op
+from ..core.op import TABLE, Op
 from ..core.record import fixed
 from ..core.vjp import fixed_like
 from ..kernels.embed import Padding, _add_rows
-from . import batching, elementwise, shape
+from . import batching
 from .define import define
 from .samples import embed as samples
 
@@ -28,7 +28,7 @@ def _shifted(index: Any, n: int, batched: bool, rows: int, padding: Padding) -> 
     offsets = fixed_like(starts.reshape(n, *(1,) * (index._d.ndim - batched)), index)
     if padding is not None:
         padding = fixed(np.add.outer(starts, padding).reshape(-1))._d
-    return elementwise.add(index, offsets), padding
+    return TABLE["add"].call(index, offsets), padding
 
 
 def _look_up_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
@@ -36,13 +36,13 @@ def _look_up_several(op: Op, n: int, args: list[Any], batched: list[bool], param
     if not batched[0]:
         return op.call(w, index, *params)
     _, rows, width = w._d.shape
-    return op.call(shape.reshape(w, (n * rows, width)), *_shifted(index, n, batched[1], rows, *params))
+    return op.call(TABLE["reshape"].call(w, (n * rows, width)), *_shifted(index, n, batched[1], rows, *params))
 
 
 def _add_up_several(op: Op, n: int, args: list[Any], batched: list[bool], params: tuple[Any, ...]) -> Any:
     g, (rows, padding) = batching.spread(args[0], n, batched[0]), params
     index, padding = _shifted(args[1], n, batched[1], rows, padding)
-    return shape.reshape(op.call(g, index, n * rows, padding), (n, rows, g._d.shape[-1]))
+    return TABLE["reshape"].call(op.call(g, index, n * rows, padding), (n, rows, g._d.shape[-1]))
 
 
 _embedding = define(

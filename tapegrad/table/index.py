@@ -65,9 +65,8 @@ def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutabl
 
 
 define(
-    "index", "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), jax="index.read",
-    saves="x.shape",
-    params=("index",), raw_backward=rules.backward_into(add_into), display=_shown_by,
+    "index", "linear", _index, (lambda xp, g, ans, x, index: xp.index_zeros(g, x.shape, index),), saves="x.shape",
+    jax="index.read", params=("index",), raw_backward=rules.backward_into(add_into), display=_shown_by,
     aliases={
         "gather": "Gather", "index_select": "IndexSelect", "take_along_dim": "Gather", "masked_select": "MaskedSelect",
         "take": "Take",
@@ -112,8 +111,7 @@ define(
     "index_add", "linear", _written(add_into),
     (lambda xp, g, ans, x, v, index: g, lambda xp, g, ans, x, v, index: xp.index(g, index)),
     jax="index.add_at", arity=2, params=("index",), in_place=add_into, wide=True, aliases={"scatter_add": "ScatterAdd"},
-    batch=batching.changed,
-    samples=samples.writes,
+    batch=batching.changed, samples=samples.writes,
 )  # fmt: skip
 
 

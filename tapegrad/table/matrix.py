@@ -163,8 +163,8 @@ _solve = define(
 )  # fmt: skip
 _solve_triangular = define(
     "solve_triangular", "general", lambda xs, upper, unit: lapack.solve_triangular(xs[0], xs[1], upper, unit),
-    (_d_solve_triangular,), jax="linalg.solve_triangular", saves="xs ans", arity=-1, params=("upper", "unit"),
-    singular=True, zero_blocks="matrices",
+    (_d_solve_triangular,),
+    jax="linalg.solve_triangular", saves="xs ans", arity=-1, params=("upper", "unit"), singular=True, zero_blocks="matrices",
     display="LinalgSolveTriangular", batch=batching.equation, jvp=_j_solve_triangular, samples=samples.SOLVE_TRIANGULAR,
 )  # fmt: skip
 _inverse = define(
@@ -177,11 +177,23 @@ _pinv = define(
     "pinv", "general", lapack.pinv, (_d_pinv,), saves="a ans", params=("atol", "rtol", "hermitian"),
     singular=True, zero_blocks="matrices", display="LinalgPinv", batch=batching.leading, jvp=_j_pinv, samples=samples.PINV,
 )  # fmt: skip
+
+
+def _exp_coefficient(xp: Any, k: int, a: Any) -> Any:
+    """Coefficient k of the exponential of a series: a block of that of the block Toeplitz matrix of its coefficients."""
+    n, rank = a.shape[-1], a.ndim
+    nothing = a.c[0] * 0.0
+    row = [nothing if (c := a.get(j)) is None else c for j in range(k + 1)]
+    whole = xp.cat([xp.cat([*[nothing] * i, *row[: k + 1 - i]], rank - 1) for i in range(k + 1)], rank - 2)
+    return xp.index(xp.matrix_exp(whole), (Ellipsis, slice(0, n), slice(k * n, None)))
+
+
 _matrix_exp = define(
     "matrix_exp", "general", lambda a: lapack.matrix_exp([a]),
     (lambda xp, g, ans, a: xp.matrix_exp_derivative([mh_of(xp, a), g]),),
     jax="linalg.matrix_exp", saves="a", display="LinalgMatrixExp",
-    batch=batching.leading, jvp=lambda xp, ts, ans, a: xp.matrix_exp_derivative([a, ts[0]]), samples=samples.MATRIX_EXP,
+    batch=batching.leading, jvp=lambda xp, ts, ans, a: xp.matrix_exp_derivative([a, ts[0]]), series=_exp_coefficient,
+    samples=samples.MATRIX_EXP,
 )  # fmt: skip
 define(
     "matrix_exp_derivative", "general", lapack.matrix_exp, (_d_exp_derivative,),
@@ -200,7 +212,8 @@ define(
     jvp=_j_cofactor, samples=samples.cofactors,
 )  # fmt: skip
 _slogdet_op = define(
-    "slogdet", "general", _slogdet, (_d_slogdet,), jax="linalg.slogdet", saves="a ans[1]", outputs=2,
+    "slogdet", "general", _slogdet, (_d_slogdet,),
+    jax="linalg.slogdet", saves="a ans[1]", outputs=2,
     singular=True, zero_blocks="matrices", params=("real",),
     display="LinalgSlogdet", batch=batching.leading, jvp=_j_slogdet, samples=samples.SLOGDET,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.op import TABLE, Op
 from ..kernels.normalize import Dims, Shape, _count, _product_sum, _standardize, _standardize_back
-from . import batching, shape
+from . import batching
 from .define import define
 from .samples import normalize as samples
 
@@ -149,7 +149,7 @@ def _several_back(op: Op, n: int, args: list[Any], batched: list[bool], params: 
         if size is not None:  # the sum over all dimensions but the batch
             ones = (1,) * (len(g._d.shape) - 1 - len(size))
             total = TABLE["sum_to"].call(g if i else g * centred * r, (n, *ones, *size))
-            results[i] = shape.reshape(total, (n, *size))
+            results[i] = TABLE["reshape"].call(total, (n, *size))
     return results
 
 

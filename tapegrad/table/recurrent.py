@@ -296,7 +296,8 @@ _lstm_layer = define(
     params=("sizes", "reverse"), batch=_batch, samples=samples.LSTM_LAYER,
 )  # fmt: skip
 _gru_layer = define(
-    "gru_layer", "general", _gru, (_d_gru,), jax="layers.gru", saves="h0 w ans", arity=4, outputs=2,
+    "gru_layer", "general", _gru, (_d_gru,),
+    jax="layers.gru", saves="h0 w ans", arity=4, outputs=2,
     params=("sizes", "reverse"), batch=_batch, samples=samples.GRU_LAYER,
 )  # fmt: skip
 _rnn_layer = define(

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..core.op import TABLE
 from ..core.record import running_trace
 from ..kernels import cumsum, softmax
 from ..kernels.numpy import add_reduce, in_order, ordered
@@ -19,7 +17,6 @@ from ..kernels.reduce import (
     _dot_along,
     _exp_diff,
     _flag,
-    _float_only,
     _guard_matrices,
     _guard_rows,
     _kept_shape,
@@ -30,7 +27,6 @@ from ..kernels.reduce import (
     _norm2,
     _norm_scale,
     _prod_others,
-    _put,
     _scatter_sum,
     _scatter_zeros,
     _shift,
@@ -39,14 +35,13 @@ from ..kernels.reduce import (
     _var,
     min_reduce,
     pick,
-    reduced_dims,
     take_along,
 )
 from ..kernels.reduce import _sum as _forward_sum
 from . import batching
 from .batching import along
 from .define import binary, define
-from .operands import Refusal, each, no_kernel, refused_as, tensor
+from .refusals import Refusal, each, no_kernel, refused_as
 from .samples import reduce as samples
 
 
@@ -383,19 +378,6 @@ _any = define("any", "constant", lambda xp, x, dims, keepdim: _flag(xp, x, xp.an
               params=("dims", "keepdim"), batch=along, samples=samples.COUNTED)  # fmt: skip
 _count_nonzero = define("count_nonzero", "constant", lambda xp, x, dims: xp.count_nonzero(x, axis=dims), params=("dims",),
     batch=along, samples=samples.COUNT_NONZERO)  # fmt: skip
-
-
-def _start(input: Any, dtype: Any = None) -> Any:
-    x = tensor(input)
-    return x if dtype is None else TABLE["cast"].call(x, dtypes.to_numpy(dtype))
-
-
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False,
-         dtype: Any = None, out: Any = None) -> Any:  # fmt: skip
-    """Mean over the given dimensions, or all; floating point only."""
-    x = _start(input, dtype)
-    _float_only("mean", x)
-    return _put(_mean_op(x, reduced_dims(x, dim, axis), keepdim or keepdims), out)
 
 
 # Masks of the elements of a product t to keep: all but non-finite ones of rows, or matrices, of which the cotangents are

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import functools
-import inspect
-import operator
-from collections.abc import Callable
-from math import prod
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from .. import errors
-from ..core import alias
 from ..core import vjp as rules
-from ..core.op import TABLE
-from ..core.record import set_grad_fn_name
 from ..core.vjp import arrays
 from ..kernels.numpy import ordered
 from ..kernels.shape import (
@@ -35,65 +27,14 @@ from ..kernels.shape import (
     _stacked,
     _strided_sum,
     _transpose,
-    _view,
     _windows,
     _windows_sum,
     _without_part,
-    dim_of,
-    shape_of,
 )
 from . import batching
 from .batching import Lifted
 from .define import define
-from .operands import tensor
 from .samples import shape as samples
-
-# ------------------------------------------------------------------------------------------------- argument handling
-
-
-def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
-    """Sizes given one by one or as one sequence."""
-    if len(args) == 1 and not hasattr(args[0], "__index__"):
-        args = tuple(args[0])
-    for a in args:
-        if type(a) is not int:
-            return tuple([operator.index(a) for a in args])
-    return args
-
-
-def given(op: str, argument: str, args: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
-    """Sizes given one by one, as one sequence, or by name."""
-    if named is not None:
-        if args:
-            raise TypeError(f"{op}() got multiple values for argument '{argument}'")
-        args = (named,)
-    try:
-        return sizes(args)
-    except TypeError:
-        raise errors.not_sizes(op, argument, args) from None
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def with_out(function: F) -> F:
-    """Let a function take `out`: the tensor to put the result into, or one for each of several results."""
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        if out is None:
-            return result
-        if not isinstance(result, tuple):
-            return out.resize_as_result_(result)
-        values = [o.resize_as_result_(value) for o, value in zip(out, result, strict=True)]
-        return result._make(values) if hasattr(result, "_make") else tuple(values)
-
-    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
-    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
-    return call  # type: ignore[return-value]
-
 
 # ------------------------------------------------------------------------------------------------------------- records
 
@@ -136,15 +77,15 @@ define(
     batch=Lifted(batching.expanded), samples=samples.EXPAND,
 )  # fmt: skip
 define(
-    "reshape", "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), jax="shape.reshape",
-    saves="x.shape",
-    params=("shape",), display="View", aliases={"view": "View", "unsqueeze": "Unsqueeze", "squeeze": "Squeeze"},
+    "reshape", "linear", _reshape, (lambda xp, g, ans, x, shape: xp.reshape(g, x.shape),), saves="x.shape",
+    jax="shape.reshape", params=("shape",), display="View",
+    aliases={"view": "View", "unsqueeze": "Unsqueeze", "squeeze": "Squeeze"},
     batch=Lifted(batching.reshaped), samples=samples.RESHAPES,
 )  # fmt: skip
 define(
-    "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), jax="shape.permute",
-    params=("dims",),
-    aliases={"transpose": "Transpose", "t": "T"}, batch=Lifted(batching.permuted), samples=samples.PERMUTATIONS,
+    "permute", "linear", _transpose, (lambda xp, g, ans, x, dims: xp.permute(g, _inverse(dims)),), params=("dims",),
+    jax="shape.permute", aliases={"transpose": "Transpose", "t": "T"}, batch=Lifted(batching.permuted),
+    samples=samples.PERMUTATIONS,
 )  # fmt: skip
 
 
@@ -223,10 +164,12 @@ def _stack_transpose(xp: Any, g: Any, ans: Any, xs: Any, dim: int, wanted: Any) 
     return [xp.index(g, (*before, i, Ellipsis)) if want else None for i, want in enumerate(wanted)]
 
 
-_recorded_cat = define(
+_cat = define(
     "cat", "linear", lambda xs, dim, lengths=None: ordered(np.concatenate(xs, dim)), (_cat_transpose,),
     jax="shape.cat", arity=-1,
     params=("dim", "lengths"), batch=batching.joined, samples=samples.CAT,
+    # the tape keeps lengths, not arrays
+    around=lambda recorded: lambda xs, dim, lengths=None: recorded(xs, dim, tuple([x._d.shape[dim] for x in xs])),
 )  # fmt: skip
 
 
@@ -281,49 +224,6 @@ define(
 )  # fmt: skip
 
 
-def _filled(shape: tuple[int, ...], numel: int, op: str) -> tuple[int, ...]:
-    if shape.count(-1) == 0 and prod(shape) == numel and min(shape, default=0) >= 0:
-        return shape
-    if shape.count(-1) > 1:
-        raise RuntimeError(f"only one dimension can be inferred. {op}() got the shape {list(shape)}.")
-    if shape.count(-1) == 1:
-        rest = prod(n for n in shape if n != -1)
-        if not rest and not numel:
-            raise RuntimeError(
-                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
-                "can be any value and is ambiguous"
-            )
-        if rest and numel % rest == 0:
-            return tuple([numel // rest if n == -1 else n for n in shape])
-    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}. In {op}().")
-
-
-def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
-    """The elements in another shape (one size may be -1): a view where the memory allows, else a copy."""
-    x = tensor(input)
-    alias.sync_only(x) if x._st is not None else None
-    target = _filled(given("reshape", "shape", sizes, shape), x._d.size, "reshape")
-    form = form_of(x._d)
-    if form.flags.c_contiguous or np.may_share_memory(form.reshape(target), form):
-        return _view(x, "reshape", target)
-    return set_grad_fn_name("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
-
-
-def form_of(a: Any) -> Any:
-    """An array of the shape and dtype of a tensor's, where only these count: one sample in vmap has no values."""
-    return a if isinstance(a, np.ndarray) else np.empty(a.shape, a.dtype)
-
-
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """A view of the diagonal of the matrices spanned by dim1 and dim2, as the last dimension."""
-    x = tensor(input)
-    rank = len(shape_of(x))
-    a, b = dim_of(dim1, rank), dim_of(dim2, rank)
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    return _view(x, "diagonal", offset, a, b)
-
-
 def _taken_back(widths: Any) -> Any:
     return tuple([(-b, -a) for b, a in widths])
 
@@ -338,8 +238,3 @@ define(
 
 
 # ------------------------------------------------------------------------------------------------------ what a tensor is
-
-
-def numel(input: Any) -> int:
-    """Number of elements."""
-    return prod(shape_of(input))

@@ -22,8 +22,8 @@ from ..kernels.sort import (
 from . import batching
 from .batching import along
 from .define import define
-from .operands import each, no_kernel, refused_as
 from .reduce import d_extreme, d_pick, j_extreme, j_pick
+from .refusals import each, no_kernel, refused_as
 from .samples import sort as samples
 
 
@@ -48,7 +48,8 @@ def _d_running(xp: Any, gs: Any, ans: Any, x: Any, dim: int) -> Any:
 
 
 _sort = define(
-    "sort", "general", _sort_forward, (_d_distinct,), jax="reduce.sort", saves="x.shape ans[1]", outputs=2, differentiable=1,
+    "sort", "general", _sort_forward, (_d_distinct,),
+    jax="reduce.sort", saves="x.shape ans[1]", outputs=2, differentiable=1,
     params=("dim", "descending", "stable"), batch=along, jvp=_j_distinct,
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=samples.SORT,
 )  # fmt: skip
@@ -57,7 +58,8 @@ _argsort = define(
     refuses=refused_as("c", "Sort does not support complex dtypes on CPU"), samples=samples.ARGSORT,
 )  # fmt: skip
 _topk = define(
-    "topk", "general", _topk_forward, (_d_topk,), jax="reduce.topk", saves="x.shape ans[1]", outputs=2, differentiable=1,
+    "topk", "general", _topk_forward, (_d_topk,),
+    jax="reduce.topk", saves="x.shape ans[1]", outputs=2, differentiable=1,
     params=("k", "dim", "largest"), batch=batching.dims(1), jvp=_j_topk,
     refuses=each(
         refused_as("c", "topk does not support complex dtypes on CPU"),
@@ -80,8 +82,8 @@ _median = define(
     refuses=no_kernel("cb"), samples=samples.MEDIAN,
 )  # fmt: skip
 _median_dim = define(
-    "median_dim", "general", pick(_median_place), (d_pick,), jax="reduce.median_dim", saves="x.shape ans[1]", outputs=2,
-    differentiable=1,
+    "median_dim", "general", pick(_median_place), (d_pick,),
+    jax="reduce.median_dim", saves="x.shape ans[1]", outputs=2, differentiable=1,
     params=("dim", "keepdim"), batch=along, jvp=j_pick, display="MedianBackward1",
     refuses=no_kernel("cb", "median_cpu"), samples=samples.MEDIAN_DIM,
 )  # fmt: skip
@@ -97,8 +99,8 @@ _nanmedian_dim = define(
     refuses=no_kernel("cb"), samples=samples.NANMEDIAN_DIM,
 )  # fmt: skip
 _kthvalue = define(
-    "kthvalue", "general", _kth_forward, (d_pick,), jax="reduce.kthvalue", saves="x.shape ans[1]", outputs=2,
-    differentiable=1,
+    "kthvalue", "general", _kth_forward, (d_pick,),
+    jax="reduce.kthvalue", saves="x.shape ans[1]", outputs=2, differentiable=1,
     params=("dim", "keepdim", "k"), batch=along, jvp=j_pick, refuses=no_kernel("cb"), samples=samples.KTHVALUE,
 )  # fmt: skip
 _mode = define(

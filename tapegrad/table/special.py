@@ -15,7 +15,7 @@ from ..kernels.gaussian import erfinv as erfinv_kernel
 from ..kernels.special import _entr, _logit_forward, _scipy, _times_log
 from . import batching
 from .define import binary, define, unary
-from .operands import no_kernel
+from .refusals import no_kernel
 from .samples import special as samples
 from .samples.common import REAL
 

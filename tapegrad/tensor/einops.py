@@ -1,7 +1,7 @@
 """einops on tensors. It looks for backends among the subclasses of a class of its own: one is made when it is imported.
 
-einops asks neither a tensor nor the package, so something has to wait for its import: `import tapegrad` puts a finder into
-sys.meta_path, which goes as soon as einops is imported, and is not needed where that came first.
+einops asks neither a tensor nor the package, so something has to wait for its import: where einops is not imported yet when
+the first tensor is made, a finder stands in sys.meta_path from then on until it is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 import types
 from importlib.machinery import ModuleSpec
 from typing import Any
+
+from ..core.record import FIRST_TENSOR
 
 BACKENDS = "einops._backends"
 
@@ -48,7 +50,11 @@ class _OnImport:
 
 
 def watch() -> None:
+    """Have einops know tensors, now or once it is imported."""
     if BACKENDS in sys.modules:
         register(sys.modules[BACKENDS])
     else:
         sys.meta_path.insert(0, _OnImport())
+
+
+FIRST_TENSOR.append(watch)

@@ -9,6 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import dialect, dtypes
+from ..core import record
+from ..kernels import devices
+from ..levels.level import LevelState
+from .access import raw
+
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -188,3 +194,34 @@ def _is_scientific(sizes: list[float], whole: bool) -> bool:
         return _options.sci_mode
     smallest, largest = min(sizes), max(sizes)
     return largest / smallest > 1000 or largest > 1e8 or (not whole and smallest < 1e-4)
+
+
+def tensor_text(t: Any) -> str:
+    """PyTorch's printed form."""
+    array = devices.host(raw(t))  # first: the look makes an ordinary tensor of a pending one
+    own = type(t) not in (record.Tensor, record.Scalar, record.Parameter)
+    name = type(t).__name__ if own else "tensor"
+    text = tensor_repr(array, name=name, suffixes=dtype_suffix(t) + history_suffix(t))
+    return f"Parameter({text})" if own and t._is_parameter else text
+
+
+def dtype_suffix(t: Any) -> list[str]:
+    """What the printed form says of the dtype."""
+    a, default = raw(t), dtypes.get_default_dtype().numpy
+    said = dialect.current.every_dtype or needs_dtype_suffix(a.dtype, default, empty=a.size == 0)
+    place = [] if t.is_cpu else [f"device='{t.device}'"]
+    return [*place, f"dtype={t.dtype}"] if said else place
+
+
+def history_suffix(t: Any) -> list[str]:
+    """What the printed form says of gradients."""
+    suffixes = []
+    if t._s > 0:
+        suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
+    elif t._s and dialect.current.leaves_show_node and t.grad is not None:
+        suffixes.append(f"grad_fn=<{dialect.current.leaf[1]}>")
+    elif t._s:
+        suffixes.append("requires_grad=True")
+    if type(t._st) is LevelState and t._st.level.shares_outer_layer and t._st.payload is not None:
+        suffixes.append(f"tangent={tensor_text(t._st.payload)}")
+    return suffixes

@@ -143,3 +143,8 @@ def placed(source: Any, storage_offset: int, size: Any, stride: Any) -> Any:
     size = tuple(size)
     steps = [math.prod(size[i + 1 :]) for i in range(len(size))] if stride is None else stride
     return line.as_strided(size, steps, storage_offset)
+
+
+def is_storage(obj: object) -> bool:
+    """Whether obj is a storage."""
+    return isinstance(obj, TypedStorage | UntypedStorage)

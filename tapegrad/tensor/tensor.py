@@ -1,94 +1,53 @@
-"""The facade: PyTorch's Tensor around a slot of the tape. Its operations come from the table."""
+"""The facade: PyTorch's Tensor around a slot of the tape. Its operations come from the table of public names: `methods`."""
 
 from __future__ import annotations
 
 import builtins
 import copy
-import functools
-import inspect
 import math
 import operator
-import pickle
 import warnings
-import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, overload
+from typing import Any, NoReturn, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import dialect, dtypes, errors
-from ..core import alias, gradient, leaves, modes, record
+from ..core import alias, gradient, leaves, record
 from ..core import graph as node
-from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import Box
 from ..core.state import TRACE, is_recording
-from ..core.tape import HEAVY, next_slot
 from ..core.tracing import reads, same, touches
 from ..core.vjp import bottom, fixed_like
+from ..floats import scalar
 from ..functions import (
-    activation,
+    complex_and_bits,
     create,
-    decompose,
-    einsum,
     elementwise,
     index,
-    linalg,
-    matrix,
-    native,
     operands,
-    parts,
-    reduce,
-    scatter,
     shape,
-    signal,
-    sort,
-    special,
-    statistics,
 )  # fmt: skip
+from ..functions.arguments import given
+from ..functions.joining import unbind
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
-from ..kernels.memory import keep_freed_memory
-from ..levels import scalar
-from ..levels.level import Lift, raise_in_place, relabelled
-from ..table import decompose as decompose_records
-from ..table import elementwise as elementwise_records
-from ..table import index as index_records
-from ..table import linalg as linalg_records
-from ..table import matrix as matrix_records
-from ..table import parts as parts_records
-from ..table import reduce as reduce_records
-from ..table import shape as shape_records
-from ..table import sort as sort_records
-from ..table import special as special_records
-from . import printing
 from . import storage as storages
-
-if TYPE_CHECKING:
-    from .._methods import TableMethods
-else:
-
-    class TableMethods:
-        """Methods that follow from the table are attached below; their signatures stand in `_methods.pyi`."""
-
-        __slots__ = ()
-
+from .access import boxed, destination, only_element, overwrite, raw, refuse_device, refuse_recorded, set_leaf
+from .filling import Filling
+from .legacy import TensorType, legacy_alias, legacy_array, legacy_tensor, type_named
+from .methods import TableMethods
+from .pickling import PRIVATE, rebuild, send_memory
+from .printing import tensor_text
+from .protocols import Protocols
 
 CPU = devices.CPU
 T = TypeVar("T", bound="Tensor")
 
 
-def raw(t: Any) -> Any:
-    """The tensor's array, up to date."""
-    if t._st is not None:
-        alias.sync_only(t)
-    if record.traces and (trace := TRACE.get()) is not None:
-        trace.looks(t)
-    return t._d
-
-
-class Tensor(Box, TableMethods):
+class Tensor(Filling, Protocols, TableMethods):
     """A multidimensional array that records the operations on it.
 
     `Tensor(data)` copies a sequence into the default dtype, `Tensor(2, 3)` has that size, `Tensor(t)` shares the memory of
@@ -104,7 +63,7 @@ class Tensor(Box, TableMethods):
     ) -> Self:
         to = create.check_device(device)
         if len(data) == 1 and isinstance(data[0], Tensor):
-            t = _legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
+            t = legacy_alias(cls, data[0] if dtype is None else data[0].to(dtype))
         else:
             array = legacy_array(data, dtype or dtypes.get_default_dtype(), size)
             t = boxed(cls, array if to is CPU else devices.put(array, to))
@@ -178,7 +137,7 @@ class Tensor(Box, TableMethods):
     @property
     def strides(self) -> tuple[int, ...]:
         """NumPy's strides, in bytes."""
-        return shape_records.form_of(raw(self)).strides  # type: ignore[no-any-return]
+        return operands.form_of(raw(self)).strides  # type: ignore[no-any-return]
 
     # Kinds of tensors that do not exist here
     is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = is_nested = is_quantized = False
@@ -199,7 +158,7 @@ class Tensor(Box, TableMethods):
     def is_contiguous(self, *, memory_format: Any = None) -> bool:
         """Whether elements lie in row-major order without gaps; with channels_last in its order (channels innermost)."""
         a, rank = (
-            shape_records.form_of(raw(self)),
+            operands.form_of(raw(self)),
             {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format)),
         )
         if rank is not None:
@@ -212,7 +171,7 @@ class Tensor(Box, TableMethods):
     def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Steps in memory, in elements."""
-        a = shape_records.form_of(raw(self))
+        a = operands.form_of(raw(self))
         strides = tuple([s // a.itemsize for s in a.strides])
         return strides if dim is None else strides[dim]
 
@@ -255,12 +214,12 @@ class Tensor(Box, TableMethods):
         """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
         if raw(self).size and not self.is_shared():
             alias.rebind(self, create.from_numpy(shared.copied(raw(self))))
-            _send_memory()
+            send_memory()
         return self
 
     def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
         """The dimensions from the largest step in memory to the smallest."""
-        return tuple(shape.memory_order(shape_records.form_of(raw(self))))
+        return tuple(shape.memory_order(operands.form_of(raw(self))))
 
     def dense_dim(self) -> int:
         """Number of dimensions that are dense: all."""
@@ -353,10 +312,10 @@ class Tensor(Box, TableMethods):
     def requires_grad(self) -> bool:
         """Whether operations on it are recorded."""
         if record.traces and (trace := TRACE.get()) is not None:
-            trace.looks(self)
+            trace.guard_on_metadata(self)
         if self._st is not None:
             alias.sync_only(self)
-            return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.lower.requires_grad)
+            return self._s != 0 or (self._st is not None and self._st.level is not None and self._st.primal.requires_grad)
         return self._s != 0
 
     @requires_grad.setter
@@ -527,8 +486,8 @@ class Tensor(Box, TableMethods):
         """
         reads(self, "numpy()")
         if not force:
-            _refuse_recorded(self)
-            _refuse_device(self)
+            refuse_recorded(self)
+            refuse_device(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
         if not self.is_cpu:
@@ -543,8 +502,8 @@ class Tensor(Box, TableMethods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         reads(self, "conversion to a NumPy array")
-        _refuse_recorded(self)
-        _refuse_device(self)
+        refuse_recorded(self)
+        refuse_device(self)
         a = raw(self)
         if self.dtype is dtypes.bfloat16:
             raise errors.numpy_of_bfloat16()
@@ -560,15 +519,15 @@ class Tensor(Box, TableMethods):
         return bool(a.item())
 
     def __int__(self) -> int:
-        return int(_only_element(self))
+        return int(only_element(self))
 
     def __float__(self) -> float:
         create.warn_of_lost_gradient(self)
-        return float(_only_element(self))
+        return float(only_element(self))
 
     def __complex__(self) -> complex:
         create.warn_of_lost_gradient(self)
-        return complex(_only_element(self))
+        return complex(only_element(self))
 
     def __index__(self) -> int:
         reads(self, "use as an index")
@@ -586,7 +545,7 @@ class Tensor(Box, TableMethods):
     def __iter__(self) -> Iterator[Any]:
         if not raw(self).ndim:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(shape.unbind(self))
+        return iter(unbind(self))
 
     def __reversed__(self) -> Tensor:
         return shape.flip(self, 0) if raw(self).ndim else self
@@ -807,10 +766,10 @@ class Tensor(Box, TableMethods):
 
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Take other sizes, in place: the memory's first elements stay, what is added is not initialised."""
-        target = create.checked(shape_records.given("resize_", "size", sizes))
+        target = create.checked(given("resize_", "size", sizes))
         if self.requires_grad:
             raise errors.resize_tracked()
-        a, n = shape_records.form_of(raw(self)), math.prod(target)
+        a, n = operands.form_of(raw(self)), math.prod(target)
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
             return alias.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
@@ -821,11 +780,11 @@ class Tensor(Box, TableMethods):
 
     def resize(self, *sizes: Any) -> Tensor:
         """The elements in another shape. PyTorch prefers reshape."""
-        target = create.checked(shape_records.given("resize", "size", sizes))
+        target = create.checked(given("resize", "size", sizes))
         a = raw(self)
         if math.prod(target) != a.size:
             raise errors.resize_count(target, a.shape)
-        return shape_records.reshape(self, target)  # type: ignore[no-any-return]
+        return shape.reshape(self, target)  # type: ignore[no-any-return]
 
     def resize_as(self, tensor: Any) -> Tensor:
         """The elements in another tensor's shape."""
@@ -889,69 +848,6 @@ class Tensor(Box, TableMethods):
         """This tensor's elements where the condition holds, else the other's."""
         return elementwise.where(condition, self, other)  # type: ignore[no-any-return]
 
-    def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Tensor:
-        """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
-        alias.check_writable(self, name, False)
-        a = raw(self)
-        order = memory_order(a)
-        drawn = draw(tuple([a.shape[d] for d in order]))
-        back = tuple(np.argsort(order).tolist())
-        return overwrite(self, drawn if back == tuple(range(a.ndim)) else TABLE["permute"].call(drawn, back))  # type: ignore[no-any-return]
-
-    def _draws(self, method: str, *args: Any, generator: Any) -> Tensor:
-        """Overwrite with numbers of this dtype from a stream."""
-        dtype = raw(self).dtype
-        return self._drawn(
-            method,
-            lambda shape: create.drawn(lambda g, full: getattr(g, method)(full, dtype, *args), shape, generator),
-        )
-
-    def uniform_(self, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with uniform numbers in [from_, to)."""
-        a = raw(self)
-        return self._drawn("uniform", lambda shape: create.draw("uniform", shape, a.dtype, from_, to, generator=generator))
-
-    def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with normal numbers of a mean and standard deviation."""
-        a = raw(self)
-        dense = shape_records.form_of(a).flags.c_contiguous
-        return self._drawn(
-            "normal", lambda shape: create.draw("normal", shape, a.dtype, mean, std, generator=generator, contiguous=dense)
-        )
-
-    def random_(self, *bounds: Any, generator: Any = None) -> Tensor:
-        """Overwrite with integers: random_() over the dtype's range from 0 up, random_(to), random_(from, to)."""
-        if not bounds:
-            return self._draws("random_ints", generator=generator)
-        return self._draws("randint", *(bounds if len(bounds) == 2 else (0, bounds[0])), generator=generator)
-
-    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-        """Overwrite with 1 at probability p (a number, or a tensor of this shape), else 0."""
-        if not isinstance(p, Box):
-            return self._draws("bernoulli", p, generator=generator)
-        a = raw(self)
-        order = memory_order(a)
-        p = TABLE["permute"].call(TABLE["expand"].call(p, a.shape), order) if order else p
-        return self._drawn(
-            "bernoulli", lambda shape: create.drawn_from(lambda g, given: g.bernoulli_array(given, a.dtype), p, generator)
-        )
-
-    def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with exponential numbers of rate lambd."""
-        return self._draws("exponential", lambd, generator=generator)
-
-    def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with exp of normal numbers of a mean and standard deviation."""
-        return self._draws("log_normal", mean, std, generator=generator)
-
-    def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Tensor:
-        """Overwrite with Cauchy numbers of a median and half width."""
-        return self._draws("cauchy", median, sigma, generator=generator)
-
-    def geometric_(self, p: Any, *, generator: Any = None) -> Tensor:
-        """Overwrite with the number of trials up to the first success of probability p."""
-        return self._draws("geometric", p, generator=generator)
-
     # ------------------------------------------------------------------------------------------- copying and pickling
 
     def __copy__(self) -> Self:
@@ -1002,23 +898,9 @@ class Tensor(Box, TableMethods):
         """The device in DLPack's terms."""
         return raw(self).__dlpack_device__()  # type: ignore[no-any-return]
 
-    # ------------------------------------------------------------------------------------------------------ NumPy code
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return numpy_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        newest = numpy_namespace.__array_api_version__
-        if api_version is not None and api_version > newest:
-            raise ValueError(f"no array API of version {api_version!r}: tapegrad.numpy has {newest}")
-        return numpy_namespace
-
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """On a device; itself if it is there."""
         return self.to(device)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return numpy_function(function, args, kwargs)
 
     # ------------------------------------------------------------------------------------------------- sizes as methods
 
@@ -1051,37 +933,20 @@ class Tensor(Box, TableMethods):
     @property
     def real(self) -> Tensor:
         """Real part, a view."""
-        return parts.real(self)  # type: ignore[no-any-return]
+        return complex_and_bits.real(self)  # type: ignore[no-any-return]
 
     @property
     def imag(self) -> Tensor:
         """Imaginary part, a view."""
-        return parts.imag(self)  # type: ignore[no-any-return]
+        return complex_and_bits.imag(self)  # type: ignore[no-any-return]
 
 
-def _only_element(t: Any) -> Any:
-    if raw(t).size != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    return t.item()
+def is_inference(input: Tensor) -> bool:
+    """Whether a tensor can only be used for inference: no, those made under inference_mode are like any others."""
+    return False
 
 
-PRIVATE = ("_hooks", "_node_hooks", "_post_hooks", "_retains")  # attributes that a copy does not take over
 gradient_backward = gradient.backward
-numpy_ufunc: Callable[..., Any]
-numpy_function: Callable[..., Any]
-numpy_namespace: Any
-
-
-def use_numpy(ufunc: Callable[..., Any], function: Callable[..., Any]) -> None:
-    """Name what answers NumPy's protocols; `tapegrad.numpy` does, which stands above this module."""
-    global numpy_ufunc, numpy_function
-    numpy_ufunc, numpy_function = ufunc, function
-
-
-def use_namespace(module: Any) -> None:
-    """Name what `__array_namespace__` gives; `tapegrad.numpy` does."""
-    global numpy_namespace
-    numpy_namespace = module
 
 
 class Parameter(Tensor):
@@ -1115,6 +980,10 @@ class Scalar(Tensor):
     """A double without dimensions whose array is made when it is first looked at; see `levels.scalar`."""
 
     __slots__ = ()
+    __add__, __radd__ = scalar.method("add", False), scalar.method("add", True)
+    __sub__, __rsub__ = scalar.method("sub", False), scalar.method("sub", True)
+    __mul__, __rmul__ = scalar.method("mul", False), scalar.method("mul", True)
+    __truediv__, __rtruediv__ = scalar.method("div", False), scalar.method("div", True)
 
     @property
     def _d(self) -> Any:
@@ -1127,489 +996,3 @@ class Scalar(Tensor):
 
 Scalar.__name__ = Scalar.__qualname__ = "Tensor"
 record.adopt(Tensor, Parameter, Scalar)
-
-
-class TensorType(type):
-    """PyTorch's older names of the tensors of one dtype: FloatTensor(data) makes one, isinstance tells them."""
-
-    dtype: dtypes.dtype
-
-    def __call__(cls, *data: Any, device: Any = None) -> Any:
-        to = create.check_device(device)
-        return legacy_tensor(data, cls.dtype).to(to)
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
-
-
-def _type_of(name: str, dtype: dtypes.dtype) -> TensorType:
-    doc = f"A tensor of {dtype._name}: of a sequence, or of sizes."
-    return TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "tapegrad"})
-
-
-BFloat16Tensor, BoolTensor = _type_of("BFloat16Tensor", dtypes.bfloat16), _type_of("BoolTensor", dtypes.bool_)
-ByteTensor, CharTensor = _type_of("ByteTensor", dtypes.uint8), _type_of("CharTensor", dtypes.int8)
-DoubleTensor, FloatTensor = _type_of("DoubleTensor", dtypes.float64), _type_of("FloatTensor", dtypes.float32)
-HalfTensor, IntTensor = _type_of("HalfTensor", dtypes.float16), _type_of("IntTensor", dtypes.int32)
-LongTensor, ShortTensor = _type_of("LongTensor", dtypes.int64), _type_of("ShortTensor", dtypes.int16)
-TYPES = {v.__name__: v for v in list(globals().values()) if isinstance(v, TensorType)}
-
-
-def type_named(t: Any) -> Any:
-    """A tensor type, itself or by its name ("torch.FloatTensor"); Tensor is that of the default dtype."""
-    found = TYPES.get(t.rpartition(".")[2]) if isinstance(t, str) else t
-    if isinstance(t, str) and ".cuda." in t:
-        raise TypeError(f"type {t} not available. Torch not compiled with CUDA enabled.")
-    if t is Tensor or t == "torch.Tensor":
-        found = next(kind for kind in TYPES.values() if kind.dtype is dtypes.get_default_dtype())
-    if not isinstance(found, TensorType):
-        raise ValueError(f"invalid type: {t!r}")
-    return found
-
-
-def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default dtype to that of a floating-point tensor type, or of its name. PyTorch prefers set_default_dtype."""
-    text = "only floating-point types are supported as the default type"
-    if t is Tensor or isinstance(t, dtypes.dtype):
-        raise TypeError(f"invalid type object: {text}")
-    dtype = type_named(t).dtype
-    if not dtype.is_floating_point:
-        raise TypeError(text)
-    dtypes.set_default_dtype(dtype)
-
-
-def legacy_tensor(data: tuple[Any, ...], dtype: dtypes.dtype) -> Any:
-    """`FloatTensor(...)` and `t.new(...)`: of a sequence, of sizes, or the memory of a tensor of this dtype."""
-    if len(data) == 1 and isinstance(data[0], Tensor):
-        if data[0].dtype is not dtype:
-            raise TypeError(f"new(): expected a tensor of {dtype} (got {data[0].dtype})")
-        return data[0][...]
-    return record.wrap(legacy_array(data, dtype))
-
-
-def _legacy_alias(cls: Any, t: Any) -> Any:
-    """`Tensor(t)`: another tensor on the memory of t, with its history; one of a subclass is a leaf."""
-    if cls is Tensor:
-        return t[...]
-    new = Box.__new__(cls)
-    new._d, new._s, new._st = None, 0, None
-    alias.rebind(new, t)
-    return new
-
-
-def legacy_array(data: tuple[Any, ...], dtype: Any, size: Any = None) -> Any:
-    """The array of `Tensor(...)`: of a sequence or array, or zeros of a size."""
-    if size is None and len(data) == 1 and not isinstance(data[0], dtypes.Size) and not _is_size(data[0]):
-        return create.from_data(_sequence(data[0]), dtype)
-    if not data:
-        data = (0,) if size is None else tuple(size)
-    elif isinstance(data[0], dtypes.Size):
-        (data,) = data
-    if not all(map(_is_size, data)):
-        raise TypeError(
-            f"new() received an invalid combination of arguments - got ({', '.join(type(d).__name__ for d in data)}), but "
-            "expected a sequence or sizes. Make a tensor of data with tensor(...)."
-        )
-    return np.zeros([operator.index(d) for d in data], dtype.numpy)
-
-
-def _is_size(value: Any) -> bool:
-    if isinstance(value, Tensor):
-        return value.ndim == 0 and not (value.is_floating_point() or value.is_complex() or value.dtype is dtypes.bool_)
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _sequence(data: Any) -> Any:
-    """Data of `Tensor(data)`, which takes no number."""
-    if isinstance(data, dict | np.generic) or not hasattr(data, "__getitem__"):
-        kind = type(data)
-        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-        raise TypeError(f"new(): data must be a sequence (got {name}). Make a tensor of one number with tensor({data}).")
-    return data
-
-
-def memory_order(a: Any) -> tuple[int, ...]:
-    """Dimensions from the largest step in memory to the smallest; as they stand in a sample of a batch."""
-    return shape.memory_order(a) if isinstance(a, np.ndarray) else tuple(range(a.ndim))
-
-
-def set_leaf(t: Any, on: bool) -> None:
-    """Make an untracked tensor a leaf that requires grad, or the reverse; a leaf keeps its slot for good."""
-    if on == (t._s != 0):
-        return
-    if (trace := record.running_trace()) is not None:
-        trace.switches(t)
-    slot = 0
-    if on:
-        slot = getattr(t, "_leaf", 0)
-        if not slot:
-            slot = t._leaf = -next_slot()
-            if getattr(record.peek_data(t), "nbytes", 0) >= HEAVY:
-                keep_freed_memory()
-            leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
-        level = layer_of(LEVEL.get())
-        if level is not None and layer_of(level_of(t)) is not level:
-            raise_in_place(t, level, False)
-        share_slot(t, slot)
-    a = t._st
-    if on and type(a) is alias.Alias and not a.hchain:
-        alias.write_history(t, slot)  # its views follow
-    else:
-        alias.restart(t, slot)
-
-
-def share_slot(t: Any, slot: int) -> None:
-    """Give the tensor below one of a soft level, whose layer is the same, its slot."""
-    st = t._st
-    if type(st) is Lift and st.level.soft:
-        lower = relabelled(st.lower, slot)
-        share_slot(lower, slot)
-        t._st = Lift(st.level, lower, st.payload, st.slot_hooks)
-
-
-def _refuse_recorded(t: Tensor) -> None:
-    """The values of a tensor that requires grad do not become an array unless asked: its gradient would get lost."""
-    if t.requires_grad and is_recording() and not dialect.current.numpy_detaches:
-        raise errors.numpy_of_tracked()
-
-
-def _refuse_device(t: Tensor) -> None:
-    """Values of other devices come to the CPU only when asked for."""
-    if not t.is_cpu:
-        raise errors.numpy_of_device(t.device)
-
-
-def forget_leaf(slot: int, _: Any = None) -> None:
-    leaves.LEAVES.pop(slot, None)
-    leaves.WATCHED_LEAVES.discard(slot)
-
-
-def destination(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
-    """The dtype and device that arguments of `to` name, or None: a device, a dtype or a tensor come first, flags last."""
-    for a in args:
-        if isinstance(a, Tensor):
-            dtype, device = a.dtype, a.device
-        elif isinstance(a, str | dtypes.device) or type(a) is int:
-            device = a
-        elif dtypes.is_dtype(a):
-            dtype = a
-        elif a is not None and not isinstance(a, bool):
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
-    return dtype, None if device is None else create.check_device(device)
-
-
-def boxed(cls: Any, array: Any) -> Any:
-    """A new untracked tensor of a class."""
-    t = Box.__new__(cls)
-    t._d, t._s, t._st = array, 0, None if type(array) is np.ndarray else record.Extra(None)
-    return t
-
-
-def rebuild(cls: Any, array: Any, requires_grad: bool, state: dict[str, Any], device: Any = CPU) -> Any:
-    """What unpickling and deepcopy make a tensor with."""
-    settled = dtypes.settled(array) if type(array) is np.ndarray else array
-    t = boxed(cls, settled if device is CPU else devices.put(settled, create.check_device(device)))
-    if requires_grad:
-        set_leaf(t, True)
-    t.__dict__.update(state)
-    return t
-
-
-def _send_memory() -> None:
-    """Have multiprocessing send tensors that are shared as their memory, not as a copy."""
-    from multiprocessing.reduction import ForkingPickler  # 10 ms, for this alone
-
-    classes: list[type] = [Tensor]
-    for cls in classes:  # which grows meanwhile
-        classes += cls.__subclasses__()
-        ForkingPickler.register(cls, _reduce_shared)
-
-
-def _reduce_shared(t: Any) -> Any:
-    make, args = t.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-    handed = shared.handed(raw(t))
-    if handed is None:
-        return make, args
-    cls, array, *rest = args
-    return _rebuild_shared, (handed, cls, array[:0].ravel() if array.ndim else array, *rest)
-
-
-def _rebuild_shared(handed: Any, *args: Any) -> Any:
-    t = rebuild(*args)
-    _send_memory()
-    alias.rebind(t, create.from_numpy(shared.received(*handed)))
-    return t
-
-
-def overwrite(t: Any, source: Any) -> Any:
-    """t[...] = source, of t's shape and dtype: into t's memory where others share it."""
-    if not (type(t._d) is np.ndarray and type(source._d) is np.ndarray):
-        source = source.to(t.device)
-    if alias.lifted(t) or alias.lifted(source) or record.functional(t._d):
-        return alias.assign(t, TABLE["clone"].call(source), "copy")
-    recorded = is_recording() and (t._s != 0 or source._s != 0)
-    dst = alias.target(t)
-    if dst is None:
-        t._d = np.array(source._d, order="K")
-    else:
-        dst[...] = source._d
-    if recorded:
-        slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
-        alias.write_history(t, slot, None if source._st is None else source._st.slot_hooks)
-        if t._st is None:
-            record.set_grad_fn_name("torch::autograd::CopyBackwards", t)
-    return t
-
-
-def tensor_text(t: Any) -> str:
-    """PyTorch's printed form."""
-    array = devices.host(raw(t))  # first: the look makes an ordinary tensor of a pending one
-    own = type(t) not in (Tensor, Scalar, Parameter)
-    name = type(t).__name__ if own else "tensor"
-    text = printing.tensor_repr(array, name=name, suffixes=dtype_suffix(t) + history_suffix(t))
-    return f"Parameter({text})" if own and t._is_parameter else text
-
-
-def dtype_suffix(t: Any) -> list[str]:
-    """What the printed form says of the dtype."""
-    a, default = raw(t), dtypes.get_default_dtype().numpy
-    said = dialect.current.every_dtype or printing.needs_dtype_suffix(a.dtype, default, empty=a.size == 0)
-    place = [] if t.is_cpu else [f"device='{t.device}'"]
-    return [*place, f"dtype={t.dtype}"] if said else place
-
-
-def history_suffix(t: Any) -> list[str]:
-    """What the printed form says of gradients."""
-    suffixes = []
-    if t._s > 0:
-        suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
-    elif t._s and dialect.current.leaves_show_node and t.grad is not None:
-        suffixes.append(f"grad_fn=<{dialect.current.leaf[1]}>")
-    elif t._s:
-        suffixes.append("requires_grad=True")
-    if type(t._st) is Lift and t._st.level.soft and t._st.payload is not None:
-        suffixes.append(f"tangent={tensor_text(t._st.payload)}")
-    return suffixes
-
-
-# ---------------------------------------------------------------------------------------------- methods from the table
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {}
-METHOD_MODULES = (
-    elementwise_records, elementwise, parts_records, parts, special_records, special, reduce_records, reduce, statistics,
-    shape_records, shape, index_records, index, scatter, linalg_records, linalg, decompose_records, decompose,
-    matrix_records, matrix, sort_records, sort, einsum, signal,
-)  # fmt: skip
-
-
-def _collect() -> None:
-    for module in METHOD_MODULES:
-        for name, value in vars(module).items():
-            if name.startswith("_") or not callable(value) or inspect.isclass(value):
-                continue
-            if module in (special, special_records) and name not in special.METHODS:
-                continue
-            origin = getattr(value, "__module__", "")
-            if origin not in (module.__name__, "tapegrad"):
-                continue
-            parameters = list(inspect.signature(value).parameters)
-            if parameters and parameters[0] in ("input", "tensor"):
-                FUNCTIONS[name] = value
-
-
-NOT_METHODS = {
-    "alias_copy", "as_strided_copy", "bucketize", "combinations", "constant_pad_nd", "detach_copy", "diagonal_copy",
-    "div_true", "elu", "exp_diff", "expand_copy", "fill", "gelu", "gradient", "histogramdd", "leaky_relu",
-    "linalg_cross", "linalg_matmul", "linalg_norm", "linear", "logsigmoid", "ndtr", "pdist", "permute_copy",
-    "pow_tensor", "result_type", "rsub", "safe_div", "safe_reciprocal", "select_copy", "silu", "slice_copy", "softplus",
-    "split_copy", "split_with_sizes_copy", "squeeze_copy", "std_mean", "t_copy", "tensor", "transpose_copy",
-    "unbind_copy", "unfold_copy", "unsqueeze_copy", "var_mean", "view_as_complex", "view_as_complex_copy",
-    "view_as_real", "view_as_real_copy", "view_copy",
-}  # fmt: skip
-# In-place methods; the first of them are functions, too.
-INPLACE_FUNCTIONS = [
-    "abs", "acos", "acosh", "addmv", "asin", "asinh", "atan", "atanh", "ceil", "clamp", "clamp_max", "clamp_min",
-    "conj_physical", "cos", "cosh", "deg2rad", "erf", "erfc", "exp", "exp2", "expm1", "floor", "frac", "gcd", "i0",
-    "lcm", "ldexp", "log", "log10", "log1p", "log2", "logit", "nan_to_num", "neg", "rad2deg", "reciprocal", "round",
-    "rsqrt", "sigmoid", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc", "xlogy",
-]  # fmt: skip
-INPLACE = [
-    *INPLACE_FUNCTIONS,
-    "add", "addbmm", "addcdiv", "addcmul", "addmm", "addr", "atan2", "baddbmm", "bitwise_and", "bitwise_left_shift",
-    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "copysign", "cumprod", "cumsum", "digamma",
-    "div", "eq", "erfinv", "float_power", "floor_divide", "fmod", "ge", "gt", "heaviside", "hypot", "igamma", "igammac",
-    "index_reduce", "le", "lerp", "lgamma", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
-    "masked_fill", "mul", "mvlgamma", "ne", "nextafter", "polygamma", "pow", "relu", "remainder", "renorm",
-    "scatter_reduce", "sgn", "sign", "sub", "tril", "triu",
-]  # fmt: skip
-
-
-ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
-    "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
-    "subtract": "sub", "true_divide": "div",
-}  # fmt: skip
-"""PyTorch's second names of methods; in place as well."""
-
-
-def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    op = TABLE.get({"pow": "pow_scalar"}.get(name, name))
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return alias.inplace(self, name, function, op, args, kwargs)
-
-    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
-
-
-VIEWED = [
-    "as_strided", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze",
-]  # fmt: skip
-
-
-def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    method.__name__ = method.__qualname__ = name + "_"
-    signature = inspect.signature(function)
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[p for p in signature.parameters.values() if p.name not in ("out", "axis", "keepdims")]
-    )
-    method.__doc__ = doc
-    return method
-
-
-def _write_method(name: str, function: Callable[..., Any], plan: Callable[..., Any]) -> Callable[..., Any]:
-    """A write of a part: only that part is touched."""
-    reduced = _inplace_method(name, function)
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if "reduce" in kwargs:
-            return reduced(self, *args, **kwargs)
-        raw(self)
-        return index.write_into(self, plan(self, *args, **kwargs))
-
-    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
-
-
-def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_recording() or not self.requires_grad:
-            view = function(self, *args, **kwargs)
-        else:  # under no_grad the values stay as they are, and so does where they come from
-            with modes.enable_grad():
-                view = function(self, *args, **kwargs)
-        return alias.become(self, view, name)
-
-    return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
-
-
-ATTACHED: dict[str, Callable[..., Any]] = {}
-
-
-def _attach(name: str, function: Callable[..., Any]) -> None:
-    ATTACHED[name] = function
-    setattr(Tensor, name, function)
-
-
-def _floordiv_of(self: Any, other: Any) -> Any:
-    return elementwise.floor_divide(other, self)
-
-
-def _pos(self: Any) -> Any:
-    return self
-
-
-def _reversed(function: Callable[..., Any]) -> Callable[..., Any]:
-    def reflected(other: Any, input: Any) -> Any:
-        return function(input, other)
-
-    return reflected
-
-
-def _polygamma(input: Any, n: int) -> Any:
-    """Elementwise derivative of order n of digamma."""
-    return special.polygamma(n, input)
-
-
-def _attach_all() -> None:
-    _collect()
-    FUNCTIONS.update(polygamma=_polygamma, prelu=activation.prelu, hardshrink=activation.hardshrink)
-    for name, function in FUNCTIONS.items():
-        if name not in Tensor.__dict__ and name not in NOT_METHODS:
-            _attach(name, function)
-    for name in INPLACE:
-        _attach(name + "_", _inplace_method(name, FUNCTIONS[name]))
-    for name, plan in index.WRITES.items():
-        _attach(name + "_", _write_method(name, FUNCTIONS[name], plan))
-    for name in VIEWED:
-        _attach(name + "_", _view_method(name, FUNCTIONS[name]))
-    arithmetic = {
-        "add": (elementwise_records._add, elementwise_records.radd),
-        "sub": (elementwise_records._sub, elementwise_records._rsub),
-        "mul": (elementwise_records.mul, elementwise_records.rmul),
-        "truediv": (elementwise_records.div_true, elementwise_records.rdiv),
-        "floordiv": (elementwise.floor_divide, _floordiv_of),
-        "mod": (elementwise_records.remainder, elementwise_records.rremainder),
-        "pow": (elementwise.pow, elementwise.rpow), "matmul": (linalg.matmul, linalg.rmatmul),
-        "and": (elementwise_records.bitwise_and, elementwise_records.bitwise_and),
-        "or": (elementwise_records.bitwise_or, elementwise_records.bitwise_or),
-        "xor": (elementwise_records.bitwise_xor, elementwise_records.bitwise_xor),
-        "lshift": (parts_records.bitwise_left_shift, _reversed(parts_records.bitwise_left_shift)),
-        "rshift": (parts_records.bitwise_right_shift, _reversed(parts_records.bitwise_right_shift)),
-    }  # fmt: skip
-    for name, (function, reflected) in arithmetic.items():
-        _attach(f"__{name}__", function)
-        _attach(f"__r{name}__", reflected)
-    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        _attach(f"__{name}__", getattr(elementwise_records, name))
-    for name, function in (
-        ("neg", elementwise_records.neg),
-        ("abs", elementwise_records.abs),
-        ("pos", _pos),
-        ("invert", elementwise_records.bitwise_not),
-    ):
-        _attach(f"__{name}__", function)
-    for name, method in (("add", "add_"), ("sub", "sub_"), ("mul", "mul_"), ("truediv", "div_"), ("pow", "pow_"),
-                         ("floordiv", "floor_divide_"), ("mod", "remainder_"), ("and", "bitwise_and_"),
-                         ("or", "bitwise_or_"), ("xor", "bitwise_xor_"), ("lshift", "bitwise_left_shift_"),
-                         ("rshift", "bitwise_right_shift_")):  # fmt: skip
-        _attach(f"__i{name}__", getattr(Tensor, method))
-    _attach("__rdiv__", elementwise_records.rdiv)
-    for alias_name, name in ALIASES.items():
-        for end in ("", "_"):
-            if hasattr(Tensor, name + end):
-                _attach(alias_name + end, getattr(Tensor, name + end))
-    for name, function in native.REMOVED.items():
-        _attach(name, function)
-    for name in COMPRESSED:
-        setattr(Tensor, name, _raises(errors.out_of_scope(name, "compressed sparse tensors")))
-    for name in SPARSE:
-        setattr(Tensor, name, _raises(errors.not_sparse(name)))
-
-
-COMPRESSED = [
-    "col_indices", "crow_indices", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr",
-]  # fmt: skip
-SPARSE = ["coalesce", "indices", "is_coalesced", "values"]  # of sparse tensors only; see `sparse`
-
-
-def _raises(error: Exception) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise type(error)(*error.args)
-
-    return method
-
-
-_attach_all()
-for _name, _op in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
-    setattr(Scalar, f"__{_name}__", scalar.method(_op, False))
-    setattr(Scalar, f"__r{_name}__", scalar.method(_op, True))
-
-FUNCTIONS_IN_PLACE = {
-    f"{name}_": getattr(Tensor, f"{name}_")
-    for name in (
-        *INPLACE_FUNCTIONS,
-        *(a for a, name in ALIASES.items() if name in INPLACE_FUNCTIONS and a != "absolute"),
-        "as_strided", "detach", "index_put", "resize_as",
-    )
-}  # fmt: skip
-"""Methods that change a tensor and that PyTorch has as functions, too."""

@@ -1,4 +1,4 @@
-"""torch.utils' names."""
+"""checkpoint, data and hooks, with the names of torch.utils."""
 
 from __future__ import annotations
 

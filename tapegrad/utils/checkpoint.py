@@ -1,8 +1,8 @@
-"""Checkpoints: parts of a program whose saved tensors are recomputed in the backward pass instead of kept.
+"""Checkpoints: saved tensors of part of a program are recomputed in the backward pass instead of kept.
 
-Inside a checkpoint each saved array is replaced by its place in the order of what is saved. The first one that a pass
-reads runs the function again, collects what that saves, and hands each array out once. Derivatives are recorded at the
-slots of the first run, so gradients of any order are those without the checkpoint.
+Inside a checkpoint each saved array is replaced by its index in the order of saving. The first index that a backward pass
+reads runs the function again and collects the arrays it saves; each is handed out once. Derivatives are recorded at the
+slots of the first run, so gradients of any order equal those without the checkpoint.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import errors
 from ..core import alias, saved
@@ -30,6 +30,7 @@ __all__ = [
     "set_checkpoint_early_stop",
 ]  # fmt: skip
 
+R = TypeVar("R")
 Saved = tuple[tuple[int, ...], Any, str]  # shape, dtype, origin
 Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 EARLY_STOP: ContextVar[bool | None] = ContextVar("tapegrad_early_stop", default=None)
@@ -38,15 +39,15 @@ DETERMINISM = ("default", "none")
 
 
 class CheckpointError(RuntimeError):
-    """A function did not save the same tensors when it ran again."""
+    """The second run of a checkpointed function saved other tensors than the first."""
 
 
 class Stop(BaseException):
-    """Everything that was saved has been computed again."""
+    """Stops the second run once all saved arrays have been recomputed."""
 
 
 class Frame:
-    """One run of a checkpointed function, and how to run it again.
+    """One run of a checkpointed function, and what is needed to run it again.
 
     Attributes:
         run: shape, dtype and origin of each array that the run saved, in order.
@@ -62,12 +63,12 @@ class Frame:
         self.args = [Argument(a) if plain(a) else a for a in args]
         self.rng = get_rng_state() if preserve else None
         self.trace = running_trace()
-        self.draws = 0 if self.trace is None else len(self.trace.draws)  # those of the trace before the run
+        self.draws = 0 if self.trace is None else len(self.trace.draws)  # of the running trace, before the run
         self.transforming, self.casts = TRANSFORMING.get(), casting.current()
         self.run: list[Saved] = []
 
     def array(self, i: int) -> Any:
-        """The i-th saved array, as a tensor; the first one that a pass asks for runs the function again."""
+        """The i-th saved array, as a tensor; the first request of a backward pass runs the function again."""
         task = TASK.get()
         values = {} if task is None or task.over else task.values
         arrays = values.get(self)
@@ -76,7 +77,7 @@ class Frame:
         return wrap(arrays.pop(i))
 
     def recompute(self) -> dict[int, Any]:
-        """Run the function again; what it saves, by number."""
+        """Run the function again; returns the arrays it saves, by number."""
         again = Again(self)
         tape, start = current_tape(), next_slot()
         place, transforming, previous = tape.current_forward_entry, TRANSFORMING.get(), set_recording(True)
@@ -98,7 +99,7 @@ class Frame:
 
     @contextmanager
     def same_draws(self) -> Iterator[None]:
-        """Random numbers are those of the first run."""
+        """Context: random numbers are those of the first run."""
         trace = running_trace()
         if trace is None or trace is not self.trace:
             with fork_rng(enabled=self.rng is not None):
@@ -114,7 +115,7 @@ class Frame:
             trace.again = previous
 
     def compare(self, again: list[Saved]) -> None:
-        """CheckpointError if the second run saved other tensors than the first."""
+        """Raise CheckpointError if the second run saved other tensors than the first."""
         if len(again) < len(self.run) or (len(again) > len(self.run) and self.finished):
             raise self.error(errors.checkpoint_count(len(self.run), len(again)), again)
         if self.check:
@@ -137,12 +138,12 @@ def saves(run: list[Saved]) -> list[str]:
 
 
 def plain(a: Any) -> bool:
-    """Whether an argument is a tensor around an array of its own, or one that shares memory."""
+    """Whether the array of an argument can be kept as it is, without packing."""
     return isinstance(a, Box) and type(a._st) in (type(None), Extra, alias.Alias)
 
 
 class Argument:
-    """A tensor that a checkpointed function was called with; an outer checkpoint packs it as it does what is saved."""
+    """A tensor argument of a checkpointed function; an outer checkpoint packs it like a saved tensor."""
 
     __slots__ = ("packed", "slot")
 
@@ -159,7 +160,7 @@ class Argument:
 
 
 class Counting(saved.Packing):
-    """Numbers what a run of a frame's function saves."""
+    """Numbers the arrays that a run of a frame's function saves."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -179,7 +180,7 @@ class Counting(saved.Packing):
 
 
 class First(Counting):
-    """The run whose results are used."""
+    """The first run, whose results are used."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
@@ -190,7 +191,7 @@ class First(Counting):
 
 
 class Again(Counting):
-    """A run that computes again what was not kept."""
+    """A second run, which recomputes the saved arrays."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
@@ -204,12 +205,12 @@ class Again(Counting):
 
 
 def noop_context_fn() -> Contexts:
-    """The contexts of a function and its recomputation that do nothing."""
+    """The default context_fn: two contexts that do nothing."""
     return nullcontext(), nullcontext()
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    function: Callable[..., R],
     *args: Any,
     use_reentrant: bool | None = None,
     context_fn: Callable[[], Contexts] = noop_context_fn,
@@ -217,27 +218,27 @@ def checkpoint(
     debug: bool = False,
     early_stop: bool = True,
     **kwargs: Any,
-) -> Any:
+) -> R:
     """function(*args, **kwargs), recomputed in every backward pass instead of keeping its saved tensors.
 
-    Inside vmap and forward transforms, whose values cannot be computed again later, everything is kept.
+    Inside vmap and forward-mode transforms saved tensors are kept, since values there cannot be recomputed later.
 
     Args:
-        function: must do the same when it runs again.
-        args: its arguments. Tensors among them are kept as they are now.
-        use_reentrant: accepted; both variants are PyTorch's use_reentrant=False, with gradients of any order.
-        context_fn: gives two context managers, for the run and for its recomputation.
+        function: must be deterministic: a second run has to save the same tensors.
+        args: arguments of the function. Tensors among them are kept with their present values.
+        use_reentrant: no effect; both values behave as PyTorch's use_reentrant=False, with gradients of any order.
+        context_fn: returns two context managers, for the run and for its recomputation.
         determinism_check: "default" compares shapes and dtypes of the tensors that the two runs save, "none" does not.
-        debug: an error lists what each run saved, and where.
-        early_stop: end the recomputation as soon as all saved tensors are there.
-        kwargs: keyword arguments of the function, and preserve_rng_state (default True): recompute with the same random
-            numbers.
+        debug: errors list what each run saved, with source lines.
+        early_stop: end the recomputation as soon as all saved tensors have been recomputed.
+        kwargs: keyword arguments of the function, and preserve_rng_state (default True): whether the recomputation draws
+            the same random numbers.
 
     Returns:
         What the function returns.
 
     Raises:
-        CheckpointError: in the backward pass, if the function saves other tensors when it runs again.
+        CheckpointError: in the backward pass, if the second run saves other tensors.
         ValueError: for another determinism_check.
     """
     preserve = kwargs.pop("preserve_rng_state", True)
@@ -263,11 +264,11 @@ def chosen(setting: bool | None, argument: bool) -> bool:
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """The functions applied one after the other, in checkpointed segments; the last segment keeps its saved tensors.
+    """Apply functions in order, in checkpointed segments; the last segment is not checkpointed.
 
     Args:
         functions: an nn.Sequential, or a sequence of modules or functions of one argument.
-        segments: how many parts to make of them.
+        segments: number of segments.
         input: the argument of the first function.
         use_reentrant: see `checkpoint`.
         kwargs: preserve_rng_state; see `checkpoint`.
@@ -301,10 +302,10 @@ def setting(variable: ContextVar[bool | None], value: bool | None) -> Iterator[N
 
 
 def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
-    """Inside, checkpoints stop their recomputation early or not, whatever their argument says."""
+    """Context manager that overrides the argument early_stop of checkpoints."""
     return setting(EARLY_STOP, enable)
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
-    """Inside, checkpoints list what their runs saved in errors or not, whatever their argument says (None: as it says)."""
+    """Context manager that overrides the argument debug of checkpoints; None: no override."""
     return setting(DEBUG, enabled)

@@ -1,4 +1,4 @@
-"""torch.utils.hooks: the handle of a hook."""
+"""torch.utils.hooks: RemovableHandle, returned when a hook is registered."""
 
 from __future__ import annotations
 

@@ -14,8 +14,10 @@ from tapegrad.core.level import level_of
 from tapegrad.func import tree
 from tapegrad.func.reverse import converted
 from tapegrad.numpy import namespace
-from tapegrad.numpy.rows import FUNCTIONS, UFUNCS, call_ufunc
-from tapegrad.tensor.tensor import Tensor, raw
+from tapegrad.numpy.arguments import FUNCTIONS
+from tapegrad.numpy.ufuncs import UFUNCS, call_ufunc
+from tapegrad.tensor.access import raw
+from tapegrad.tensor.tensor import Tensor
 
 FLOATS = (float, complex, np.floating, np.complexfloating)
 LONG = {"g": np.float64, "G": np.complex128}  # by characters of NumPy: what long doubles become

@@ -1,6 +1,7 @@
 """``import torch`` gives tapegrad's drop-in for torch, printing as OneFlow does."""
 
 from tapegrad import compat
+from tapegrad.compat.finder import FINDER
 
 
 class enable:
@@ -10,7 +11,7 @@ class enable:
     """
 
     def __init__(self, *_: object, **__: object) -> None:
-        self.enable = "torch" in compat._FINDER.roots  # whether it was on before
+        self.enable = "torch" in FINDER.roots  # whether it was on before
         compat.install("torch", replace=True)
 
     def __enter__(self) -> None:
@@ -25,7 +26,7 @@ class disable:
     """Undo ``enable``, from the call on or inside a with block."""
 
     def __init__(self) -> None:
-        self.enable = "torch" in compat._FINDER.roots
+        self.enable = "torch" in FINDER.roots
         compat.remove("torch")
 
     def __enter__(self) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 
 import torch as _torch
 from tapegrad.functions.create import check_device as _check_device
-from tapegrad.tensor.tensor import TYPES as _TYPES
+from tapegrad.tensor.legacy import TYPES as _TYPES
 
 has_half = has_magma = False
 default_generators = ()

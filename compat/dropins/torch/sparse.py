@@ -4,7 +4,7 @@ import contextlib
 
 import tapegrad
 from tapegrad import compat
-from tapegrad.tensor.tensor import TYPES, TensorType
+from tapegrad.tensor.legacy import TYPES, TensorType
 
 compat.mirror(__name__, "tapegrad.sparse")
 

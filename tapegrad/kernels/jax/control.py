@@ -1,4 +1,4 @@
-"""Loops and branches for JAX: `lax.scan`, `lax.while_loop` and `lax.cond` over the parts that the records carry."""
+"""Loops and branches for JAX: `lax.scan`, `lax.while_loop` and `lax.cond` over the sub-programs that the records carry."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...programs.program import Instruction
-from ...programs.subprogram import Part
+from ...programs.subprogram import SubProgram
 from .. import jax as backend  # on its way to being imported
 
 Arrays = Sequence[Any]
 
 
-def run(part: Part, operands: Arrays) -> list[Any]:
-    """The results of a part."""
-    program = part.program
+def run(subprogram: SubProgram, operands: Arrays) -> list[Any]:
+    """The results of a body."""
+    program = subprogram.program
     environment: dict[int, Any] = dict(zip(program.arguments, operands, strict=True))
     environment.update({n: jnp.asarray(a) for n, a in program.constants.items()})
 
@@ -33,7 +33,7 @@ def returned(results: Arrays) -> Any:
     return tuple(results) if len(results) > 1 else results[0]
 
 
-def cut(x: Any) -> Any:
+def stop_gradient(x: Any) -> Any:
     return x
 
 
@@ -42,12 +42,12 @@ def barrier(x: Any) -> Any:
 
 
 def scan(
-    operands: Arrays, part: Part, carried: int, scanned: int, length: int, reverse: bool, history: tuple[int, ...]
+    operands: Arrays, body: SubProgram, carried: int, scanned: int, length: int, reverse: bool, history: tuple[int, ...]
 ) -> Any:
     rest = operands[carried + scanned :]
 
     def step(carry: Any, x: Any) -> Any:
-        results = run(part, [*carry, *x, *rest])
+        results = run(body, [*carry, *x, *rest])
         return tuple(results[:carried]), tuple(results[carried:])
 
     rows = tuple(operands[carried : carried + scanned])
@@ -55,7 +55,7 @@ def scan(
     return returned((*carry, *ys))
 
 
-def while_loop(operands: Arrays, condition: Part, body: Part, carried: int, conditional: int) -> Any:
+def while_loop(operands: Arrays, condition: SubProgram, body: SubProgram, carried: int, conditional: int) -> Any:
     of_condition, of_body = operands[carried : carried + conditional], operands[carried + conditional :]
 
     def test(state: Any) -> Any:
@@ -67,5 +67,5 @@ def while_loop(operands: Arrays, condition: Part, body: Part, carried: int, cond
     return lax.while_loop(test, step, (*operands[:carried], jnp.zeros((), int)))
 
 
-def cond(operands: Arrays, true: Part, false: Part) -> Any:
+def cond(operands: Arrays, true: SubProgram, false: SubProgram) -> Any:
     return lax.cond(operands[0], lambda *xs: returned(run(true, xs)), lambda *xs: returned(run(false, xs)), *operands[1:])

@@ -32,7 +32,7 @@ class Chosen:
 
 
 class Draft:
-    """An array of a kernel that writes into arrays; results of operators and NumPy's functions are drafts, too."""
+    """An array of a text that writes into arrays; results of operators and NumPy's functions are drafts, too."""
 
     __array_ufunc__ = None  # NumPy's arrays and scalars leave operators to the draft
 

@@ -26,8 +26,8 @@ def cross_entropy(x: Any, label: Any, dim: int) -> tuple[Any, Any]:
     top = x.max(dim, keepdims=True, initial=-jnp.inf)
     p = jnp.exp(x - top)
     total = p.sum(dim, keepdims=True)
-    chosen = jnp.take_along_axis(x, label, dim)
-    return top - chosen + jnp.log(total), p / total
+    own = jnp.take_along_axis(x, label, dim)
+    return top - own + jnp.log(total), p / total
 
 
 def cross_entropy_back(g: Any, p: Any, label: Any, dim: int) -> Any:

@@ -240,17 +240,17 @@ def window_best(x: Any, indices: Sequence[Any]) -> Any:
     dims = len(indices)
     sizes, lead = x.shape[-dims:], x.shape[:-dims]
     place: Any = 0
-    for k, (index, n) in enumerate(zip(indices, sizes, strict=True)):
+    for k, (own, n) in enumerate(zip(indices, sizes, strict=True)):
         spread = [1] * (2 * dims)
-        spread[k], spread[dims + k] = index.shape[-2:]
-        place = place * n + index.reshape(*index.shape[:-2], *spread)
+        spread[k], spread[dims + k] = own.shape[-2:]
+        place = place * n + own.reshape(*own.shape[:-2], *spread)
     count = math.prod(place.shape[-dims:])
     place = jnp.broadcast_to(place, (*lead, *place.shape[-2 * dims :])).reshape(*lead, -1, count)
     values = jnp.take_along_axis(x.reshape(*lead, math.prod(sizes)), place.reshape(*lead, -1), -1).reshape(place.shape)
     nan = jnp.isnan(values)
     best = jnp.where(nan.any(-1), count - 1 - nan[..., ::-1].argmax(-1), values.argmax(-1))
     best = jnp.take_along_axis(place, best[..., None], -1).astype(int)
-    return best.reshape(*lead, *[index.shape[-2] for index in indices])
+    return best.reshape(*lead, *[own.shape[-2] for own in indices])
 
 
 def im2col(x: Any, *params: Any) -> Any:

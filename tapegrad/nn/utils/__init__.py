@@ -1,4 +1,4 @@
-"""Gradients and parameters of a whole module, and parameters computed from others."""
+"""Utilities for gradients and parameters of modules: clipping, parametrisation, pruning, packed sequences."""
 
 from . import parametrizations as parametrizations
 from . import parametrize as parametrize

@@ -1,4 +1,4 @@
-"""Gradients of a whole module at once."""
+"""Clipping of gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ...core.modes import no_grad
 from ...core.op import TABLE
 from ...core.record import running_trace
 from ...core.warning import warn
-from ...functions import create, shape
+from ...functions import create
+from ...functions.joining import stack
 from ...tensor.tensor import Tensor
 
 
@@ -27,25 +28,23 @@ def _gradients(parameters: Tensor | Iterable[Any]) -> list[Any]:
 @no_grad()
 def get_total_norm(
     tensors: Tensor | Iterable[Any], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
-) -> Any:
+) -> Tensor:
     """Norm of all elements of the tensors together, as a 0-dim tensor; 0 without tensors.
 
     Args:
         norm_type: order of the norm; inf for the largest element.
         error_if_nonfinite: raise if the norm is inf or nan.
-        foreach: of no effect.
+        foreach: no effect.
 
     Raises:
         RuntimeError: with error_if_nonfinite, for a norm that is inf or nan.
     """
     norm_type = float(norm_type)
-    if norm_type == 2.0:  # the usual case, without the steps between
+    if norm_type == 2.0:  # the most common case, called directly for speed
         norms = [TABLE["norm"].call(t, None, False) for t in _listed(tensors)]
     else:
         norms = [linalg.vector_norm(t, norm_type) for t in _listed(tensors)]
-    if not norms:
-        return create.tensor(0.0)
-    total = linalg.vector_norm(shape.stack(norms), norm_type)
+    total: Tensor = linalg.vector_norm(stack(norms), norm_type) if norms else create.tensor(0.0)
     if error_if_nonfinite and not math.isfinite(total):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -57,7 +56,7 @@ def get_total_norm(
 
 @no_grad()
 def clip_grads_with_norm_(parameters: Tensor | Iterable[Any], max_norm: float, total_norm: Any, foreach: Any = None) -> None:
-    """Scale the gradients, in place, by max_norm / total_norm, if that is less than 1."""
+    """Multiply the gradients by min(1, max_norm / total_norm), in place."""
     if running_trace() is not None:
         share = create.as_tensor(float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         for g in _gradients(parameters):
@@ -71,14 +70,14 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Any], max_norm: float, t
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Any], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: Any = None,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Scale the gradients, in place, so that the norm of all their elements together is at most max_norm.
 
     Args:
-        parameters: a tensor or an iterable of tensors; those without a gradient are passed over.
+        parameters: a tensor or an iterable of tensors; those without a gradient are skipped.
         norm_type: order of the norm; inf for the largest element.
         error_if_nonfinite: raise if the norm is inf or nan.
-        foreach: of no effect.
+        foreach: no effect.
 
     Returns:
         The norm before scaling, as a 0-dim tensor.
@@ -97,15 +96,15 @@ def clip_grad_norm_(
 def clip_grad_norm(
     parameters: Tensor | Iterable[Any], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
     foreach: Any = None,
-) -> Any:  # fmt: skip
-    """clip_grad_norm_ under PyTorch's old name."""
+) -> Tensor:  # fmt: skip
+    """Deprecated name of clip_grad_norm_."""
     warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Any], clip_value: float, foreach: Any = None) -> None:
-    """Limit every element of the gradients, in place, to [-clip_value, clip_value]."""
+    """Clamp every element of the gradients to [-clip_value, clip_value], in place."""
     limit = float(clip_value)
     for g in _gradients(parameters):
         g.clamp_(-limit, limit)

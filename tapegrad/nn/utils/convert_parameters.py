@@ -1,26 +1,26 @@
-"""Parameters of a whole module at once."""
+"""Conversion between parameters and one vector."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from ...functions import shape
+from ...functions.joining import cat
 from ...tensor.tensor import Tensor
 from ..module import typename
 
 
-def parameters_to_vector(parameters: Iterable[Any]) -> Any:
-    """All elements of the parameters in one 1-D tensor, recorded."""
-    return shape.cat([p.reshape(-1) for p in parameters])
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """Concatenate all elements of the parameters into a 1-D tensor; differentiable."""
+    joined: Tensor = cat([p.reshape(-1) for p in parameters])
+    return joined
 
 
-def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
-    """Give the parameters, in order, the elements of a 1-D tensor, whose memory they then share.
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Set the parameters, in order, to slices of a 1-D tensor, whose memory they share afterwards.
 
     Raises:
         TypeError: if vec is not a tensor.
-        RuntimeError: if it has too few elements; no parameter is changed then.
+        RuntimeError: if vec has too few elements; the parameters are then unchanged.
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")

@@ -1,4 +1,4 @@
-"""Modules without initial values."""
+"""Construction of modules without initialisation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..module import Module
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module whose parameters and buffers hold arbitrary values; random numbers drawn before and after follow on.
+    """Create a module with uninitialised parameters and buffers, without drawing random numbers.
 
     Args:
         module_cls: the class; args and kwargs are its arguments.
 
     Raises:
-        RuntimeError: for a class that is no Module or has no argument `device`.
+        RuntimeError: if the class is not a Module or has no argument `device`.
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

@@ -1,4 +1,4 @@
-"""Layouts of convolutions' weights, which NumPy's row-major arrays do not have."""
+"""Memory formats of convolution weights, which have no effect here."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ M = TypeVar("M", bound=Module)
 
 
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:
-    """The module unchanged: weights stay in row-major order, and values do not depend on it."""
+    """Return the module unchanged: weights are always in row-major order."""
     return module
 
 
 def convert_conv3d_weight_memory_format(module: M, memory_format: Any) -> M:
-    """The module unchanged: weights stay in row-major order, and values do not depend on it."""
+    """Return the module unchanged: weights are always in row-major order."""
     return module

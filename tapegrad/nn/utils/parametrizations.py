@@ -1,4 +1,4 @@
-"""Ready parametrisations: orthogonal matrices, weight and spectral normalisation."""
+"""Predefined parametrisations: orthogonal matrices, weight and spectral normalisation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ... import dtypes, linalg
 from ...core.modes import no_grad
 from ...functions import create, elementwise, shape
 from ...functions.decompose import geqrf
+from ...functions.joining import cat
 from ...functions.native import norm_except_dim
-from ...table import shape as shape_records
 from ...tensor.tensor import Tensor
 from .. import functional as F
 from ..module import Module
@@ -36,13 +36,13 @@ def _tensor_of(module: Module, name: str) -> Any:
 
 
 def _tall(x: Any) -> tuple[Any, bool]:
-    """A matrix or its transpose, with at least as many rows as columns, and whether it is the transpose."""
+    """The matrix, transposed if it has more columns than rows, and whether it was transposed."""
     wide = x.size(-2) < x.size(-1)
     return (x.mT if wide else x), wide
 
 
 def _diagonal(x: Any) -> Any:
-    return shape_records.diagonal(x, 0, -2, -1)
+    return shape.diagonal(x, 0, -2, -1)
 
 
 def _is_orthogonal(q: Any) -> bool:
@@ -57,9 +57,9 @@ def _make_orthogonal(a: Any) -> Any:
 
 
 class _Orthogonal(Module):
-    """A matrix of orthonormal columns (rows, if it is wide) from one of any numbers.
+    """Maps an arbitrary matrix to one with orthonormal columns (rows, if it is wide).
 
-    With a base (use_trivialization) it is base @ Q(X): the map is used around the identity (Lezcano-Casado 2019).
+    With a base (use_trivialization) the result is base @ Q(X), with Q near the identity (Lezcano-Casado 2019).
     """
 
     def __init__(self, weight: Any, orthogonal_map: str, *, use_trivialization: bool = True) -> None:
@@ -92,7 +92,7 @@ class _Orthogonal(Module):
 
     @no_grad()
     def right_inverse(self, Q: Any) -> Any:
-        """The numbers for a matrix; with a base, the matrix (made orthogonal first) becomes the base."""
+        """The original for a matrix; with a base, the orthogonalised matrix becomes the base."""
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
@@ -111,7 +111,7 @@ class _Orthogonal(Module):
             return a.mT if wide else a
         if n != k:
             noise = create.randn(*q.shape[:-2], n, n - k, dtype=q.dtype, device=q.device)
-            q = _make_orthogonal(shape.cat([q, noise], -1))
+            q = _make_orthogonal(cat([q, noise], -1))
         else:
             q = q.clone() if _is_orthogonal(q) else _make_orthogonal(q)
         self.base = q
@@ -119,15 +119,16 @@ class _Orthogonal(Module):
 
 
 def orthogonal(module: M, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True) -> M:
-    """Let a parameter be a matrix (or a batch of them) with orthonormal columns, or rows if it is wide.
+    """Parametrise a matrix (or batch of matrices) to have orthonormal columns, or rows if it is wide.
 
     Args:
-        orthogonal_map: "matrix_exp", "cayley" or "householder"; None: the first for square or complex ones, else the last.
-        use_trivialization: use the map around the present value, which makes that the start and lets one assign to the
-            parameter.
+        orthogonal_map: "matrix_exp", "cayley" or "householder"; None: "matrix_exp" for square or complex matrices, else
+            "householder".
+        use_trivialization: apply the map relative to the present value, which becomes the initial value; needed to
+            assign to the parameter.
 
     Raises:
-        ValueError: for a tensor that is no matrix, an unknown map, or a complex one with "householder".
+        ValueError: for a tensor of fewer than 2 dimensions, an unknown map, or a complex matrix with "householder".
     """
     weight = _tensor_of(module, name)
     if weight.ndim < 2:
@@ -142,7 +143,7 @@ def orthogonal(module: M, name: str = "weight", orthogonal_map: str | None = Non
 
 
 class _WeightNorm(Module):
-    """A weight of its norms and its direction."""
+    """Maps norms and direction to a weight."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
@@ -156,7 +157,7 @@ class _WeightNorm(Module):
 
 
 def _take_old_keys(name: str, state_dict: Any, prefix: str, *_: Any) -> None:
-    """Rename the entries that the hook of utils.weight_norm makes."""
+    """Rename the state-dict keys of the older utils.weight_norm."""
     old = [f"{prefix}{name}_g", f"{prefix}{name}_v"]
     if all(key in state_dict for key in old):
         for i, key in enumerate(old):
@@ -164,10 +165,10 @@ def _take_old_keys(name: str, state_dict: Any, prefix: str, *_: Any) -> None:
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
-    """Let a parameter be g * v / |v| (Salimans and Kingma 2016), with its norms g and direction v as originals 0 and 1.
+    """Parametrise a weight as g * v / |v| (Salimans and Kingma 2016): norms g are original0, the direction v original1.
 
     Args:
-        dim: the dimension that has a norm for each index; None: one norm for the whole.
+        dim: the dimension with one norm for each index; None: one norm for the whole tensor.
     """
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
     module._register_load_state_dict_pre_hook(functools.partial(_take_old_keys, name))
@@ -175,7 +176,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 class _SpectralNorm(Module):
-    """A weight over its largest singular value u^T W v, from power iteration; a vector over its length."""
+    """Divides a weight by its largest singular value u^T W v, found by power iteration; a vector by its norm."""
 
     def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
@@ -214,16 +215,16 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> M:
-    """Let a parameter be divided by its largest singular value (Miyato et al. 2018), found by power iteration.
+    """Parametrise a weight as itself over its largest singular value (Miyato et al. 2018), found by power iteration.
 
     Args:
-        n_power_iterations: steps each time the parameter is computed in training mode.
-        eps: smallest norm that counts in them.
-        dim: the dimension of outputs; None: 1 for transposed convolutions, else 0.
+        n_power_iterations: iterations each time the weight is computed in training mode.
+        eps: lower bound of norms in the iteration.
+        dim: the output dimension; None: 1 for transposed convolutions, else 0.
 
     Raises:
-        ValueError: for n_power_iterations that is not positive.
-        IndexError: for a dim that is not there.
+        ValueError: if n_power_iterations is not positive.
+        IndexError: if dim is out of range.
     """
     weight = _tensor_of(module, name)
     made = _SpectralNorm(weight, n_power_iterations, rows_of(module) if dim is None else dim, eps)

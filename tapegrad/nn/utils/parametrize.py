@@ -1,4 +1,4 @@
-"""Parameters that are computed from others: each look at `module.weight` gives `parametrization(original)`."""
+"""Parametrisations: reading `module.weight` computes `parametrization(original)`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ CACHE: ContextVar[dict[Any, Any] | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within the block, a parametrised tensor is computed once and kept, as long as its originals are the same tensors.
+    """Context manager: compute each parametrised tensor once, as long as its originals are the same tensor objects.
 
-    An original that is changed in place within the block does not show.
+    In-place changes of an original inside the block are not seen.
     """
     before = CACHE.get()
     CACHE.set({} if before is None else before)
@@ -41,7 +41,7 @@ def cached() -> Iterator[None]:
 
 
 def register(module: Module, name: str, t: Any) -> None:
-    """Register a parameter, or another tensor as a buffer."""
+    """Register a Parameter as a parameter, any other tensor as a buffer."""
     if isinstance(t, Parameter):
         module.register_parameter(name, t)
     else:
@@ -49,7 +49,7 @@ def register(module: Module, name: str, t: Any) -> None:
 
 
 def check_like(result: Any, wanted: Any, who: str, names: tuple[str, str], flag: str) -> None:
-    """Raise unless a parametrised tensor has the dtype and shape of what it takes the place of."""
+    """Raise unless a parametrised tensor has the dtype and shape of the tensor that it replaces."""
     if not isinstance(result, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
     for what in ("dtype", "shape"):
@@ -66,11 +66,11 @@ class ParametrizationList(ModuleList):
 
     Args:
         modules: the parametrisations, at least one.
-        original: the tensor that is parametrised; it takes the value of the right inverses, applied last to first.
+        original: the tensor to parametrise; the right inverses, applied last to first, compute its initial value.
         unsafe: allow another shape and dtype.
 
     Attributes:
-        original: the original tensor; original0, original1, ... if the right inverse gives several.
+        original: the original tensor; original0, original1, ... if the right inverse returns several.
 
     Raises:
         ValueError: for results of the wrong type, or (unless unsafe) of another shape or dtype.
@@ -87,7 +87,7 @@ class ParametrizationList(ModuleList):
             new = original
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
-                    with suppress(NotImplementedError):  # it cannot be assigned to, but can be used
+                    with suppress(NotImplementedError):  # without a right_inverse the tensor can be read but not assigned
                         new = module.right_inverse(new)
         self.is_tensor = isinstance(new, Tensor)
         if not self.is_tensor and not isinstance(new, Sequence):
@@ -131,11 +131,11 @@ class ParametrizationList(ModuleList):
 
     @no_grad()
     def right_inverse(self, value: Any) -> None:
-        """Give the originals the values for which the parametrised tensor is (near) value.
+        """Set the originals such that the parametrised tensor is (approximately) value.
 
         Raises:
             RuntimeError: for a parametrisation without right_inverse.
-            ValueError: for results of the wrong type, number or dtype; nothing is changed then.
+            ValueError: for results of the wrong type, number or dtype; nothing is then changed.
         """
         for module in reversed(list(self)):
             if not hasattr(module, "right_inverse"):
@@ -180,7 +180,7 @@ class ParametrizationList(ModuleList):
         return x
 
     def value(self) -> Any:
-        """The parametrised tensor, in a `cached` block from there."""
+        """The parametrised tensor, taken from the cache inside a `cached` block."""
         cache = CACHE.get()
         if cache is None:
             return self()
@@ -193,13 +193,13 @@ class ParametrizationList(ModuleList):
 
 
 def assign(original: Any, value: Any) -> None:
-    """Let a tensor have another's values and memory."""
+    """Make a tensor share another's values and memory."""
     if value is not original:
         original.data = value.detach()
 
 
 def parametrized(tensor_name: str) -> property:
-    """The property that stands in a class for a parametrised tensor."""
+    """The class property that computes a parametrised tensor."""
     return property(
         lambda module: module.parametrizations[tensor_name].value(),
         lambda module, value: module.parametrizations[tensor_name].right_inverse(value),
@@ -207,7 +207,7 @@ def parametrized(tensor_name: str) -> property:
 
 
 def own_class(module: Module, names: Sequence[str] = ()) -> Module:
-    """Give a module a class of its own, with properties for its parametrised tensors."""
+    """Give a module its own subclass, with properties for its parametrised tensors."""
     cls = type(module)
     members: dict[str, Any] = {"__reduce_ex__": reduced, "__module__": cls.__module__}
     module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), members)
@@ -217,28 +217,28 @@ def own_class(module: Module, names: Sequence[str] = ()) -> Module:
 
 
 def reduced(module: Any, protocol: Any) -> Any:
-    """How copies and pickles make the module: its class of before, with the properties."""
+    """__reduce_ex__ of a parametrised module: its original class and the properties."""
     return remade, (type_before_parametrizations(module), list(module.parametrizations)), module.__dict__
 
 
 def remade(cls: type[Module], names: list[str]) -> Module:
-    """An empty module of a class, with properties for parametrised tensors."""
+    """An empty module of a class with properties for parametrised tensors."""
     return own_class(cls.__new__(cls), names)
 
 
 def register_parametrization(module: M, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> M:
-    """Let a module's parameter or buffer be parametrization(original); several are applied in the order they came.
+    """Compute a module's parameter or buffer as parametrization(original); several are applied in order of registration.
 
     The original is a parameter of the module's `parametrizations[tensor_name]`, under the names `original`, or `original0`,
-    `original1`, ... if parametrization.right_inverse gives several tensors. Assigning to the tensor calls right_inverse.
+    `original1`, ... if parametrization.right_inverse returns several tensors. Assigning to the tensor calls right_inverse.
 
     Args:
-        parametrization: a module of one argument (of several, if its right_inverse gives several); it may have a method
+        parametrization: a module of one argument (of several, if its right_inverse returns several); may have a method
             right_inverse(value).
-        unsafe: allow another shape and dtype, and do not test the parametrisation.
+        unsafe: allow another shape and dtype, and do not check the parametrisation.
 
     Raises:
-        ValueError: if there is no such tensor, or for another shape or dtype; the module is as before then.
+        ValueError: if there is no such tensor, or for another shape or dtype; the module is then unchanged.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -263,7 +263,7 @@ def register_parametrization(module: M, tensor_name: str, parametrization: Modul
 
 
 def check_added(module: Any, tensor_name: str, parametrization: Any) -> None:
-    """Raise unless a further parametrisation fits."""
+    """Raise unless a further parametrisation has matching shapes and dtypes."""
     before = getattr(module, tensor_name)
     after = parametrization(before)
     names = f"module.{tensor_name}.{{}}", f"parametrization(module.{tensor_name}).{{}}"
@@ -286,7 +286,7 @@ def check_added(module: Any, tensor_name: str, parametrization: Any) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a module has a parametrisation, or one of the tensor of a name."""
+    """Whether a module, or its tensor of the given name, is parametrised."""
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -294,13 +294,13 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: bool = True) -> M:
-    """Make a tensor a plain parameter or buffer again.
+    """Remove all parametrisations of a tensor, which becomes a plain parameter or buffer.
 
     Args:
-        leave_parametrized: with the parametrised value, else with the original's.
+        leave_parametrized: keep the parametrised value; otherwise restore the original's.
 
     Raises:
-        ValueError: if it is not parametrised, or its original is several tensors and leave_parametrized=False.
+        ValueError: if it is not parametrised, or has several originals and leave_parametrized=False.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -334,10 +334,10 @@ def type_before_parametrizations(module: Module) -> type:
 
 
 def transfer_parametrizations_and_params(from_module: Module, to_module: M, tensor_name: str | None = None) -> M:
-    """Give a module the parametrisations of another, and the same original tensors.
+    """Register the parametrisations of one module, with the same original tensors, on another.
 
     Args:
-        tensor_name: the tensor whose parametrisations are given; None: all.
+        tensor_name: the tensor whose parametrisations are transferred; None: all.
     """
     given: Any = from_module.parametrizations if is_parametrized(from_module) else {}
     for name in list(given) if tensor_name is None or not given else [tensor_name]:

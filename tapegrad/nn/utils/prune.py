@@ -1,4 +1,4 @@
-"""Parameters with elements set to 0 by a mask: weight = weight_orig * weight_mask, recomputed before every call."""
+"""Pruning: weight = weight_orig * weight_mask, recomputed before every call of the module."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class BasePruningMethod(ABC):
     """Base of pruning methods, and the hook that applies the mask; a subclass defines compute_mask and PRUNING_TYPE.
 
     Attributes:
-        PRUNING_TYPE: which elements a second method sees, after a first one: "unstructured" those the mask keeps,
-            "structured" the channels (along its attribute `dim`) of which the mask keeps something, "global" all.
+        PRUNING_TYPE: the elements that a later method considers after an earlier one: "unstructured": those not pruned,
+            "structured": channels (along its attribute `dim`) that are not pruned completely, "global": all.
     """
 
     PRUNING_TYPE: ClassVar[str]
@@ -52,7 +52,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """The mask (0 or 1) for scores t, within a default mask."""
+        """The mask of 0 and 1 for scores t, combined with a default mask."""
 
     def apply_mask(self, module: Any) -> Any:
         """The module's original tensor times its mask."""
@@ -61,7 +61,7 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
-        """Prune a parameter, further if it is pruned already; args and kwargs are the method's. Returns the hook.
+        """Prune a parameter, in addition to earlier pruning; args and kwargs are the method's. Returns the hook.
 
         Args:
             importance_scores: a tensor of the parameter's shape from which the mask is computed; None: the parameter.
@@ -87,12 +87,12 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
-        """A tensor times the mask for it, or for other scores of its shape."""
+        """The tensor times the mask computed from it, or from other scores of its shape."""
         scores = checked_scores(importance_scores, t, "tensor t")
         return t * self.compute_mask(scores, default_mask=create.ones_like(t) if default_mask is None else default_mask)
 
     def remove(self, module: Any) -> None:
-        """Make the pruned tensor a parameter again."""
+        """Replace the pruned tensor by a plain parameter."""
         name = self._tensor_name
         weight = self.apply_mask(module)
         if hasattr(module, name):
@@ -104,7 +104,7 @@ class BasePruningMethod(ABC):
 
 
 def checked_scores(scores: Any, t: Any, what: str) -> Any:
-    """Scores of a tensor's shape; the tensor itself for None."""
+    """The importance scores, of the tensor's shape; the tensor itself for None."""
     if scores is None:
         return t
     if scores.shape != t.shape:
@@ -113,7 +113,7 @@ def checked_scores(scores: Any, t: Any, what: str) -> Any:
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods applied to one tensor one after the other."""
+    """Several pruning methods applied to one tensor in order."""
 
     def __init__(self, *args: Any) -> None:
         self._pruning_methods: tuple[Any, ...] = ()
@@ -123,7 +123,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: Any) -> None:
-        """Add a method of the same tensor."""
+        """Add another method for the same tensor."""
         if method is not None and not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
@@ -143,7 +143,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """The default mask with that of the last method in the part of the tensor that it sees."""
+        """The default mask, combined with the last method's mask on the elements that it considers."""
         method = self._pruning_methods[-1]
         part = seen_by(method, t, default_mask)
         mask = default_mask.to(t.dtype, copy=True)
@@ -152,7 +152,7 @@ class PruningContainer(BasePruningMethod):
 
 
 def seen_by(method: Any, t: Any, mask: Any) -> Any:
-    """Index of the elements that a method sees after others have left a mask."""
+    """Index of the elements that a method considers, given the mask of the earlier ones."""
     if method.PRUNING_TYPE == "unstructured":
         return mask == 1
     if method.PRUNING_TYPE == "global":
@@ -169,7 +169,7 @@ def seen_by(method: Any, t: Any, mask: Any) -> Any:
 
 
 class Amount(BasePruningMethod):
-    """Base of methods that prune a number or share of the elements or channels."""
+    """Base of methods that prune a number or fraction of elements or channels."""
 
     amount: Any
 
@@ -181,7 +181,7 @@ class Amount(BasePruningMethod):
             raise ValueError(f"amount={a} should either be a float in the range [0, 1] or a non-negative integer")
 
     def _count(self, size: int) -> int:
-        """How many of `size` elements are pruned."""
+        """Number of elements out of `size` to prune."""
         count = int(self.amount) if isinstance(self.amount, numbers.Integral) else round(self.amount * size)
         if count > size:
             raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={size}")
@@ -189,7 +189,7 @@ class Amount(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing: a mask of ones."""
+    """Prunes nothing: the mask is all ones."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -204,7 +204,7 @@ class Identity(BasePruningMethod):
 
 
 class Unstructured(Amount):
-    """Base of methods that prune single elements: those that come first by some score."""
+    """Base of methods that prune single elements, those with the lowest rank by a score."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -228,7 +228,7 @@ class RandomUnstructured(Unstructured):
     """Prunes elements at random.
 
     Args:
-        amount: how many, or (a float) which share.
+        amount: number (int) or fraction (float) to prune.
     """
 
     def _first(self, t: Any, count: int) -> Any:
@@ -244,7 +244,7 @@ class L1Unstructured(Unstructured):
     """Prunes the elements of smallest magnitude.
 
     Args:
-        amount: how many, or (a float) which share.
+        amount: number (int) or fraction (float) to prune.
     """
 
     def _first(self, t: Any, count: int) -> Any:
@@ -263,7 +263,7 @@ class Structured(Amount):
     dim: int
 
     def _kept(self, t: Any, count: int) -> Any:
-        """Index of the channels that stay when `count` of them are pruned."""
+        """Index of the channels that remain when `count` are pruned."""
         raise NotImplementedError
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
@@ -287,7 +287,7 @@ class RandomStructured(Structured):
     """Prunes channels at random.
 
     Args:
-        amount: how many, or (a float) which share.
+        amount: number (int) or fraction (float) to prune.
         dim: the dimension of channels.
     """
 
@@ -309,7 +309,7 @@ class LnStructured(Structured):
     """Prunes the channels of smallest norm.
 
     Args:
-        amount: how many, or (a float) which share.
+        amount: number (int) or fraction (float) to prune.
         n: order of the norm, as in `norm`.
         dim: the dimension of channels.
     """
@@ -354,13 +354,13 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: M, name: str) -> M:
-    """Give a parameter a mask of ones; returns the module. All of these add name_orig and name_mask to it."""
+    """Give a parameter a mask of ones; returns the module, with name_orig and name_mask added."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: M, name: str, amount: Any) -> M:
-    """Prune a number (or share, for a float) of a parameter's elements at random; returns the module."""
+    """Prune a number (int) or fraction (float) of a parameter's elements at random; returns the module."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
@@ -372,7 +372,7 @@ def l1_unstructured(module: M, name: str, amount: Any, importance_scores: Any = 
 
 
 def random_structured(module: M, name: str, amount: Any, dim: int) -> M:
-    """Prune a number (or share, for a float) of a parameter's channels along dim at random; returns the module."""
+    """Prune a number (int) or fraction (float) of a parameter's channels along dim at random; returns the module."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -391,7 +391,7 @@ def global_unstructured(
     Args:
         parameters: (module, name) pairs.
         pruning_method: a class of PRUNING_TYPE "unstructured"; kwargs are its arguments.
-        importance_scores: scores by such a pair; without one, the parameter itself.
+        importance_scores: scores by (module, name); default: the parameter itself.
 
     Raises:
         TypeError: for arguments of other types.
@@ -426,10 +426,10 @@ def custom_from_mask(module: M, name: str, mask: Any) -> M:
 
 
 def remove(module: M, name: str) -> M:
-    """Make a pruned parameter a plain one, with its zeros; returns the module.
+    """Make pruning permanent: the parameter becomes a plain one with zeros; returns the module.
 
     Raises:
-        ValueError: if it is not pruned.
+        ValueError: if the parameter is not pruned.
     """
     key = hook_of(module, BasePruningMethod, name, "_tensor_name")
     if key is None:
@@ -439,5 +439,5 @@ def remove(module: M, name: str) -> M:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of the module or of one below it is pruned."""
+    """Whether a parameter of the module or of a descendant is pruned."""
     return any(isinstance(h, BasePruningMethod) for m in module.modules() for h in m._forward_pre_hooks.values())

@@ -1,4 +1,4 @@
-"""Sequences of several lengths in one tensor: padded, or packed step by step as recurrent layers take them."""
+"""Sequences of different lengths in one tensor: padded, or packed step by step for recurrent layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ... import dtypes, errors
 from ...core.record import fixed
 from ...functions import create, index, shape, sort
-from ...table import shape as shape_records
+from ...functions.joining import cat, unbind
 from ...tensor.tensor import Tensor
 
 __all__ = [
@@ -29,28 +29,28 @@ __all__ = [
 class PackedSequence_(NamedTuple):
     """The fields of a PackedSequence."""
 
-    data: Any
-    batch_sizes: Any
-    sorted_indices: Any
-    unsorted_indices: Any
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
 class PackedSequence(PackedSequence_):
-    """Sequences packed step by step: the first elements of all, the second ones of those that have one, and so on.
+    """Sequences packed step by step: the first elements of all sequences, then the second elements, and so on.
 
-    Made by `pack_padded_sequence` and `pack_sequence`; recurrent layers take and give it.
+    Created by `pack_padded_sequence` and `pack_sequence`; accepted and returned by recurrent layers.
 
     Attributes:
         data: (sum of the lengths, ...).
-        batch_sizes: int64, number of sequences that have an element at each step.
-        sorted_indices: order of the sequences by length, the longest first; None if they were given so.
+        batch_sizes: int64 (T,), number of sequences with an element at each step.
+        sorted_indices: order of the sequences by decreasing length; None if they were already sorted.
         unsorted_indices: the inverse permutation.
     """
 
     def __new__(
         cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
     ) -> PackedSequence:
-        """Also PackedSequence((data, batch_sizes), sorted_indices=..)."""
+        """Also called as PackedSequence((data, batch_sizes), sorted_indices=...)."""
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
@@ -60,16 +60,16 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The sequences with data.to(...); itself where that changes nothing."""
+        """The sequences with data.to(...); self if that changes nothing."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """On the CPU, where it is."""
+        """The sequences on the CPU."""
         return self.to(*args, **{**kwargs, "device": "cpu"})
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """On a CUDA device; raises, since there is none here."""
+        """The sequences on a CUDA device; raises RuntimeError if there is none."""
         return self.to(*args, **{**kwargs, "device": "cuda"})
 
     def double(self) -> PackedSequence:
@@ -114,39 +114,42 @@ class PackedSequence(PackedSequence_):
         return False
 
     def pin_memory(self) -> PackedSequence:
-        """Itself: memory is not pinned here."""
+        """Return self: memory is not pinned."""
         return self
 
 
-def invert_permutation(permutation: Any) -> Any:
-    """The inverse of a permutation given as an index tensor; None for None."""
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The inverse of a permutation (int64, (N,)); None for None."""
     return None if permutation is None else sort.argsort(permutation)
 
 
 def _places(sizes: Any, steps: int, columns: Any, batch_first: bool) -> Any:
-    """Where packed rows lie among those of a padded batch, flattened; `columns`: of each sequence its place in the batch."""
+    """Flat indices of packed rows in a padded batch; `columns`: position of each sequence in the batch."""
     step = np.repeat(np.arange(len(sizes)), sizes)
     column = np.concatenate([columns[:n] for n in sizes])
     return column * steps + step if batch_first else step * len(columns) + column
 
 
-def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Any:
-    """(size, ...) filled with a value, but for the rows of data at the places among the first two dimensions flattened."""
+def _placed(data: Any, places: Any, size: tuple[int, int], value: Any) -> Tensor:
+    """(*size, ...) filled with a value, with the rows of data at the flat indices of the first two dimensions."""
     rest = tuple(data.shape[1:])
     filled = create.full((size[0] * size[1], *rest), value, dtype=data.dtype, device=data.device)
-    return shape_records.reshape(index.index_copy(filled, 0, fixed(places), data), (*size, *rest))
+    placed: Tensor = index.index_copy(filled, 0, fixed(places), data)
+    return placed.reshape(*size, *rest)
 
 
-def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
-    """Packs a padded batch of sequences.
+def pack_padded_sequence(
+    input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Pack a padded batch of sequences.
 
     Args:
         input: (T, B, ...), or (B, T, ...) with batch_first.
-        lengths: of each sequence, at least 1 and at most T: a list or a 1-D tensor.
-        enforce_sorted: they must be given longest first; else they are sorted here.
+        lengths: length of each sequence, from 1 to T: a list or a 1-D tensor.
+        enforce_sorted: require decreasing lengths; if False, the sequences are sorted here.
 
     Raises:
-        RuntimeError: for lengths that do not fit.
+        RuntimeError: for lengths that do not match the input.
     """
     if not isinstance(lengths, Tensor):
         lengths = create.as_tensor(lengths, dtype=dtypes.int64)
@@ -175,23 +178,23 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
         raise RuntimeError(f"Expected lengths of at most {steps}, the padded length, but got {count[0]}")
     sizes = (count[:, None] > np.arange(count[0])).sum(0)
     places = _places(sizes, steps, np.arange(n) if order is None else order, batch_first)
-    data = shape_records.reshape(input, (steps * n, *input.shape[2:]))[fixed(places)]
+    data = shape.reshape(input, (steps * n, *input.shape[2:]))[fixed(places)]
     return PackedSequence(data, fixed(sizes), None if order is None else fixed(order))
 
 
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: builtins.float = 0.0,
     total_length: builtins.int | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
-    """The padded batch of packed sequences, in the order before packing, and their lengths.
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(padded batch, lengths int64) of packed sequences, in the order before packing.
 
     Args:
-        batch_first: (B, T, ...) in place of (T, B, ...).
-        padding_value: what fills the rest.
-        total_length: T, at least the length of the longest sequence, which is the default.
+        batch_first: return (B, T, ...) instead of (T, B, ...).
+        padding_value: value of the padding.
+        total_length: T; at least the length of the longest sequence, which is the default.
 
     Raises:
-        ValueError: for a total_length that is too short.
+        ValueError: if total_length is too small.
     """
     sizes = np.array(sequence.batch_sizes.tolist(), np.int64)
     steps = len(sizes)
@@ -214,19 +217,23 @@ def pad_packed_sequence(
 
 
 def pad_sequence(
-    sequences: Any, batch_first: bool = False, padding_value: builtins.float = 0.0, padding_side: str = "right"
-) -> Any:
-    """Sequences (L_i, ...) side by side, filled up to the longest: (T, B, ...), or (B, T, ...) with batch_first.
+    sequences: Tensor | Iterable[Tensor],
+    batch_first: bool = False,
+    padding_value: builtins.float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
+    """Pad sequences (L_i, ...) to the longest and stack them: (T, B, ...), or (B, T, ...) with batch_first.
 
     Args:
-        padding_side: where they are filled up: "right" or "left".
+        padding_value: value of the padding.
+        padding_side: "right" or "left".
 
     Raises:
-        RuntimeError: for no sequence, or sequences that differ behind the first dimension.
+        RuntimeError: for an empty list, or sequences whose sizes differ beyond the first dimension.
     """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
-    rows = list(shape.unbind(sequences)) if isinstance(sequences, Tensor) else list(sequences)
+    rows = list(unbind(sequences)) if isinstance(sequences, Tensor) else list(sequences)
     for i, x in enumerate(rows):
         if not isinstance(x, Tensor):
             raise errors.no_tensor_in_list(i, x)
@@ -246,22 +253,22 @@ def pad_sequence(
     step = np.concatenate([np.arange(k) for k in count])
     step = step + (steps - count)[sequence] if padding_side == "left" else step
     places = sequence * steps + step if batch_first else step * n + sequence
-    data = shape.cat([x.to(rows[0].dtype) for x in rows], 0)
+    data = cat([x.to(rows[0].dtype) for x in rows], 0)
     return _placed(data, places, (n, steps) if batch_first else (steps, n), padding_value)
 
 
-def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
-    """The sequences of a padded batch (T, B, ...), or (B, T, ...) with batch_first, without the padding."""
+def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:
+    """The sequences of a padded batch (T, B, ...), or (B, T, ...) with batch_first, without padding."""
     rows = padded_sequences if batch_first else shape.transpose(padded_sequences, 0, 1)
     return [row[: builtins.int(n)].clone() for row, n in zip(rows, lengths, strict=True)]
 
 
-def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
-    """Packs sequences (L_i, ...), with enforce_sorted given longest first; see `pack_padded_sequence`."""
+def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> PackedSequence:
+    """Pack sequences (L_i, ...); see `pack_padded_sequence`."""
     rows = list(sequences)
     return pack_padded_sequence(pad_sequence(rows), [x.size(0) for x in rows], enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
-    """The sequences that were packed, in the order before packing."""
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The packed sequences as a list, in the order before packing."""
     return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

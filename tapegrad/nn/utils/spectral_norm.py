@@ -1,4 +1,4 @@
-"""Spectral normalisation by a hook (Miyato et al. 2018): the weight over its largest singular value."""
+"""Spectral normalisation by a hook (Miyato et al. 2018): the weight divided by its largest singular value."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ M = TypeVar("M", bound=Module)
 
 
 def flattened(weight: Any, dim: int) -> Any:
-    """The weight as a matrix with dimension dim for its rows."""
+    """The weight as a matrix whose rows are dimension dim."""
     return weight.movedim(dim, 0).reshape(weight.size(dim), -1)
 
 
 def rows_of(module: Module) -> int:
-    """The dimension of outputs in a module's weight."""
+    """The output dimension of a module's weight."""
     return 1 if getattr(module, "transposed", False) else 0
 
 
@@ -35,9 +35,9 @@ def unit_vectors(weight_mat: Any, eps: float) -> list[Any]:
 
 
 class SpectralNorm:
-    """The hook: before every call the module's weight is name_orig over its largest singular value.
+    """The hook: before every call the module's weight becomes name_orig / sigma.
 
-    That value is u^T W v, with u and v from a step of power iteration before each call in training mode.
+    sigma = u^T W v is the largest singular value; in training mode each call first updates u and v by power iteration.
     """
 
     _version = 1
@@ -48,11 +48,11 @@ class SpectralNorm:
         self.name, self.dim, self.n_power_iterations, self.eps = name, dim, n_power_iterations, eps
 
     def reshape_weight_to_matrix(self, weight: Any) -> Any:
-        """The weight as a matrix of one row for each output."""
+        """The weight as a matrix with one row per output."""
         return flattened(weight, self.dim)
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Any:
-        """The weight; power iteration updates the module's u and v."""
+        """The normalised weight; power iteration updates the module's u and v."""
         weight, u, v = (getattr(module, self.name + suffix) for suffix in ("_orig", "_u", "_v"))
         w = self.reshape_weight_to_matrix(weight)
         with no_grad():
@@ -62,7 +62,7 @@ class SpectralNorm:
         return weight / u.clone().dot(w.mv(v.clone()))
 
     def remove(self, module: Any) -> None:
-        """Make the weight a parameter again."""
+        """Replace the weight by a plain parameter."""
         with no_grad():
             weight = self.compute_weight(module, False)
         for suffix in ("", "_u", "_v", "_orig"):
@@ -95,16 +95,16 @@ class SpectralNorm:
 def spectral_norm(
     module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> M:
-    """Divide a parameter by its largest singular value, by a hook; see parametrizations.spectral_norm.
+    """Divide a parameter by its largest singular value with a hook; see parametrizations.spectral_norm.
 
     Args:
-        n_power_iterations: steps of power iteration before each call in training mode.
-        eps: smallest norm that counts in them.
-        dim: the dimension of outputs; None: 1 for transposed convolutions, else 0.
+        n_power_iterations: iterations before each call in training mode.
+        eps: lower bound of norms in the iteration.
+        dim: the output dimension; None: 1 for transposed convolutions, else 0.
 
     Raises:
-        ValueError: for n_power_iterations that is not positive, or a parameter that is None.
-        RuntimeError: if the parameter is normalised already.
+        ValueError: if n_power_iterations is not positive, or the parameter is None.
+        RuntimeError: if the parameter is already normalised.
     """
     SpectralNorm.apply(module, name, n_power_iterations, rows_of(module) if dim is None else dim, eps)
     return module

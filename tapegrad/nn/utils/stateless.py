@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters, under PyTorch's old name."""
+"""torch.nn.utils.stateless: modules as functions of their parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def functional_call(
     module: Any, parameters_and_buffers: Any, args: Any = None, kwargs: Any = None, *, tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:  # fmt: skip
-    """func.functional_call under PyTorch's old name."""
+    """Deprecated name of func.functional_call."""
     warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version "
         "of PyTorch. Please use `func.functional_call` instead.",

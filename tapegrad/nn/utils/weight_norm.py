@@ -20,20 +20,20 @@ M = TypeVar("M", bound=Module)
 
 
 def product(v: Any, g: Any, dim: int) -> Any:
-    """v with the norms g over all dimensions but one (-1: over all)."""
+    """g * v / |v|, with norms over all dimensions but dim (-1: over all)."""
     return v * (g / norm_except_dim(v, 2, dim))
 
 
 def hook_of(module: Module, kind: type, name: str, attribute: str = "name") -> int | None:
-    """Key of the forward pre-hook of a kind that makes the tensor of a name."""
+    """Key of the forward pre-hook of a given class that computes the named tensor; None if there is none."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, kind) and getattr(hook, attribute) == name:
-            return key  # type: ignore[no-any-return]
+            return int(key)
     return None
 
 
 def take_out(module: Module, kind: type, name: str, what: str) -> None:
-    """Remove the hook that makes a tensor, which becomes a parameter again."""
+    """Remove the hook that computes a tensor, which becomes a plain parameter."""
     key = hook_of(module, kind, name)
     if key is None:
         raise ValueError(f"{what} of '{name}' not found in {module}")
@@ -41,7 +41,7 @@ def take_out(module: Module, kind: type, name: str, what: str) -> None:
 
 
 def check_lazy(weight: Any, kind: str, what: str) -> None:
-    """Raise for a parameter without a shape."""
+    """Raise for an uninitialised parameter."""
     if is_lazy(weight):
         raise ValueError(
             f"The module passed to `{kind}` can't have uninitialized parameters. Make sure to run the dummy forward before "
@@ -50,7 +50,7 @@ def check_lazy(weight: Any, kind: str, what: str) -> None:
 
 
 class WeightNorm:
-    """The hook: before every call the module's weight is recomputed from its direction v and norm g."""
+    """The hook: before every call the module's weight is computed from its direction v and norm g."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
@@ -61,7 +61,7 @@ class WeightNorm:
 
     @staticmethod
     def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
-        """Replace a parameter by two others and register the hook."""
+        """Replace a parameter by name_g and name_v and register the hook."""
         warn(
             "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
@@ -79,7 +79,7 @@ class WeightNorm:
         return hook
 
     def remove(self, module: Any) -> None:
-        """Make the weight a parameter again."""
+        """Replace the weight by a plain parameter."""
         weight = self.compute_weight(module)
         for suffix in ("", "_g", "_v"):
             delattr(module, self.name + suffix)
@@ -90,13 +90,13 @@ class WeightNorm:
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
-    """Replace a parameter by its norms (name_g) and direction (name_v), by a hook; see parametrizations.weight_norm.
+    """Replace a parameter by norms (name_g) and direction (name_v) with a hook; see parametrizations.weight_norm.
 
     Args:
-        dim: the dimension that has a norm for each index; None: one norm for the whole.
+        dim: the dimension with one norm for each index; None: one norm for the whole tensor.
 
     Raises:
-        RuntimeError: if the parameter is normalised already.
+        RuntimeError: if the parameter is already normalised.
     """
     WeightNorm.apply(module, name, dim)
     return module

@@ -1,4 +1,4 @@
-"""torch.utils.data's names: datasets, samplers, and the DataLoader with its worker processes."""
+"""Datasets, samplers and DataLoader with worker processes; the names of torch.utils.data."""
 
 from __future__ import annotations
 

@@ -1,18 +1,22 @@
-"""DataLoader: batches of a dataset, made in this process or by worker processes."""
+"""DataLoader: batches of a dataset, loaded in this process or by worker processes."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 import os
+import types
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
+
+import numpy as np
 
 from ...core.state import is_recording
 from ...functions.create import random_seed
+from ...tensor.tensor import Tensor
 from ._utils import worker as processes
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
@@ -22,7 +26,39 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
-T_co = TypeVar("T_co", covariant=True)
+if TYPE_CHECKING:  # a default of a type variable is Python 3.13's; type checkers know it from typing_extensions
+    from typing import Generic, Protocol
+
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T")
+    K = TypeVar("K")
+    N = TypeVar("N", bound="NamedSample")
+    T_co = TypeVar("T_co", covariant=True)
+    B_co = TypeVar("B_co", covariant=True, default=Any)
+
+    class Loader(Generic[T_co, B_co]):
+        """Of samples T and batches B."""
+
+    class Unknown:
+        """Only a sample of type Any counts as one of these."""
+
+    class Collated:
+        """Stands for the batch type of default_collate, which follows from the type of samples."""
+
+    class Converted:
+        """Stands for the type of single samples after default_convert."""
+
+    class NamedSample(Protocol):
+        """A named tuple."""
+
+        def _asdict(self) -> dict[str, Any]: ...
+
+    Value = Tensor | float | np.ndarray[Any, Any] | np.number[Any]
+else:
+
+    class Loader:
+        __class_getitem__ = classmethod(types.GenericAlias)
 
 
 class _DatasetKind:
@@ -33,47 +69,72 @@ class _DatasetKind:
 
 
 class _InfiniteConstantSampler(Sampler[None]):
-    """Stands for the indices of a stream: None, for ever."""
+    """The indices of a stream: an endless sequence of None."""
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)
 
 
-class DataLoader(Generic[T_co]):
-    """Iterates over batches of a dataset; each `iter()` is a new pass.
+class DataLoader(Loader["T_co", "B_co"]):
+    """Iterates over batches of a dataset; each `iter()` starts a new pass.
 
-    A pass draws one number from the generator (the default one unless given), the seed of the workers: worker i seeds
-    `random`, NumPy and tapegrad from it and i. With shuffle=True a second number seeds the permutation. So order and
-    numbers are PyTorch's for the same seed.
+    A pass draws the base seed of the workers from the generator; worker i seeds `random`, NumPy and tapegrad from it and i.
+    With shuffle=True it also draws the seed of the permutation. Order and random numbers equal PyTorch's for the same seed.
 
     Args:
         dataset: a Dataset, an IterableDataset, or anything with `__getitem__` and `__len__`.
-        batch_size: samples a batch; None: no batches, one sample at a time.
-        shuffle: a new permutation each pass.
-        sampler: indices instead of shuffle.
-        batch_sampler: lists of indices instead of batch_size, shuffle, sampler and drop_last.
-        num_workers: processes that read; 0: this one does.
-        collate_fn: makes a batch of a list of samples (default: default_collate; default_convert without batches).
-        pin_memory, pin_memory_device: accepted, without effect but a warning.
-        drop_last: leave a last batch of fewer samples out.
-        timeout: seconds to wait for a worker; 0: as long as it lives.
+        batch_size: samples per batch; None: single samples instead of batches.
+        shuffle: draw a new permutation for each pass.
+        sampler: iterable of indices, instead of shuffle.
+        batch_sampler: iterable of lists of indices, instead of batch_size, shuffle, sampler and drop_last.
+        num_workers: number of worker processes; 0: load in this process.
+        collate_fn: combines a list of samples into a batch (default: default_collate; default_convert without batches).
+        pin_memory, pin_memory_device: no effect except a warning.
+        drop_last: omit an incomplete last batch.
+        timeout: seconds to wait for a worker; 0: no limit while it is alive.
         worker_init_fn: called in each worker with its number, after seeding.
-        multiprocessing_context: how processes start: a context of multiprocessing or its name ("fork", "spawn", ..).
-        generator: draws the permutation and the workers' seed.
-        prefetch_factor: batches that each worker makes ahead (default 2).
+        multiprocessing_context: start method: a context of multiprocessing or its name ("fork", "spawn", ...).
+        generator: draws the seeds of the workers and of the permutation; None: the default generator.
+        prefetch_factor: number of batches that each worker loads in advance (default 2).
         persistent_workers: keep the workers, and their copies of the dataset, between passes.
-        in_order: give batches in the sampler's order, not as they are ready.
+        in_order: return batches in the sampler's order; False: as they become ready.
 
     Raises:
-        ValueError: for arguments that exclude each other.
-        RuntimeError: while iterating, if a worker dies or times out. An exception in a worker is raised here with its type.
+        ValueError: for mutually exclusive arguments.
+        RuntimeError: while iterating, if a worker dies or times out. An exception in a worker is re-raised with its type.
     """
 
     _iterator: Any = None
     _initialized = False
 
+    @overload
+    def __init__(
+        self: DataLoader[T, Converted], dataset: Samples[T], batch_size: None, shuffle: bool | None = None,
+        sampler: Any = None, batch_sampler: None = None, num_workers: int = 0, collate_fn: None = None,
+        pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
+        worker_init_fn: Callable[[int], object] | None = None, multiprocessing_context: Any = None,
+        generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
+        pin_memory_device: str = "", in_order: bool = True,
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: DataLoader[T, Collated], dataset: Samples[T], batch_size: int | None = 1, shuffle: bool | None = None,
+        sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0, collate_fn: None = None,
+        pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
+        worker_init_fn: Callable[[int], object] | None = None, multiprocessing_context: Any = None,
+        generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
+        pin_memory_device: str = "", in_order: bool = True,
+    ) -> None: ...  # fmt: skip
+    @overload
     def __init__(
         self, dataset: Samples[T_co], batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
+        batch_sampler: Any = None, num_workers: int = 0, *, collate_fn: Callable[[Any], B_co], pin_memory: bool = False,
+        drop_last: bool = False, timeout: float = 0, worker_init_fn: Callable[[int], object] | None = None,
+        multiprocessing_context: Any = None, generator: Any = None, prefetch_factor: int | None = None,
+        persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
+    ) -> None: ...  # fmt: skip
+    def __init__(
+        self: Any, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
         batch_sampler: Any = None, num_workers: int = 0, collate_fn: Any = None, pin_memory: bool = False,
         drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None, multiprocessing_context: Any = None,
         generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
@@ -92,7 +153,7 @@ class DataLoader(Generic[T_co]):
             raise ValueError("prefetch_factor option should be non-negative")
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
-        self.dataset = cast(Any, dataset)
+        self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory
@@ -134,7 +195,7 @@ class DataLoader(Generic[T_co]):
         self.generator = generator
         self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
         self.persistent_workers = persistent_workers
-        self._reported_length: int | None = None  # of a stream, when len(loader) was asked for
+        self._reported_length: int | None = None  # of a stream, set by len(loader)
         self._initialized = True
         self.check_worker_number_rationality()
 
@@ -146,7 +207,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """The context that workers are started by; None for multiprocessing's own."""
+        """The context that starts workers; None: multiprocessing's default."""
         return self._context
 
     @multiprocessing_context.setter
@@ -186,12 +247,26 @@ class DataLoader(Generic[T_co]):
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_iterator"}
 
+    @overload
+    def __iter__(self: DataLoader[Unknown, Collated]) -> Iterator[Any]: ...
+    @overload
+    def __iter__(self: DataLoader[Value, Collated]) -> Iterator[Tensor]: ...
+    @overload
+    def __iter__(self: DataLoader[N, Collated]) -> Iterator[N]: ...
+    @overload
+    def __iter__(self: DataLoader[tuple[Value, ...], Collated]) -> Iterator[list[Tensor]]: ...
+    @overload
+    def __iter__(self: DataLoader[dict[K, Tensor], Collated]) -> Iterator[dict[K, Tensor]]: ...
+    @overload
+    def __iter__(self: DataLoader[Any, Collated] | DataLoader[Any, Converted]) -> Iterator[Any]: ...
+    @overload
+    def __iter__(self) -> Iterator[B_co]: ...
     def __iter__(self) -> Iterator[Any]:
         if not self.num_workers:
             return _SingleProcessDataLoaderIter(self)
         if self.persistent_workers and self._iterator is not None and self._iterator._workers:
             self._iterator._reset(self)
-            return self._iterator  # type: ignore[no-any-return]
+            return cast(Iterator[Any], self._iterator)
         self.check_worker_number_rationality()
         iterator = _MultiProcessingDataLoaderIter(self)
         if self.persistent_workers:
@@ -226,7 +301,7 @@ class _BaseDataLoaderIter:
     """One pass of a DataLoader."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        # a loader keeps the iterator of persistent workers: were that to keep the loader, a collection alone would end them
+        # the loader refers to the iterator of persistent workers: a reference back would be a cycle, left to the collector
         self._loader = copy.copy(loader) if loader.persistent_workers else loader
         if loader.pin_memory:
             if loader.pin_memory_device:
@@ -295,7 +370,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """A pass by worker processes. Tasks go to the workers in turn; each answers its own in order."""
+    """A pass with worker processes. Tasks are assigned round-robin; each worker answers in order."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -319,7 +394,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise
 
     def _reset(self, loader: DataLoader[Any]) -> None:
-        """Begin a new pass with the same workers; what they still answer to the last one is passed over."""
+        """Start a new pass with the same workers; late answers to the previous pass are skipped."""
         self._loader = copy.copy(loader)
         self._begin()
         try:
@@ -339,7 +414,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._put()
 
     def _put(self) -> None:
-        """Give the next task, if there is one, to the worker whose turn it is."""
+        """Send the next task, if any, to the next worker."""
         free = (
             w for w in itertools.islice(self._turns, len(self._workers))
             if w.active and (self._in_order or w.pending < self._ahead)
@@ -357,7 +432,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._tasks.append((number, worker))
 
     def _take(self) -> tuple[str, Any, processes.Worker] | None:
-        """Answer to the next task, or with in_order=False to one that is ready; None when all tasks are done."""
+        """The answer to the next task, or with in_order=False to any finished task; None when all tasks are done."""
         self._tasks = deque([task for task in self._tasks if task[1].active])
         if not self._tasks:
             return None
@@ -369,7 +444,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         number, worker = self._tasks[place]
         del self._tasks[place]
         answered = -1
-        while answered != number:  # answers to an earlier pass are passed over
+        while answered != number:  # answers to an earlier pass are skipped
             answered, status, result = worker.receive(self._timeout)
         worker.pending -= 1
         return status, result, worker

@@ -1,4 +1,4 @@
-"""Datasets: by index, as a stream, and combinations of them."""
+"""Datasets: by index, as a stream, and combinations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ...functions.create import default_generator, randperm
+from ...tensor.tensor import Tensor
 
 __all__ = [
     "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split",
@@ -23,8 +24,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Dataset(Generic[T_co]):
     """Samples by index (or any key). A subclass defines `__getitem__`, and `__len__` for the samplers that need it.
 
-    A subclass may define `__getitems__(indices)`, which gives a list of samples at once; DataLoader then calls that.
-    `a + b` is the concatenation.
+    A subclass may define `__getitems__(indices)`, which returns a list of samples; DataLoader calls it if present.
+    `a + b` is a ConcatDataset.
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -35,7 +36,7 @@ class Dataset(Generic[T_co]):
 
 
 class Samples(Protocol[T_co]):
-    """For type checkers: a dataset, a list, or what else has samples by index."""
+    """Protocol for type checkers: a dataset, a list, or anything else with samples by index."""
 
     def __getitem__(self, index: Any, /) -> T_co: ...
 
@@ -43,7 +44,7 @@ class Samples(Protocol[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """Samples as a stream: a subclass defines `__iter__`.
 
-    Each worker process of a DataLoader iterates over a copy of its own: divide the work there by `get_worker_info()`.
+    Each worker process of a DataLoader iterates over its own copy: use `get_worker_info()` in `__iter__` to divide the work.
     """
 
     @abstractmethod
@@ -53,25 +54,25 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset[tuple[Any, ...]]):
-    """Sample i is the tuple of the tensors' elements i along the first dimension."""
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Sample i is the tuple (t[i] for each tensor t); all tensors have the same size(0)."""
 
-    tensors: tuple[Any, ...]
+    tensors: tuple[Tensor, ...]
 
-    def __init__(self, *tensors: Any) -> None:
+    def __init__(self, *tensors: Tensor) -> None:
         if any(t.size(0) != tensors[0].size(0) for t in tensors):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple([t[index] for t in self.tensors])
 
     def __len__(self) -> int:
-        return self.tensors[0].size(0)  # type: ignore[no-any-return]
+        return self.tensors[0].size(0)
 
 
 def items_of(dataset: Any, indices: Sequence[Any]) -> list[Any]:
-    """Samples of a dataset, at once where it offers that."""
+    """Samples of a dataset, by one `__getitems__` call if it has that method."""
     fetch = getattr(dataset, "__getitems__", None)
     return fetch(indices) if callable(fetch) else [dataset[i] for i in indices]
 
@@ -114,7 +115,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Datasets one after the other. `cumulative_sizes` has the index behind the end of each."""
+    """Concatenation of datasets. `cumulative_sizes[k]` is the total length of the first k + 1."""
 
     cumulative_sizes: list[int]
 
@@ -145,13 +146,13 @@ class ConcatDataset(Dataset[T_co]):
 
     @property
     def cummulative_sizes(self) -> list[int]:
-        """An old spelling of cumulative_sizes."""
+        """Deprecated spelling of cumulative_sizes."""
         warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Streams one after the other."""
+    """Concatenation of streams."""
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         super().__init__()
@@ -172,7 +173,7 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[T_co]):
-    """Some samples of a dataset: sample i is the dataset's sample indices[i]."""
+    """A subset of a dataset: sample i is the dataset's sample indices[i]."""
 
     dataset: Any
     indices: Any  # a sequence, an array or a tensor of integers
@@ -193,12 +194,12 @@ class Subset(Dataset[T_co]):
 
 
 def random_split(dataset: Samples[T], lengths: Sequence[float], generator: Any = default_generator) -> list[Subset[T]]:
-    """Divide a dataset at random into subsets without common samples.
+    """Split a dataset at random into disjoint subsets.
 
     Args:
-        dataset: the dataset to split; it has a length.
-        lengths: of the subsets; or fractions that sum up to 1, which are rounded down, and what is left goes to the subsets
-            in turn, one sample each.
+        dataset: the dataset to split; must have a length.
+        lengths: lengths of the subsets; or fractions that sum to 1, which are rounded down, the remaining samples being
+            distributed round-robin.
         generator: draws the permutation.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The sampler for programs that run as several processes, each on its own part of a dataset."""
+"""The sampler for programs of several processes, each of which uses its own part of a dataset."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[int]):
-    """Every num_replicas-th index from `rank` on, of a permutation that all processes draw alike.
+    """Every num_replicas-th index from `rank` on, of a permutation that is the same in all processes.
 
     Args:
         dataset: the dataset to sample; only its length is used.
-        num_replicas, rank: number of processes, and which of them this one is; both must be given, since there are no
-            process groups here.
-        shuffle: permute by the seed plus the epoch (see set_epoch); else in order.
-        seed: the same in all processes.
-        drop_last: leave the samples beyond a multiple of num_replicas out; else samples are repeated up to the next.
+        num_replicas, rank: number of processes, and the index of this one; both are required, since process groups
+            are not supported.
+        shuffle: permute with the seed plus the epoch (see set_epoch).
+        seed: must be the same in all processes.
+        drop_last: drop samples beyond a multiple of num_replicas; otherwise samples are repeated up to the next multiple.
     """
 
     def __init__(

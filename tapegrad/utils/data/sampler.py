@@ -1,4 +1,4 @@
-"""Samplers: the order in which a DataLoader asks for samples. Random ones draw PyTorch's numbers."""
+"""Samplers: the order in which a DataLoader reads samples. Random ones draw PyTorch's numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _positive(name: str, value: Any) -> None:
 
 
 class SequentialSampler(Sampler[int]):
-    """0 .. len(data_source) - 1."""
+    """Indices 0, ..., len(data_source) - 1."""
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -47,10 +47,9 @@ class RandomSampler(Sampler[int]):
 
     Args:
         data_source: the dataset to sample; only its length is used.
-        replacement: whether an index may come again before all have come.
-        num_samples: how many to draw (default: the length).
-        generator: draws them. Without one, each iteration draws a seed from the default generator and uses a generator of
-            its own, as PyTorch's does.
+        replacement: draw with replacement.
+        num_samples: number of indices to draw (default: the length).
+        generator: random generator. Default: each iteration seeds a new one from the default generator, as in PyTorch.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices are drawn."""
+        """Number of indices per iteration."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -123,7 +122,7 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of batch_size indices of another sampler; the last is shorter, or left out with drop_last."""
+    """Lists of batch_size indices of another sampler; a shorter last list is dropped with drop_last."""
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         _positive("batch_size", batch_size)

@@ -1,6 +1,6 @@
 """torch._C._nn: what modules that override `to` read its arguments with."""
 
-from tapegrad.tensor.tensor import destination as _destination
+from tapegrad.tensor.access import destination as _destination
 
 
 def _parse_to(

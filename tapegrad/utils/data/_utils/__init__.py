@@ -6,11 +6,11 @@ import sys
 import traceback
 from typing import Any
 
-MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between looks whether the other process is alive
+MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between checks that the other process is alive
 
 
 class KeyErrorMessage(str):
-    """Text of a KeyError that is shown in lines: KeyError shows the repr of its argument."""
+    """Message of a KeyError that prints with line breaks: KeyError prints the repr of its argument."""
 
     __slots__ = ()
 
@@ -19,7 +19,7 @@ class KeyErrorMessage(str):
 
 
 class ExceptionWrapper:
-    """An exception that can be sent to another process: its type, and its traceback as text."""
+    """An exception in a form that can be sent to another process: its type and its traceback as text."""
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         kind: Any
@@ -30,7 +30,7 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> None:
-        """Raise an exception of that type, or a RuntimeError if the type cannot be made of a text."""
+        """Raise an exception of that type, or a RuntimeError if the type cannot be constructed from a text."""
         text = f"Caught {self.exc_name} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             text = KeyErrorMessage(text)

@@ -1,4 +1,4 @@
-"""Batches from samples."""
+"""Collation: batches from lists of samples."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ....core import alias
 from ....core.record import wrap
 from ....dtypes import float64
 from ....functions.create import as_tensor, tensor
-from ....functions.shape import stack
-from ....tensor.tensor import Tensor, raw
+from ....functions.joining import stack
+from ....tensor.access import raw
+from ....tensor.tensor import Tensor
 
 ERROR = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
@@ -23,7 +24,7 @@ def numeric(array: Any) -> bool:
 
 
 def plain(t: Any) -> bool:
-    """Whether a tensor is nothing but its array: untracked, outside transforms, and of no class of its own."""
+    """Whether a tensor is just its array: untracked, outside transforms, and not of a subclass."""
     return type(t) is Tensor and (t._st is None or not alias.lifted(t)) and not t.requires_grad
 
 
@@ -32,7 +33,7 @@ def _is_namedtuple(value: Any) -> bool:
 
 
 def _like_mapping(value: Any, items: dict[Any, Any]) -> Any:
-    """A mapping of value's type with other values, or a dict where that type cannot be made so."""
+    """A mapping of value's type with other values, or a dict if that type cannot be constructed this way."""
     try:
         if isinstance(value, MutableMapping):
             clone = copy.copy(value)
@@ -44,7 +45,7 @@ def _like_mapping(value: Any, items: dict[Any, Any]) -> Any:
 
 
 def _like_sequence(value: Any, items: list[Any]) -> Any:
-    """A sequence of value's type with other items, or a list where that type cannot be made so."""
+    """A sequence of value's type with other items, or a list if that type cannot be constructed this way."""
     try:
         if isinstance(value, MutableSequence):
             clone = copy.copy(value)
@@ -57,7 +58,7 @@ def _like_sequence(value: Any, items: list[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Arrays as tensors, inside mappings and sequences too; what else there is stays as it is. Memory is shared."""
+    """Convert arrays, also inside mappings and sequences, to tensors that share memory; other values are unchanged."""
     if isinstance(data, Tensor | str | bytes):
         return data
     if isinstance(data, np.ndarray | np.generic):
@@ -74,7 +75,7 @@ def default_convert(data: Any) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None) -> Any:
-    """A batch from a list of samples of one structure.
+    """Combine samples of equal structure into a batch.
 
     Args:
         batch: the samples.
@@ -139,7 +140,7 @@ def collate_int_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
 
 
 def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    """Texts, as they are."""
+    """Strings, as a list."""
     return batch
 
 
@@ -155,8 +156,8 @@ default_collate_fn_map: dict[Any, Callable[..., Any]] = {
 
 
 def default_collate(batch: Any) -> Any:
-    """A batch from a list of samples: tensors, arrays and numbers stacked along a new first dimension, texts listed.
+    """Combine samples into a batch: tensors, arrays and numbers are stacked along a new first dimension, strings listed.
 
-    Mappings, named tuples and sequences of samples become one of batches; a tuple becomes a list.
+    Mappings, named tuples and sequences are collated per item; a tuple becomes a list.
     """
     return collate(batch, collate_fn_map=default_collate_fn_map)

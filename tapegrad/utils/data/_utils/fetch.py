@@ -1,4 +1,4 @@
-"""Samples, or batches of them, from a dataset."""
+"""Fetches samples or batches from a dataset."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ....core.record import wrap
-from ....tensor.tensor import Tensor, raw
+from ....tensor.access import raw
+from ....tensor.tensor import Tensor
 from ..dataset import Subset, TensorDataset, items_of
 from . import collate
 
 
 def gathered(dataset: Any, indices: Any) -> list[Any] | None:
-    """default_collate of a TensorDataset's samples, each tensor indexed at once; None where the result might differ."""
+    """default_collate of a TensorDataset's samples by indexing each tensor once; None if the result might differ."""
     if type(indices) is not list:
         return None
     while type(dataset) is Subset:
@@ -28,7 +29,7 @@ def gathered(dataset: Any, indices: Any) -> list[Any] | None:
     try:
         return [wrap(raw(t).take(rows, 0)) for t in dataset.tensors]
     except IndexError:
-        return None  # the indexing of one sample words the error
+        return None  # indexing single samples raises the right error
 
 
 class _MapDatasetFetcher:
@@ -46,7 +47,7 @@ class _MapDatasetFetcher:
         if self.collate_fn is collate.default_collate:
             try:
                 batch = gathered(self.dataset, index)
-            except (IndexError, TypeError):  # the ordinary way below says what is wrong
+            except (IndexError, TypeError):  # the general path below raises the right error
                 batch = None
             if batch is not None:
                 return batch

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..kernels.parts import _angle_real, _join, _of_pairs, _step, _to_pairs
+from ..kernels.complex_and_bits import _angle_real, _join, _of_pairs, _step, _to_pairs
 from . import batching
-from .define import binary, define, named, unary
-from .operands import no_kernel, refused_as, tensor
-from .samples import parts as samples
+from .define import binary, define, unary
+from .refusals import no_kernel, refused_as
+from .samples import complex_and_bits as samples
 from .samples.common import PREDICATE
-from .shape import with_out
 
 define(
     "view_as_real", "linear", _to_pairs, (lambda xp, g, ans, x: xp.view_as_complex(g),),
@@ -52,13 +51,8 @@ copysign, _ = binary(
 )
 
 
-def _predicate(name: str, forward: Callable[..., Any], doc: str, **fields: Any) -> Callable[..., Any]:
-    call = define(name, "constant", forward, batch=batching.pointwise, samples=PREDICATE, **fields)
-
-    def function(input: Any) -> Any:
-        return call(tensor(input))
-
-    return with_out(named(function, name, doc))
+def _predicate(name: str, forward: Callable[..., Any], doc: str, **fields: Any) -> None:
+    define(name, "constant", forward, batch=batching.pointwise, samples=PREDICATE, doc=doc, **fields)
 
 
 def _signbit(xp: Any, x: Any) -> Any:
@@ -69,19 +63,19 @@ def _infinite(xp: Any, x: Any, sign: int) -> Any:
     return x == sign * math.inf if x.dtype.kind == "f" else xp.zeros(x.shape, bool)
 
 
-signbit = _predicate(
+_predicate(
     "signbit", _signbit, "Whether each element carries a minus sign, -0.0 included.",
     refuses=refused_as("c", "signbit is not implemented for complex tensors.", NotImplementedError),
 )  # fmt: skip
-isposinf = _predicate(
+_predicate(
     "isposinf", lambda xp, x: _infinite(xp, x, 1), "Whether each element is +inf.",
     refuses=refused_as("c", "isposinf does not support complex inputs."),
 )  # fmt: skip
-isneginf = _predicate(
+_predicate(
     "isneginf", lambda xp, x: _infinite(xp, x, -1), "Whether each element is -inf.",
     refuses=refused_as("c", "isneginf does not support complex inputs."),
 )  # fmt: skip
-isreal = _predicate("isreal", lambda xp, x: xp.isreal(x), "Whether each element has an imaginary part of 0.")
+_predicate("isreal", lambda xp, x: xp.isreal(x), "Whether each element has an imaginary part of 0.")
 
 # The mask of input: where it is the larger, where they are equal, and where other is nan (unequal to itself).
 NO_EXTREME = {
@@ -143,25 +137,20 @@ _power_of_two = define(
 # ------------------------------------------------------------------------------------------------------- whole numbers
 
 
-def _whole(name: str, kernel: str, forward: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _whole(name: str, kernel: str, forward: Callable[..., Any], doc: str) -> None:
     def on_integers(xp: Any, x: Any, y: Any) -> Any:
         dtype = xp.result_type(x, y)
         if dtype.kind not in "iu":
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{errors.dtype_name(dtype)}'")
         return forward(xp, x, y)
 
-    call = define(
-        name, "constant", on_integers, arity=2, batch=batching.pointwise, samples=samples.INTEGER_PAIRS,
+    define(
+        name, "constant", on_integers, arity=2, batch=batching.pointwise, samples=samples.INTEGER_PAIRS, doc=doc,
     )  # fmt: skip
 
-    def function(input: Any, other: Any) -> Any:
-        return call(input, other)
 
-    return with_out(named(function, name, doc))
-
-
-gcd = _whole("gcd", "gcd_cpu", lambda xp, x, y: xp.gcd(x, y), "Elementwise greatest common divisor of integers.")
-lcm = _whole("lcm", "lcm_cpu", lambda xp, x, y: xp.lcm(x, y), "Elementwise least common multiple of integers.")
+_whole("gcd", "gcd_cpu", lambda xp, x, y: xp.gcd(x, y), "Elementwise greatest common divisor of integers.")
+_whole("lcm", "lcm_cpu", lambda xp, x, y: xp.lcm(x, y), "Elementwise least common multiple of integers.")
 
 
 def _shift(name: str) -> Callable[..., Any]:
@@ -178,10 +167,10 @@ def _shift(name: str) -> Callable[..., Any]:
     return shift
 
 
-bitwise_left_shift = _whole(
+_whole(
     "bitwise_left_shift", "lshift_cpu", _shift("left_shift"), "Elementwise input * 2**other of integers."
 )  # fmt: skip
-bitwise_right_shift = _whole(
+_whole(
     "bitwise_right_shift", "rshift_cpu", _shift("right_shift"), "Elementwise input / 2**other of integers, rounded down."
 )  # fmt: skip
 

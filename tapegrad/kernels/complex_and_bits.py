@@ -1,4 +1,4 @@
-"""Array functions that the records of `table.parts` call."""
+"""Array functions that the records of `table.complex_and_bits` call."""
 
 from __future__ import annotations
 

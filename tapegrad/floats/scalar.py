@@ -1,16 +1,13 @@
-"""Python floats as payload: a double without dimensions behind a fresh slot, and what is computed from it.
+"""Scalars: tensors of one double that hold a Python float; how operations on them run, are recorded and differentiated.
 
-Arithmetic on Python floats takes a tenth of the time of that on 0-dim arrays. A `Scalar` is a tensor whose array does not
-exist yet: its `_d` holds the float, and the first look at the array makes an ordinary tensor of it. Operations between
-scalars and numbers run by `math`, are recorded with floats for arrays under the op's number `scalar`, and their rules run on
-floats; where `math` raises (log(0), exp(1000), 1/0) the same is done on arrays.
+The array of a `Scalar` does not exist yet: its `_d` holds the float, and the first access to the array turns it into an
+ordinary tensor. Operations between scalars and numbers run by `math`, are recorded with floats for arrays under the op's
+number `scalar`, and their rules run on floats; where `math` raises (log(0), exp(1000), 1/0) the same is done on arrays.
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from ..core import record
@@ -23,40 +20,9 @@ from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE
 from ..core.tape import next_slot
 from ..core.vjp import ReplayKind, add_recorded, arrays
+from .functions import ERRORS, FLOAT_XP, FUNCTIONS, Values
 
-Values = Callable[..., Any]
-
-FUNCTIONS: dict[str, Values] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "abs": abs, "square": lambda x: x * x, "reciprocal": lambda x: 1.0 / x, "sqrt": math.sqrt,
-    "rsqrt": lambda x: 1.0 / math.sqrt(x), "exp": math.exp, "expm1": math.expm1, "log": math.log, "log1p": math.log1p,
-    "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
-    "sinh": math.sinh, "cosh": math.cosh, "tanh": math.tanh, "asinh": math.asinh, "acosh": math.acosh, "atanh": math.atanh,
-    "atan2": math.atan2, "hypot": math.hypot, "erf": math.erf, "erfc": math.erfc, "pow_scalar": math.pow,
-    "pow": math.pow, "one_minus_square": lambda x: (1.0 - x) * (1.0 + x),
-}  # fmt: skip
-
-
-class FloatNamespace:
-    """`xp` of rules that run on floats: `math`, or the record's forward on arrays."""
-
-    def __getattr__(self, name: str) -> Any:
-        function = FUNCTIONS.get(name) or by_forward(TABLE[name].forward)
-        setattr(self, name, function)
-        return function
-
-
-def by_forward(forward: Values) -> Values:
-    def run(*args: Any) -> Any:
-        r = forward(*[arrays.as_array(a) if type(a) is float else a for a in args])
-        return r.item()
-
-    return run
-
-
-XP = FloatNamespace()
 new = Box.__new__
-ERRORS = ValueError, OverflowError, ZeroDivisionError, TypeError
 
 
 def unary(op: Op, function: Values, depth: int) -> Values:
@@ -73,7 +39,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
             return None
         res = new(record.Scalar)
         poke_data(res, r)
-        res._st = PAYLOAD
+        res._st = SCALAR_STATE
         sa = x._s
         if sa:
             tape = recording()
@@ -119,7 +85,7 @@ def binary(op: Op, function: Values, depth: int) -> Values:
             return None
         res = new(scalar)
         poke_data(res, r)
-        res._st = PAYLOAD
+        res._st = SCALAR_STATE
         if sa or sb:
             tape = recording()
             if tape is not None:
@@ -140,7 +106,7 @@ CALLS: dict[str, Values | None] = {}
 
 
 def made(name: str) -> Values | None:
-    """The op of that name on scalars, for `Payload.run`; None if it is done on arrays."""
+    """The op of that name on scalars, for `ScalarState.run`; None if it is done on arrays."""
     function = FUNCTIONS.get(name)
     op = TABLE[name]
     call = None if function is None else (binary if op.arity == 2 else unary)(op, function, 3)
@@ -148,8 +114,8 @@ def made(name: str) -> Values | None:
     return call
 
 
-class Payload(Extra):
-    """The state of every scalar; `run` is where recording functions turn to."""
+class ScalarState(Extra):
+    """The state of every scalar; recording functions call its `run`."""
 
     __slots__ = ()
 
@@ -193,14 +159,14 @@ def comparison(op: Op, operands: tuple[Any, ...]) -> Any:
     return op.call(*[wrap(v) if type(v) is arrays.type else v for v in values])
 
 
-PAYLOAD = Payload(None)
+SCALAR_STATE = ScalarState(None)
 
 
 def scalar(value: float, slot: int) -> Any:
     """A scalar under a slot."""
     out = new(record.Scalar)
     poke_data(out, value)
-    out._s, out._st = slot, PAYLOAD
+    out._s, out._st = slot, SCALAR_STATE
     return out
 
 
@@ -215,7 +181,7 @@ def become_array(t: Any, array: Any) -> None:
     """Make an ordinary tensor of a scalar, with another array."""
     t.__class__ = record.Tensor
     t._d = array
-    if t._st is PAYLOAD:
+    if t._st is SCALAR_STATE:
         t._st = None
 
 
@@ -246,7 +212,7 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
 
     def raw_unary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         try:
-            t = g * first(XP, e[7], e[5], *e[11]) if curved else g * first if first else 0.0
+            t = g * first(FLOAT_XP, e[7], e[5], *e[11]) if curved else g * first if first else 0.0
         except ERRORS:
             t = None
         if type(t) is not float:
@@ -264,9 +230,9 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
             sb = 0
         try:
             if sa:
-                ta = g * first(XP, ans, x, y) if curved else g * first if first else 0.0
+                ta = g * first(FLOAT_XP, ans, x, y) if curved else g * first if first else 0.0
             if sb:
-                tb = g * second(XP, ans, x, y) if curved_too else g * second if second else 0.0
+                tb = g * second(FLOAT_XP, ans, x, y) if curved_too else g * second if second else 0.0
         except ERRORS:
             ta = None  # type: ignore[assignment]
         if type(ta) is not float or type(tb) is not float:
@@ -285,12 +251,12 @@ def backward_scalar(replay: ReplayKind, op: Op) -> Any:
 arrays.backward_scalar = backward_scalar
 
 
-def behind(t: Any, recorded: bool) -> Any:
-    """A scalar behind a fresh slot: of its own, or on the tape if it is tracked."""
+def diff_input(t: Any, recorded: bool) -> Any:
+    """A scalar under a new slot: of its own, or on the tape if it is tracked."""
     return t * 1.0 if t._s and recorded else scalar(peek_data(t), -next_slot())
 
 
-def pull(outputs: list[Any], target: int, floor: int) -> float | None:
+def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
     """The derivative of the one output, a scalar, by a leaf; None if anything but scalars lies between, or older ones.
 
     The entries above the floor are visited from the newest: there is nothing to be searched or sorted.

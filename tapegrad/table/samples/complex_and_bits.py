@@ -1,4 +1,4 @@
-"""Sample inputs of the records in `table.parts`."""
+"""Sample inputs of the records in `table.complex_and_bits`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The call that traces: what the function returned, wrote and left behind, as the program's results."""
+"""The call that is traced: what the function returned, wrote and left behind, as the program's results."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ..core.tape import next_slot
 from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
-from ..programs.trace import Captured, Trace
+from ..programs.trace import StateInput, Trace
 from . import nans
 from .arguments import watched
-from .guards import Walk, change, first_changed, held
+from .guards import ReachableState, change, first_changed, held
 from .writes import remedy
 
 
@@ -41,38 +41,38 @@ class Result:
         chain: view operations that lead from there to the result; None for the tensor itself.
         tracked: whether such a view has the tensor's history, too.
         slot: of the tensor, if it requires grad.
-        foreign: whether it stays on its device.
-        twin: the leaf before it that is the same tensor; None.
-        spent: what stands on the tape for it, if its graph was used up inside, or leads nowhere outside; None.
+        on_device: whether it stays on its device.
+        duplicate_of: the leaf before it that is the same tensor; None.
+        stub: what stands on the tape for it, if its graph was used up inside, or leads nowhere outside; None.
     """
 
-    __slots__ = ("chain", "foreign", "same", "slot", "spent", "tracked", "twin", "value")
+    __slots__ = ("chain", "duplicate_of", "on_device", "same", "slot", "stub", "tracked", "value")
 
     def __init__(
-        self, value: Any, same: Any = None, slot: int = 0, foreign: bool = False, chain: Any = None, tracked: bool = False,
-        twin: int | None = None,
+        self, value: Any, same: Any = None, slot: int = 0, on_device: bool = False, chain: Any = None, tracked: bool = False,
+        duplicate_of: int | None = None,
     ) -> None:  # fmt: skip
-        self.value, self.same, self.slot, self.foreign = value, same, slot, foreign
-        self.chain, self.tracked, self.twin = chain, tracked, twin
-        self.spent: Any = None
+        self.value, self.same, self.slot, self.on_device = value, same, slot, on_device
+        self.chain, self.tracked, self.duplicate_of = chain, tracked, duplicate_of
+        self.stub: Any = None
 
 
-class Capture:
-    """One traced call.
+class TracedCall:
+    """One traced call: its trace, and what the call changed that later runs of the program have to change.
 
     Attributes:
         result: what the call returned.
-        trace: what it noted.
-        reason: why the program cannot be used, None if it can.
-        changes: the place of Python state, as a key, that the function has changed; None.
+        trace: what it recorded.
+        reason: why the program cannot be used; None if it can.
+        changed: identifies the Python state that the function has changed; None.
         results, spec: the leaves of the result, and its structure.
         writes: (state or position of an argument, Ref) for tensors that were written.
         gradients: (tensor or position of an argument, Ref or None) for `.grad`s that were set.
-        present: (tensor or position, whether its `.grad` was there) for those read before they were set.
-        given: (tensor or position, position of the argument that was its `.grad`).
+        grad_presence: (tensor or position, whether its `.grad` was there) for those read before they were set.
+        passed_grads: (tensor or position, position of the argument that was its `.grad`).
         switched: (position of an argument, requires_grad after the call) where that is another than before.
         rebound: ((container, key), Ref) for places that held a tensor and hold one that was made inside.
-        backward: the reverse pass from the results; see `Backward`.
+        backward: the reverse pass from the results; see `TracedBackward`.
         version: how often modules and hooks had changed when it began.
     """
 
@@ -81,26 +81,26 @@ class Capture:
     ) -> None:
         self.version = Module.changes, Handle.changes
         leaves, _ = tree.flatten((args, kwargs))
-        self.walk = Walk(function, leaves)
+        self.reachable = ReachableState(function, leaves)
         self.trace = trace = Trace(strict=strict)
-        trace.arrays_outside, trace.varying = self.walk.arrays, varying
-        found = [v for *_, v in (*self.walk.places, *self.walk.of_modules)] + leaves
+        trace.arrays_outside, trace.varying = self.reachable.arrays, varying
+        found = [v for *_, v in (*self.reachable.places, *self.reachable.of_modules)] + leaves
         trace.numbers_outside = {id(v) for v in found if isinstance(v, np.generic)}
         self.tensors = tensors
         self.positions = {id(t): i for i, t in enumerate(tensors)}
         self.reason: str | None = None
-        self.changes: Any = None
+        self.changed: Any = None
         self.results: list[Result] = []
         self.writes: list[tuple[Any, Ref]] = []
         self.gradients: list[tuple[Any, Any]] = []
-        self.present: list[tuple[Any, bool]] = []
-        self.given: list[tuple[Any, int]] = []
+        self.grad_presence: list[tuple[Any, bool]] = []
+        self.passed_grads: list[tuple[Any, int]] = []
         self.rebound: list[tuple[Any, Ref]] = []
         self.switched: list[tuple[int, bool]] = []
-        self.backward: Backward | None = None
+        self.backward: TracedBackward | None = None
         before = [(array_of(t), alias.slot_of(t) if isinstance(t, Box) else 0) for t in tensors]
         floor = next_slot()
-        self.drawn, self.recording = self.walk.drawn(), is_recording()
+        self.drawn, self.recording = self.reachable.drawn(), is_recording()
         with trace:
             for array, _ in before:
                 trace.argument(array)
@@ -112,19 +112,19 @@ class Capture:
                 given = {id(stands): array for array, stands in pairs}
                 leaves, spec = tree.flatten(self.result)
                 self.result = tree.unflatten(spec, [given.get(id(leaf), leaf) for leaf in leaves])
-            if trace.stopped is None:
+            if trace.aborted is None:
                 try:
                     self._survey(before, floor)
                 except Unusable as e:
                     self.reason = str(e)
-        if trace.stopped is not None:
-            self.reason = trace.stopped[0]
+        if trace.aborted is not None:
+            self.reason = trace.aborted[0]
         self.program: Program = trace.program
-        self.arrays = [array for array, _ in before] + [c.array for c in trace.captured.values()]
+        self.arrays = [array for array, _ in before] + [c.array for c in trace.state_inputs.values()]
 
     def check_nans(self) -> None:
         """FloatingPointError if the call has made nan."""
-        arrays = {self.trace.numbers[id(a)]: a for a in self.trace.kept}
+        arrays = {self.trace.numbers[id(a)]: a for a in self.trace.keepalive}
         for i in self.program.code:
             nans.checked(i, [arrays[v.number] if type(v) is Ref else v for v in i.operands], filled(i.params, arrays))
 
@@ -138,29 +138,30 @@ class Capture:
         self._escaped(leaves)
         first: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
-            twin = first.setdefault(id(leaf), i)
-            self.results.append(self._result(leaf) if twin == i or not isinstance(leaf, Box) else Result(None, twin=twin))
+            seen = first.setdefault(id(leaf), i)
+            is_new = seen == i or not isinstance(leaf, Box)
+            self.results.append(self._result(leaf) if is_new else Result(None, duplicate_of=seen))
         for r in self.results:
             if r.slot and is_used_up(r.slot, floor):
-                r.spent, r.slot = spent(r.slot), 0
+                r.stub, r.slot = stub_for(r.slot), 0
         if any(r.slot for r in self.results):
-            self.backward = Backward(self, leaves, before, floor)
+            self.backward = TracedBackward(self, leaves, before, floor)
             if not self.backward.inputs:  # made of leaves of its own alone: it requires grad, and nothing is upstream
                 for i in self.backward.roots:
                     slot = alias.record_constant(leaves[i]._d)
-                    self.results[i].spent, self.results[i].slot = current_tape()[slot], 0
+                    self.results[i].stub, self.results[i].slot = current_tape()[slot], 0
                 self.backward = None
-        if (place := first_changed(self.walk.places) or first_changed(self.walk.of_modules)) is not None:
-            self.changes = id(getattr(place[0], "cell", place[0])), str(place[1])
-            raise Unusable(f"the function changes Python state: {change(place)}; {remedy(self.walk, place)}")
-        if self.walk.drawn() != self.drawn:
-            self.changes = "random"
+        if (place := first_changed(self.reachable.places) or first_changed(self.reachable.of_modules)) is not None:
+            self.changed = id(getattr(place[0], "cell", place[0])), str(place[1])
+            raise Unusable(f"the function changes Python state: {change(place)}; {remedy(self.reachable, place)}")
+        if self.reachable.drawn() != self.drawn:
+            self.changed = "random"
             raise Unusable("the function draws random numbers that are not tapegrad's; use tapegrad's, or pass them to it")
-        if self.walk.iterator is not None:
-            raise Unusable(f"the function reads from an iterator, a {self.walk.iterator}; pass it the item")
+        if self.reachable.iterator is not None:
+            raise Unusable(f"the function reads from an iterator, a {self.reachable.iterator}; pass it the item")
         if is_recording() != self.recording:
             raise Unusable("the function leaves gradients switched on or off")
-        self.walk.remember_states()
+        self.reachable.remember_states()
 
     def _number(self, array: Any) -> Ref:
         number = self.trace.numbers.get(id(array))
@@ -170,31 +171,31 @@ class Capture:
 
     def _written(self, before: list[Any]) -> None:
         made = {id(t) for t in living(self.trace.made)}
-        for ref, tracked in self.trace.flags.values():
+        for ref, tracked in self.trace.switched_flags.values():
             t = ref()
             if t is None or id(t) in made or (t._s != 0) == tracked:
                 continue
             if id(t) not in self.positions:
                 raise Unusable("requires_grad of a tensor of outside is another after the call than before")
             self.switched.append((self.positions[id(t)], t._s != 0))
-        for captured in self.trace.captured.values():
-            self._check(captured)
-            now = captured.now()
-            if now is not None and now is not captured.array:
-                self.writes.append((captured, self._number(now)))
+        for state in self.trace.state_inputs.values():
+            self._check(state)
+            now = state.now()
+            if now is not None and now is not state.array:
+                self.writes.append((state, self._number(now)))
         for i, (t, (array, slot)) in enumerate(zip(self.tensors, before, strict=True)):
             if array_of(t) is not array:
                 if (alias.slot_of(t) != 0) != (slot != 0):
                     raise Unusable("an argument was written in place with its history")
                 self.writes.append((i, self._number(t._d)))
 
-    def _check(self, captured: Captured) -> None:
-        owner = captured.owner()
+    def _check(self, state: StateInput) -> None:
+        owner = state.owner()
         if owner is None:
             return
-        if isinstance(owner, Box) and (owner._s != 0) != captured.tracked:
+        if isinstance(owner, Box) and (owner._s != 0) != state.tracked:
             raise Unusable("a tensor of outside was written in place with its history")
-        copy, now = captured.copy, captured.array
+        copy, now = state.copy, state.array
         if copy is not None and not np.array_equal(copy, now, equal_nan=copy.dtype.kind in "fc"):
             raise Unusable("a tensor was written by NumPy code")
 
@@ -205,31 +206,31 @@ class Capture:
     def _gradients(self) -> None:
         touched = [(t, old, read) for ref, old, read in self.trace.gradients.values() if (t := ref()) is not None]
         held = {id(old): t for t, old, _ in touched if old is not None}
-        for captured in self.trace.captured.values():  # the gradient of a tensor is another object at each call
-            owner = captured.owner()
+        for state in self.trace.state_inputs.values():  # the gradient of a tensor is another object at each call
+            owner = state.owner()
             if id(owner) in held:
-                captured.of = self._place(held[id(owner)])
+                state.of = self._place(held[id(owner)])
         for t, old, read in touched:
             if id(old) in self.positions:
-                self.given.append((self._place(t), self.positions[id(old)]))
+                self.passed_grads.append((self._place(t), self.positions[id(old)]))
             if read:
-                self.present.append((self._place(t), old is not None))
+                self.grad_presence.append((self._place(t), old is not None))
             new = getattr(t, "_g", None)
             if new is not old:
                 self.gradients.append((self._place(t), None if new is None else self._number(array_of(new))))
 
     def _rebound(self) -> None:
         """Attributes and variables that held a tensor and hold another, as `self.h = h` makes them: state of the place."""
-        kinds = {id(t) for t in living(self.trace.made)}
-        for places in (self.walk.places, self.walk.of_modules):
+        made = {id(t) for t in living(self.trace.made)}
+        for places in (self.reachable.places, self.reachable.of_modules):
             for place in list(places):
                 container, key, old = place
                 new = held(container, key)
-                if new is old or id(new) not in kinds or not isinstance(old, Box) or not isinstance(container, dict):
+                if new is old or id(new) not in made or not isinstance(old, Box) or not isinstance(container, dict):
                     continue
-                every = (*self.walk.places, *self.walk.of_modules)
+                every = (*self.reachable.places, *self.reachable.of_modules)
                 where = {(id(c), k) for c, k, v in every if v is old and isinstance(c, dict | list | tuple)}
-                shared = type(old._st) is alias.Alias and id(old._st.store) in self.trace.captured
+                shared = type(old._st) is alias.Alias and id(old._st.store) in self.trace.state_inputs
                 if len(where) > 1 or shared:
                     raise Unusable(f"{key!r} is bound to another tensor, and the tensor that it was is used elsewhere, too")
                 if new._s or old._s or type(new._st) is alias.Alias:
@@ -238,15 +239,15 @@ class Capture:
                     )
                 places.remove(place)
                 self.rebound.append(((container, key), self._number(array_of(new))))
-                captured = self.trace.captured.get(id(old))
-                if captured is not None:
-                    captured.at = container, key
+                state = self.trace.state_inputs.get(id(old))
+                if state is not None:
+                    state.at = container, key
 
     def _result(self, leaf: Any) -> Result:
         if id(leaf) in self.positions:
             return Result(leaf, same=self.positions[id(leaf)])
         if not isinstance(leaf, Box):
-            if not self.walk.is_given(leaf):
+            if not self.reachable.is_given(leaf):
                 raise Unusable(f"the function returns a new {type(leaf).__name__}, neither a tensor nor a simple value")
             return Result(leaf)
         for at, _ in self.rebound:
@@ -261,14 +262,14 @@ class Capture:
         shared = self._view(leaf, slot != 0)
         if shared is not None:
             return shared
-        return Result(self._number(array), slot=slot, foreign=type(array) in record.foreign)
+        return Result(self._number(array), slot=slot, on_device=type(array) in record.foreign)
 
     def _view(self, leaf: Any, tracked: bool) -> Result | None:
         """A result that shares the memory of a tensor of outside: a view of that at each call."""
         a = leaf._st
         if type(a) is not alias.Alias:
             return None
-        owners = [(captured.owner, captured.owner()) for captured in self.trace.captured.values()]
+        owners = [(state.owner, state.owner()) for state in self.trace.state_inputs.values()]
         for place, t in [*enumerate(self.tensors), *owners]:
             own: Any = ()
             hist = None
@@ -314,7 +315,7 @@ def slots_below(slot: int, floor: int) -> set[int]:
     return {slot}.union(*[inputs_of(e) for e in reach([slot], current_tape(), floor)[0].values()])
 
 
-def spent(slot: int) -> Any:
+def stub_for(slot: int) -> Any:
     """What stands on the tape for a result whose graph has been used up; None if nothing does."""
     entry = current_tape().get(slot)
     return entry if entry is None or is_released(entry) else None if is_output(entry) else stub(entry)
@@ -347,7 +348,7 @@ def array_of(t: Any) -> Any:
     return t._d
 
 
-class Backward:
+class TracedBackward:
     """The reverse pass from the results of a traced call, in the same program.
 
     Attributes:
@@ -360,30 +361,30 @@ class Backward:
         start: the instruction at which it begins.
     """
 
-    def __init__(self, capture: Capture, leaves: list[Any], before: list[Any], floor: int) -> None:
-        trace = capture.trace
+    def __init__(self, call: TracedCall, leaves: list[Any], before: list[Any], floor: int) -> None:
+        trace = call.trace
         slots = {slot: i for i, (_, slot) in enumerate(before) if slot}
         by_slot: dict[int, tuple[Any, int]] = {slot: (i, trace.numbers[id(before[i][0])]) for slot, i in slots.items()}
-        for captured in trace.captured.values():
-            owner = captured.owner()
+        for state in trace.state_inputs.values():
+            owner = state.owner()
             if isinstance(owner, Box) and owner._s:
-                by_slot[owner._s] = weakref.ref(owner), captured.source.number
+                by_slot[owner._s] = weakref.ref(owner), state.input.number
         for ref, _, chain in trace.views:  # tensors that share memory, each captured as its block
             t = ref()
             if t is not None and t._s:
                 if chain:
                     raise Unusable("a result has a history through a view that was made outside")
                 by_slot[t._s] = ref, trace.numbers[id(t._d)]
-        self.roots = [i for i, r in enumerate(capture.results) if r.slot]
+        self.roots = [i for i, r in enumerate(call.results) if r.slot]
         seeds = [np.ones(leaves[i]._d.shape, leaves[i]._d.dtype) for i in self.roots]
         self.cotangents = [trace.new(g) for g in seeds]
         self.start = len(trace.program.code)
-        pairs = [(capture.results[i].slot, box(g, 0)) for i, g in zip(self.roots, seeds, strict=True)]
-        walk = BackwardPass(pairs, set(by_slot), False, True, floor=floor)
-        if walk._watched():
+        pairs = [(call.results[i].slot, box(g, 0)) for i, g in zip(self.roots, seeds, strict=True)]
+        backward_pass = BackwardPass(pairs, set(by_slot), False, True, floor=floor)
+        if backward_pass._watched():
             raise Unusable("hooks or an autograd.Function between a result that requires grad and what it was made of")
         below = [slots_below(slot, floor) for slot, _ in pairs]
-        got = walk.run()
+        got = backward_pass.run()
         self.reached = [{i for i, s in enumerate(got) if s in slots} for slots in below]
         self.inputs = [by_slot[s][0] for s in got]
         self.numbers = [by_slot[s][1] for s in got]

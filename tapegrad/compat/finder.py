@@ -1,11 +1,4 @@
-"""Drop-ins: programs that say ``import torch`` (or ``oneflow``, ``autograd``) run on tapegrad, unmodified.
-
-    tapegrad.compat.install("torch")
-    import torch                      # tapegrad, under PyTorch's names
-
-``python -m tapegrad --as torch program.py`` does the same for a program. Nothing is found under these names before
-``install`` and after ``remove``.
-"""
+"""Finds the modules of drop-ins and makes them: their own files, and mirrors of tapegrad's modules."""
 
 from __future__ import annotations
 
@@ -17,23 +10,20 @@ import importlib.util
 import pathlib
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing import spawn
+from collections.abc import Iterator, Sequence
 from opcode import opmap
 from typing import Any
 
-from . import _places
-from .core.record import MARK
-
-__all__ = ["NAMES", "install", "installed", "remove"]
+from ..core.record import MARK
+from . import module_names
 
 NAMES = ("torch", "oneflow", "autograd")
 BESIDE = {"torch": ("functorch",)}  # packages that a library brings with it
 PARITY = "docs/parity.md"
 
-_IN_WHEEL = pathlib.Path(__file__).parent / "_dropins"
-_IN_CHECKOUT = pathlib.Path(__file__).parent.parent / "compat" / "dropins"  # for pip install -e
+PACKAGE = pathlib.Path(__file__).parent.parent
+_IN_WHEEL = PACKAGE / "_dropins"
+_IN_CHECKOUT = PACKAGE.parent / "compat" / "dropins"  # for pip install -e
 _SOURCES = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
 
 
@@ -42,11 +32,11 @@ class Module(types.ModuleType):
 
     def __getattr__(self, name: str) -> object:
         submodule = f"{self.__name__}.{name}"
-        if _FINDER.find_spec(submodule):
+        if FINDER.find_spec(submodule):
             return importlib.import_module(submodule)
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
-        reason = _FINDER.absent.get(self.__name__, {}).get(name)
+        reason = FINDER.absent.get(self.__name__, {}).get(name)
         if reason is not None:
             return self.__dict__.setdefault(name, _absent(self.__name__, name, reason))
         found = getattr(self.__dict__.get("_origin"), name, self)
@@ -62,7 +52,7 @@ class Module(types.ModuleType):
     def __dir__(self) -> list[str]:
         origin = self.__dict__.get("_origin")
         shown = {n for n in dir(origin) if not isinstance(getattr(origin, n, None), types.ModuleType)} if origin else set()
-        return sorted((shown | {*self.__dict__, *_FINDER.children(self.__name__)}) - {"_origin"})
+        return sorted((shown | {*self.__dict__, *FINDER.children(self.__name__)}) - {"_origin"})
 
     def _missing(self, name: str, caller: types.FrameType) -> Exception:
         """The error for a name that is not there: it names the nearest ones and the page that lists all."""
@@ -111,27 +101,27 @@ def mirror(module: str, origin: str, patterns: Sequence[str] = ()) -> None:
     for name in dir(theirs):
         value = theirs.__dict__.get(name)
         shown = name in theirs.__dict__ and not name.startswith("__") and not isinstance(value, types.ModuleType)
-        if shown and (not patterns or _places.fits(name, patterns)):
+        if shown and (not patterns or module_names.fits(name, patterns)):
             ours.__dict__.setdefault(name, value)
     if not patterns:
         ours.__dict__.setdefault("_origin", theirs)
         ours.__dict__.setdefault("__file__", theirs.__file__)  # where inspect looks for a class's source
         ours.__doc__ = ours.__doc__ or theirs.__doc__
     root = module.partition(".")[0]
-    _places.settle(root, _FINDER.rows.get(root, ()))
+    module_names.settle(root, FINDER.rows.get(root, ()))
 
 
-def _rows(root: str) -> Iterator[_places.Row]:
+def _rows(root: str) -> Iterator[module_names.Row]:
     """The rows of a drop-in; one for `a.*` stands for all modules of that package."""
     for module, origin, *patterns in _table(root, "modules.tsv"):
         full = root if module == "." else f"{root}.{module}"
         if not module.endswith(".*"):
-            yield _places.Row(full, origin, tuple(patterns[0].split()) if patterns else ())
+            yield module_names.Row(full, origin, tuple(patterns[0].split()) if patterns else ())
             continue
-        package = pathlib.Path(__file__).parent.joinpath(*origin.split(".")[1:-1])
+        package = PACKAGE.joinpath(*origin.split(".")[1:-1])
         for name in sorted(f.stem for f in package.glob("*") if f.suffix == ".py" or (f / "__init__.py").exists()):
             if name != "__init__":
-                yield _places.Row(full[:-1] + name, origin[:-1] + name)
+                yield module_names.Row(full[:-1] + name, origin[:-1] + name)
 
 
 def _table(root: str, name: str) -> list[list[str]]:
@@ -145,25 +135,25 @@ class _FileLoader(importlib.machinery.SourceFileLoader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__dict__[MARK] = True
-        for row in _FINDER.mirrors.get(module.__name__, ()):
+        for row in FINDER.mirrors.get(module.__name__, ()):
             mirror(*row)
         shown = dict(vars(module))
         super().exec_module(module)
-        _places.release(module.__name__, shown)
-        for row in _FINDER.rows.get(module.__name__, ()):  # inspect and typing look up a class's module, which is loaded
+        module_names.release(module.__name__, shown)
+        for row in FINDER.rows.get(module.__name__, ()):  # inspect and typing look up a class's module, which is loaded
             if row.origin.startswith("tapegrad") and row.origin in sys.modules:
                 importlib.import_module(row.module)
 
 
 class _MirrorLoader(importlib.abc.Loader):
-    def __init__(self, rows: Sequence[_places.Row]):
+    def __init__(self, rows: Sequence[module_names.Row]):
         self.rows = rows
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         return Module(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        reasons = set(_FINDER.absent.get(module.__name__, {}).values()) or {f"{module.__name__}, on tapegrad."}
+        reasons = set(FINDER.absent.get(module.__name__, {}).values()) or {f"{module.__name__}, on tapegrad."}
         for row in self.rows:
             mirror(*row)
         module.__doc__ = module.__doc__ or "; ".join(reasons)
@@ -172,13 +162,13 @@ class _MirrorLoader(importlib.abc.Loader):
             module.__dict__["__all__"] = [n for n in whole[0].__all__ if hasattr(module, n)]
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class Finder(importlib.abc.MetaPathFinder):
     """Finds the modules of the drop-ins that are installed: files, mirrors of modules.tsv, and those of absent.tsv."""
 
     def __init__(self) -> None:
         self.roots: set[str] = set()
-        self.rows: dict[str, list[_places.Row]] = {}  # by drop-in
-        self.mirrors: dict[str, list[_places.Row]] = {}  # by module of a drop-in
+        self.rows: dict[str, list[module_names.Row]] = {}  # by drop-in
+        self.mirrors: dict[str, list[module_names.Row]] = {}  # by module of a drop-in
         self.absent: dict[str, dict[str, str]] = {}  # module of a drop-in: the reason why a name of it is not there
 
     def add(self, root: str) -> None:
@@ -240,98 +230,4 @@ class _Finder(importlib.abc.MetaPathFinder):
         yield from self.absent.get(module, ())
 
 
-_FINDER = _Finder()
-_replaced: dict[str, dict[str, types.ModuleType]] = {}  # drop-in: modules under its names that were loaded before it
-_undo: dict[str, list[Callable[[], object]]] = {}
-
-
-def at_removal(name: str, action: Callable[[], object]) -> None:
-    """Have action called when the drop-in is removed (for settings that it changes as it is imported)."""
-    _undo[name].append(action)
-
-
-def _modules(name: str) -> dict[str, types.ModuleType]:
-    return {m: sys.modules[m] for m in list(sys.modules) if m == name or m.startswith(name + ".")}
-
-
-class _InChild:
-    """What a process that multiprocessing starts anew unpickles first, before it imports the program: the drop-ins."""
-
-    def __reduce__(self) -> Any:
-        where = str(pathlib.Path(__file__).parent.parent)
-        calls = "; ".join(f"tapegrad.compat.install({name!r}, replace=True)" for name in NAMES if name in _FINDER.roots)
-        return exec, (f"import sys; sys.path.append({where!r}); import tapegrad.compat; {calls}",)
-
-
-_prepare = spawn.get_preparation_data
-
-
-def _prepared(name: str) -> dict[str, object]:
-    return {**_prepare(name), "tapegrad": _InChild()}
-
-
-def install(name: str, *, replace: bool = False) -> None:
-    """Make ``import <name>`` give tapegrad's drop-in, in this process, until ``remove(name)``.
-
-    A package that is installed under that name is hidden meanwhile, not touched.
-
-    Args:
-        name: ``"torch"``, ``"oneflow"`` or ``"autograd"``.
-        replace: also when the real package is already imported; who holds its modules keeps them, and ``remove`` puts
-            them back.
-
-    Raises:
-        ValueError: there is no drop-in of that name.
-        ImportError: the real package is already imported and replace is False.
-    """
-    if name not in NAMES:
-        raise ValueError(f"tapegrad has drop-ins for {', '.join(NAMES)}, not for {name!r}")
-    if name in _FINDER.roots:
-        return
-    loaded = _modules(name)
-    if loaded.get(name) is not None and not replace:  # without it: what an import that failed has left
-        where = getattr(loaded[name], "__file__", None) or "its place"
-        raise ImportError(
-            f"{name} is already imported, from {where}: install the drop-in before the first `import {name}`, or say "
-            f"install({name!r}, replace=True)"
-        )
-    for root in (name, *BESIDE.get(name, ())):
-        _replaced[root], _undo[root] = _modules(root), []
-        for module in _replaced[root]:
-            del sys.modules[module]
-        _places.begin(root)
-        _FINDER.add(root)
-    if _FINDER not in sys.meta_path:
-        sys.meta_path.insert(0, _FINDER)
-        spawn.get_preparation_data = _prepared
-
-
-def remove(name: str) -> None:
-    """Undo ``install(name)``: the drop-in's modules leave sys.modules, and what was there before it comes back."""
-    if name not in _FINDER.roots:
-        return
-    for root in (name, *BESIDE.get(name, ())):
-        _FINDER.drop(root)
-        for module in _modules(root):
-            del sys.modules[module]
-        sys.modules.update(_replaced.pop(root))
-        for action in reversed(_undo.pop(root)):
-            action()
-        _places.end(root)
-    if not _FINDER.roots:
-        sys.meta_path.remove(_FINDER)
-        spawn.get_preparation_data = _prepare
-    for other in _FINDER.roots.intersection(sys.modules):
-        _places.settle(other, _FINDER.rows[other])
-
-
-@contextmanager
-def installed(name: str, *, replace: bool = False) -> Iterator[None]:
-    """``install(name)`` for the length of a with block."""
-    before = name in _FINDER.roots
-    install(name, replace=replace)
-    try:
-        yield
-    finally:
-        if not before:
-            remove(name)
+FINDER = Finder()

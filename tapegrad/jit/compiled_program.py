@@ -1,4 +1,4 @@
-"""One compiled program of a function: how its inputs are gathered, and its results written back."""
+"""One compiled program of a function: its guards, how its inputs are gathered, and how its results are written back."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ..func.reverse import vjp
 from ..nn.module import Module
 from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import on_tensors
-from ..programs.trace import ARRAY, DRAWN, Captured, zeros
+from ..programs.trace import ARRAY, DRAWN, StateInput, zeros
 from . import lower, nans, pending
-from .capture import Backward, Capture, Result
 from .explain import names_of
 from .guards import changed, held
 from .keys import named
+from .traced_call import Result, TracedBackward, TracedCall
 
 jax_type = lower.jax_type
 
 
 class Stale(Exception):
-    """The program does not fit what it finds; the message says what has changed."""
+    """A guard fails while inputs are gathered: the message says what has changed."""
 
 
 class State:
@@ -37,10 +37,10 @@ class State:
 
     __slots__ = ("at", "donated", "dtype", "number", "of", "owner", "plain", "shape", "tracked", "where")
 
-    def __init__(self, captured: Captured, placement: lower.Placement) -> None:
-        self.owner, self.of, self.at, self.tracked = captured.owner, captured.of, captured.at, captured.tracked
-        self.number = captured.source.number
-        self.shape, self.dtype = captured.source.meta
+    def __init__(self, state: StateInput, placement: lower.Placement) -> None:
+        self.owner, self.of, self.at, self.tracked = state.owner, state.of, state.at, state.tracked
+        self.number = state.input.number
+        self.shape, self.dtype = state.input.meta
         self.where = placement.of(self.number)
         self.plain = self.of is None and self.at is None and isinstance(self.owner(), Box)
         self.donated = False
@@ -116,7 +116,7 @@ def on_jax(t: Any, where: Any = None, argument: bool = False) -> Any:
     if type(array) is jax_type:
         return array
     array = t._d
-    found = pending.source_of(array)
+    found = pending.device_array_of(array)
     if found is None:
         found = lower.to_jax(array, where, argument)
     if st is None and not (argument and not lower.is_readable(found)):
@@ -149,78 +149,96 @@ def write_block(store: Any, value: Any, chain: Any = ()) -> None:
         store.replace(chain, record.asarray(value).copy())
 
 
-class Entry:
-    """A compiled program with its guards.
+def written_states(call: TracedCall) -> set[int]:
+    """The input numbers of the states that a call wrote."""
+    return {c.input.number for c, _ in call.writes if isinstance(c, StateInput)}
+
+
+class CompiledProgram:
+    """An executable of XLA, with the guards under which it may run and what its inputs and results mean to the caller.
 
     Attributes:
         name: of the function.
+        whole: the traced program, with results that are not needed and the reverse pass.
+        program: what the executable computes of it.
+        backward: the reverse pass on the caller's tape; None if no result requires grad.
+        states: tensors and memory blocks that are read: first those whose memory is donated, then those that keep it.
+        others: the other inputs besides arguments: settings, NumPy arrays, and at the end random draws.
         calls: how often it has run.
-        executable: of XLA.
     """
 
-    def __init__(self, owner: Any, capture: Capture, placement: lower.Placement) -> None:
-        trace = capture.trace
-        self.capture_program, self.placement = trace.program, placement
-        self.name, self.debug_nans = named(owner.function), owner.debug_nans
-        self.results, self.spec = capture.results, capture.spec
-        self.places, self.of_modules = capture.walk.places, capture.walk.of_modules
-        self.version = capture.version
+    def __init__(self, owner: Any, call: TracedCall, placement: lower.Placement) -> None:
+        self.name, self.debug_nans, self.calls = named(owner.function), owner.debug_nans, 0
+        self.whole, self.placement = call.trace.program, placement
+        self.results, self.spec = call.results, call.spec
+        self.backward = CompiledBackward(self, call.backward) if call.backward is not None else None
+        self.program = self.whole.pruned(self._wanted(call))
+        states = [State(c, placement) for c in call.trace.state_inputs.values()]
+        self._set_guards(owner, call, states)
+        self._set_inputs(owner, call, states)
+        self._set_effects(call, states)
+        self.names, self.tensor_names = names_of(call), call.reachable.names
+
+    def _set_guards(self, owner: Any, call: TracedCall, states: list[State]) -> None:
+        """What has to be as it was while the call was traced; see `failed_guard`."""
+        trace, used = call.trace, {s.number for s in self.program.inputs}
+        self.places, self.of_modules = call.reachable.places, call.reachable.of_modules
+        self.version = call.version
         self.settings, self.varying = trace.settings, owner.varying
-        self.present, self.given, self.views = capture.present, capture.given, trace.views
-        self.gradients = [(place, i) for i, (place, _) in enumerate(capture.gradients)]
-        self.cleared = [ref is None for _, ref in capture.gradients]
-        self.rebound, self.switched = [at for at, _ in capture.rebound], capture.switched
-        self.backward = Reverse(self, capture.backward) if capture.backward is not None else None
-        wanted = self._wanted(capture)
-        self.program = trace.program.pruned(wanted)
-        sources = {s.number: s for s in self.program.sources}
-        states = [State(c, placement) for c in trace.captured.values()]
-        written = {c.source.number for c, _ in capture.writes if isinstance(c, Captured)}
-        used = [s for s in states if s.number in sources]
+        self.grad_presence, self.passed_grads, self.views = call.grad_presence, call.passed_grads, trace.views
         self.hooks = [(s.owner, hooks_on(s.owner())) for s in states]
-        capture.walk.follow([hook for _, hooks in self.hooks for hook in hooks])
-        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in sources and s.at is None]
-        self.looked_at = [*trace.looked_at.values(), *[u for u in unread if isinstance(u[0](), Box)]]
+        call.reachable.follow([hook for _, hooks in self.hooks for hook in hooks])
+        unread = [(s.owner, s.shape, s.dtype, s.tracked) for s in states if s.number not in used and s.at is None]
+        self.metadata_guards = [*trace.metadata_guards.values(), *[u for u in unread if isinstance(u[0](), Box)]]
+        self.owners = call.reachable.tensors | {id(s.owner()): s.owner for s in states}
+        self.relations = [self._relation(t) for t in call.tensors]
+
+    def _set_inputs(self, owner: Any, call: TracedCall, states: list[State]) -> None:
+        """What the executable reads, in order, and the executable."""
+        inputs, written = {s.number for s in self.program.inputs}, written_states(call)
+        used = [s for s in states if s.number in inputs]
         may_donate = owner.donate and not owner.debug_nans and self.backward is None
         for s in used:
             s.donated = may_donate and s.number in written and s.of is None and s.at is None
         self.donated, self.kept = [s for s in used if s.donated], [s for s in used if not s.donated]
         self.states = self.donated + self.kept
-        held = {s.number for s in states}
-        others = [s for s in self.program.sources if s.number not in held]
+        of_state = {s.number for s in states}
+        others = [s for s in self.program.inputs if s.number not in of_state]
         self.others: list[Any] = [s for s in others if s.what != DRAWN] + [s for s in others if s.what == DRAWN]
-        self.draws = [s for s in trace.program.sources if s.what == DRAWN]  # those that nothing depends on, too
+        self.draws = [s for s in self.whole.inputs if s.what == DRAWN]  # those that nothing depends on, too
         self.scalars: dict[int, tuple[Any, Any]] = {}
         donated = [s.number for s in self.donated]
         kept = [s.number for s in self.kept] + [s.number for s in self.others] + self.program.arguments
-        self.executable = lower.Executable(self.program, donated, kept, placement)
+        self.executable = lower.Executable(self.program, donated, kept, self.placement)
         self.run = self.executable.run
-        self.where = [placement.of(n) for n in self.program.arguments]
+        self.where = [self.placement.of(n) for n in self.program.arguments]
+
+    def _set_effects(self, call: TracedCall, states: list[State]) -> None:
+        """What a run changes: written tensors, gradients, rebound places, flags; and which results are one tensor."""
         by_number = {s.number: s for s in states}
-        self.unread = [by_number[n] for n in written if by_number[n] not in self.states]
+        self.unread = [by_number[n] for n in written_states(call) if by_number[n] not in self.states]
         at = {s.number: i for i, s in enumerate([*self.states, *self.unread])}
         self.writes: list[tuple[Any, int]] = [
-            (c, -1) if type(c) is int else (by_number[c.source.number], at[c.source.number]) for c, _ in capture.writes
+            (c, -1) if type(c) is int else (by_number[c.input.number], at[c.input.number]) for c, _ in call.writes
         ]
-        self.twins = [(i, r.twin) for i, r in enumerate(self.results) if r.twin is not None]
-        self.owners = capture.walk.tensors | {id(s.owner()): s.owner for s in states}
-        self.relations = [self._relation(t) for t in capture.tensors]
-        self.calls = 0
-        self.names, self.tensor_names = names_of(capture), capture.walk.names
+        self.gradients = [(place, i) for i, (place, _) in enumerate(call.gradients)]
+        self.cleared = [ref is None for _, ref in call.gradients]
+        self.rebound, self.switched = [place for place, _ in call.rebound], call.switched
+        self.duplicates = [(i, r.duplicate_of) for i, r in enumerate(self.results) if r.duplicate_of is not None]
 
-    def _wanted(self, capture: Capture) -> list[Any]:
+    def _wanted(self, call: TracedCall) -> list[Any]:
         """The program's results: of the function, written state, gradients, and what the reverse pass needs."""
         values = [r.value for r in self.results if type(r.value) is Ref]
-        writes = [ref for _, ref in capture.writes]
-        gradients = [ref for _, ref in capture.gradients if ref is not None] + [ref for _, ref in capture.rebound]
+        writes = [ref for _, ref in call.writes]
+        gradients = [ref for _, ref in call.gradients if ref is not None] + [ref for _, ref in call.rebound]
         residuals = [] if self.backward is None else [Ref(n) for n in self.backward.residuals]
         self.ends = len(values), len(values) + len(writes), len(values) + len(writes) + len(gradients)
         return [*values, *writes, *gradients, *residuals]
 
     # ---------------------------------------------------------------------------------------------------------- guards
 
-    def misfit(self, tensors: list[Any]) -> str | None:
-        """Why the program does not hold now; None if it does."""
+    def failed_guard(self, tensors: list[Any]) -> str | None:
+        """Which guard fails, as text; None if the program may run."""
         what = changed(self.places)
         if what is None and self.version != (version := (Module.changes, Handle.changes)):
             what = changed(self.of_modules)
@@ -235,10 +253,10 @@ class Entry:
             if now is not value and not holds(value, now, varies):
                 self.varying.add((id(group), key))
                 return f"the setting {key!r} changed from {value!r} to {now!r}"
-        for place, there in self.present:
+        for place, there in self.grad_presence:
             if (getattr(located(place, tensors), "_g", None) is not None) is not there:
                 return f"a tensor {'has no' if there else 'has a'} .grad at the call"
-        for ref, shape, dtype, tracked in self.looked_at:
+        for ref, shape, dtype, tracked in self.metadata_guards:
             t = ref()
             if t is not None and (peek_data(t).shape != shape or peek_data(t).dtype != dtype):
                 return f"a tensor of {tuple(shape)} has become one of {tuple(peek_data(t).shape)}"
@@ -250,7 +268,7 @@ class Entry:
                 return "a tensor lies in other memory"
         if self.relations != [self._relation(t) for t in tensors]:
             return "an argument is, or is no longer, a tensor that the function also reaches by itself"
-        if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.given]):
+        if any([getattr(located(place, tensors), "_g", None) is not tensors[i] for place, i in self.passed_grads]):
             return "an argument is no longer the .grad of a tensor"
         return None
 
@@ -273,33 +291,33 @@ class Entry:
             Stale: if state has other shapes or is gone; nothing has been done then.
         """
         with pending.LOCK:  # no other program is to take, and no thread to look at, what this one gives away
-            owners, given, kept = self._gather(tensors)
-            outs, given, kept = self._run(owners, given, kept)
-            return self._finish(tensors, owners, given, kept, outs)
+            owners, donated, kept = self._gather(tensors)
+            outs, donated, kept = self._run(owners, donated, kept)
+            return self._finish(tensors, owners, donated, kept, outs)
 
-    def _run(self, owners: list[Any], given: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _run(self, owners: list[Any], donated: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         try:
-            return self.run(given, kept), given, kept
+            return self.run(donated, kept), donated, kept
         except TypeError:
-            for state, v in zip(self.states, (*given, *kept), strict=False):
+            for state, v in zip(self.states, (*donated, *kept), strict=False):
                 state.check(v)
             raise
         except ValueError:
-            given, kept = self._moved(owners, given, kept)
-            return self.run(given, kept), given, kept
+            donated, kept = self._moved(owners, donated, kept)
+            return self.run(donated, kept), donated, kept
 
-    def _finish(self, tensors: list[Any], owners: list[Any], given: list[Any], kept: list[Any], outs: list[Any]) -> Any:
+    def _finish(self, tensors: list[Any], owners: list[Any], donated: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         if self.debug_nans and any(map(nans.has_nan, outs)):
             numbers = [s.number for s in (*self.donated, *self.kept, *self.others)] + self.program.arguments
-            arrays = [record.asarray(v) for v in (*given, *kept)]
+            arrays = [record.asarray(v) for v in (*donated, *kept)]
             nans.find(self.program, dict(zip(numbers, arrays, strict=True)) | self.program.constants)
-        del given
+        del donated
         self.calls += 1
         return self._scatter(tensors, owners, kept, outs)
 
     def _gather(self, tensors: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         owners: list[Any] = []
-        given: list[Any] = []
+        donated: list[Any] = []
         kept: list[Any] = []
         arguments: list[Any] = []
         shared: list[int] = []
@@ -312,61 +330,61 @@ class Entry:
             raise Stale("two places hold one tensor now")
         for state, t in zip(self.states, found, strict=True):
             owners.append(t)
-            v = peek_data(t) if type(t) in pending.KINDS and t._st is None else None
+            v = peek_data(t) if type(t) in pending.PENDING_CLASSES and t._st is None else None
             if type(v) is not jax_type:
                 v = on_jax(t, state.where)
                 state.check(v)
                 if type(t) is alias.Store or type(t._st) is alias.Alias:
                     shared.append(id(t if type(t) is alias.Store else t._st.store))
             if state.donated:
-                given.append(lower.copied(v) if getrefcount(v) > REFS_STATE_ARRAY or type(t) is alias.Store else v)
+                donated.append(lower.copied(v) if getrefcount(v) > REFS_STATE_ARRAY or type(t) is alias.Store else v)
             else:
                 kept.append(v)
         if len(set(shared)) < len(shared):
             raise Stale("two tensors share memory now, and did not")
         if self.draws:
-            for state, v in zip(self.states, (*given, *kept), strict=True):
+            for state, v in zip(self.states, (*donated, *kept), strict=True):
                 state.check(v)
         for t, where in zip(tensors, self.where, strict=True):
             arguments.append((on_jax if isinstance(t, Box) else lower.to_jax)(t, where, True))
-        kept.extend([self._read(source) for source in self.others if source.what != DRAWN])
-        drawn = {source.number: source.read() for source in self.draws}  # last, when all is known to fit
+        kept.extend([self._read(item) for item in self.others if item.what != DRAWN])
+        drawn = {item.number: item.read() for item in self.draws}  # last, when all is known to fit
         kept.extend([lower.to_jax(drawn[s.number], self.placement.rest) for s in self.others if s.what == DRAWN])
         kept.extend(arguments)
-        return owners + unread, given, kept
+        return owners + unread, donated, kept
 
-    def _moved(self, owners: list[Any], given: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _moved(self, owners: list[Any], donated: list[Any], kept: list[Any]) -> tuple[list[Any], list[Any]]:
         """Inputs that lie where a program for other devices has left them, where this one takes them."""
-        given, kept = self.executable.moved(given, kept)
-        for t, v in zip(owners[len(given) : len(self.states)], kept, strict=False):
-            if type(t) in pending.KINDS and t._st is None:
+        donated, kept = self.executable.moved(donated, kept)
+        for t, v in zip(owners[len(donated) : len(self.states)], kept, strict=False):
+            if type(t) in pending.PENDING_CLASSES and t._st is None:
                 poke_data(t, v)
-        return given, kept
+        return donated, kept
 
-    def _read(self, source: Any) -> Any:
+    def _read(self, item: Any) -> Any:
         """A source that is no state; a number that is still the same object needs no new array."""
-        value = source.read()
-        if source.what == ARRAY:
-            self._check(source, value)
+        value = item.read()
+        if item.what == ARRAY:
+            self._check(item, value)
         elif type(value) is float:
-            found = self.scalars.get(source.number)
+            found = self.scalars.get(item.number)
             if found is None or found[0] is not value:
-                found = self.scalars[source.number] = value, lower.to_jax(value, self.placement.rest)
+                found = self.scalars[item.number] = value, lower.to_jax(value, self.placement.rest)
             return found[1]
         return lower.to_jax(value, self.placement.rest)
 
-    def _check(self, source: Any, value: Any) -> None:
+    def _check(self, item: Any, value: Any) -> None:
         """Stale if an array of NumPy has become something else."""
         now = (value.shape, value.dtype) if isinstance(value, record.ndarray) else type(value).__name__
-        if now != source.meta:
-            raise Stale(f"{source.what} of shape and dtype {source.meta} has become one of {now}")
+        if now != item.meta:
+            raise Stale(f"{item.what} of shape and dtype {item.meta} has become one of {now}")
 
     def _scatter(self, tensors: list[Any], owners: list[Any], kept: list[Any], outs: list[Any]) -> Any:
         values, writes, gradients = self.ends
         with pending.LOCK:
             for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
                 t = owners[at] if at >= 0 else tensors[place]
-                if type(t) in pending.KINDS and t._st is None:
+                if type(t) in pending.PENDING_CLASSES and t._st is None:
                     poke_data(t, out)
                 else:
                     write(t, out)
@@ -385,8 +403,8 @@ class Entry:
         if self.backward is not None:
             with enable_grad():  # the function may have said so, too
                 self.backward.attach(made, tensors, kept, outs[gradients:])
-        for i, twin in self.twins:
-            made[i] = made[twin]
+        for i, first in self.duplicates:
+            made[i] = made[first]
         return tree.unflatten(self.spec, made)
 
     def _result(self, r: Result, tensors: list[Any], computed: Any) -> Any:
@@ -396,26 +414,26 @@ class Entry:
         if type(r.value) is not Ref:
             return r.value
         array = next(computed)
-        t = box(array, 0) if r.foreign else box_of(array)
-        if r.spent is not None and is_recording():
+        t = box(array, 0) if r.on_device else box_of(array)
+        if r.stub is not None and is_recording():
             t._s = slot = next_slot()
-            current_tape()[slot] = r.spent
+            current_tape()[slot] = r.stub
         return t
 
 
 def tensor_of(array: Any, like: Any) -> Any:
     """A new tensor of a JAX array: on the device of another tensor."""
-    return box(array, 0) if isinstance(like, Box) and pending.is_foreign(like) else box_of(array)
+    return box(array, 0) if isinstance(like, Box) and pending.is_on_device(like) else box_of(array)
 
 
 TENSOR: Any = record.Tensor
-PENDING: Any = pending.kind_of(TENSOR)
+PENDING: Any = pending.pending_class_of(TENSOR)
 
 
 # ----------------------------------------------------------------------------------------------- on the tape of the caller
 
 
-class Reverse:
+class CompiledBackward:
     """The reverse pass of a compiled program.
 
     Its first order is a program of its own, which takes what the forward program computed: nothing is computed again. Where
@@ -426,14 +444,15 @@ class Reverse:
         residuals: values of the forward program that the pass reads.
     """
 
-    __slots__ = ("entry", "executable", "found", "higher", "program", "residuals")  # `Walk` finds nothing to look at
+    # without a __dict__, in which `ReachableState` would look for state
+    __slots__ = ("executable", "forward", "found", "higher", "program", "residuals")
 
-    def __init__(self, entry: Entry, backward: Backward) -> None:
-        self.entry, self.found = entry, backward
-        whole = entry.capture_program
+    def __init__(self, forward: CompiledProgram, backward: TracedBackward) -> None:
+        self.forward, self.found = forward, backward
+        whole = forward.whole
         self.program = whole.pruned(backward.results)
         made = {n for instruction in whole.code[backward.start :] for n in instruction.results}
-        self.program.code, need = part(whole, backward)
+        self.program.code, need = backward_code(whole, backward)
         given = need - made - set(backward.cotangents) - set(whole.constants)
         self.residuals = sorted(given)
         self.program.constants = {n: a for n, a in whole.constants.items() if n in need}
@@ -444,7 +463,7 @@ class Reverse:
         """Record the results of a run, which are new tensors, on the tape."""
         inputs = [located(place, tensors) for place in self.found.inputs]
         outs = tuple([made[i] for i in self.found.roots])
-        numbers = [s.number for s in (*self.entry.kept, *self.entry.others)] + self.entry.program.arguments
+        numbers = [s.number for s in (*self.forward.kept, *self.forward.others)] + self.forward.program.arguments
         hidden = dict(zip(numbers, kept, strict=True))
         recorded = CompiledFunction.apply(self, residuals, hidden, outs, *inputs)
         for i, t in zip(self.found.roots, recorded, strict=True):
@@ -452,7 +471,7 @@ class Reverse:
 
     def completed(self, cotangents: tuple[Any, ...]) -> tuple[set[int], list[Any]]:
         """Which inputs get a gradient at all, and the cotangents with zeros for those of results that nobody used."""
-        metas = [self.entry.capture_program.metas[n] for n in self.found.cotangents]
+        metas = [self.forward.whole.metas[n] for n in self.found.cotangents]
         reached = [r for r, g in zip(self.found.reached, cotangents, strict=True) if g is not None]
         full = [fixed(arrays.zeros(*m)) if g is None else g for m, g in zip(metas, cotangents, strict=True)]
         return set().union(*reached), full
@@ -465,10 +484,10 @@ class Reverse:
 
     def _placement(self) -> lower.Placement:
         """That of the forward program, which knows how it leaves the residuals; gradients lie as their inputs do."""
-        forward = self.entry.placement
-        left = self.entry.executable.shardings[self.entry.ends[2] :]
-        known = forward.known | dict(zip(self.residuals, left, strict=True))
-        return lower.Placement(known, forward.rest, [forward.of(n) for n in self.found.numbers])
+        placement = self.forward.placement
+        left = self.forward.executable.shardings[self.forward.ends[2] :]
+        known = placement.known | dict(zip(self.residuals, left, strict=True))
+        return lower.Placement(known, placement.rest, [placement.of(n) for n in self.found.numbers])
 
     def recorded(self, hidden: dict[int, Any], inputs: list[Any], cotangents: list[Any]) -> Any:
         """Gradients as functions of inputs and cotangents."""
@@ -479,29 +498,29 @@ class Reverse:
         if self.higher is None:
 
             def derivative(inputs: Any, given: Any, gs: Any) -> Any:
-                return self._pull(more, inputs, given, gs)
+                return self._vjp(more, inputs, given, gs)
 
-            derivative.__name__ = f"the derivative of {self.entry.name}"
+            derivative.__name__ = f"the derivative of {self.forward.name}"
             self.higher = Compiled(derivative)
         given = [box_of(hidden[n]) for n in more]
         return self.higher(list(inputs), given, list(cotangents))
 
-    def _pull(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
-        entry = self.entry
-        program = entry.capture_program.pruned([entry.results[i].value for i in self.found.roots])
+    def _vjp(self, more: list[int], inputs: list[Any], given: list[Any], cotangents: list[Any]) -> Any:
+        compiled = self.forward
+        program = compiled.whole.pruned([compiled.results[i].value for i in self.found.roots])
         known = dict(zip(more, given, strict=True)) | {n: fixed(a) for n, a in program.constants.items()}
 
         def forward(*inputs: Any) -> Any:
             environment = known | dict(zip(self.found.numbers, inputs, strict=True))
-            return tuple(program.run(environment, with_cuts))
+            return tuple(program.run(environment, with_detached_operands))
 
-        _, pull = vjp(forward, *inputs)  # one input may have been computed from another
-        return pull(tuple(cotangents))
+        _, vjp_fn = vjp(forward, *inputs)  # one input may have been computed from another
+        return vjp_fn(tuple(cotangents))
 
 
-def with_cuts(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
+def with_detached_operands(instruction: Instruction, operands: list[Any], params: tuple[Any, ...]) -> Any:
     """One instruction on tensors; operands that had no history when it was noted have none here."""
-    for i in instruction.cuts:
+    for i in instruction.nondiff_operands:
         if isinstance(operands[i], Box):
             operands[i] = operands[i].detach()
     return on_tensors(instruction, operands, params)
@@ -512,7 +531,7 @@ def box_of(array: Any) -> Any:
     return pending.made(PENDING, array)
 
 
-def part(program: Program, backward: Backward) -> tuple[list[Any], set[int]]:
+def backward_code(program: Program, backward: TracedBackward) -> tuple[list[Any], set[int]]:
     """Instructions of the reverse pass, and the numbers of all values that they read."""
     late = Program()
     late.code = program.code[backward.start :]
@@ -523,7 +542,7 @@ class CompiledFunction(Function):
     """The entry of a compiled call on the caller's tape."""
 
     @staticmethod
-    def forward(ctx: Any, reverse: Reverse, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
+    def forward(ctx: Any, reverse: CompiledBackward, residuals: Any, hidden: Any, outs: Any, *inputs: Any) -> Any:
         ctx.reverse, ctx.residuals, ctx.hidden = reverse, residuals, hidden
         ctx.save_for_backward(*inputs)
         ctx.set_materialize_grads(False)

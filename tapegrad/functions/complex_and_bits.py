@@ -1,6 +1,6 @@
 """Parts of numbers: real and imaginary part, sign and size, mantissa and exponent; whole numbers as bits.
 
-The public functions of the records in `table.parts`.
+The public functions of the records in `table.complex_and_bits`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,20 @@ from ..core import alias
 from ..core.op import TABLE
 from ..core.record import Box, set_grad_fn_name
 from ..dtypes import is_floating
-from ..kernels.parts import _holds_pairs
+from ..kernels.complex_and_bits import _holds_pairs
 from ..table import elementwise as elementwise_records
+from ..table.complex_and_bits import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
 from ..table.define import named
-from ..table.operands import SCALARS, tensor
-from ..table.parts import _angle_of_real, _complex, _exponent, _heaviside, _power_of_two
-from ..table.shape import form_of, with_out
 from . import casting, elementwise
+from .arguments import with_out
+from .copies import copied
+from .derived import function_of
+from .operands import SCALARS, form_of, tensor
 from .results import result
-from .shape import copied
+
+signbit, isneginf, isposinf, gcd, lcm, bitwise_left_shift, bitwise_right_shift = map(
+    function_of, ("signbit", "isneginf", "isposinf", "gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift")
+)
 
 # ----------------------------------------------------------------------------------------------------- complex numbers
 
@@ -202,3 +207,15 @@ def heaviside(input: Any, values: Any) -> Any:
     if x._d.dtype != v._d.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return _heaviside(x, v)
+
+
+def itself(input: Any) -> Any:
+    return input
+
+
+def rbitwise_left_shift(other: Any, input: Any) -> Any:
+    return bitwise_left_shift(input, other)
+
+
+def rbitwise_right_shift(other: Any, input: Any) -> Any:
+    return bitwise_right_shift(input, other)

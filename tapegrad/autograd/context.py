@@ -1,0 +1,232 @@
+"""The context that a Function's methods receive: what was saved, and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import errors
+from ..core.entry import answer_of, inputs_of, is_released, place_of, saved_of
+from ..core.graph import Node
+from ..core.leaves import leaf_of
+from ..core.record import Box
+from ..core.saved import is_packed, unpacked
+from ..core.tape import find
+from ..core.vjp import attach, reattach_output
+from ..levels.level import relabelled
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+Meta = tuple[tuple[int, ...], Any]  # shape and dtype
+Parts = tuple[Sequence[Any], Sequence[Any]]  # of an entry: arguments and outputs as tensors
+
+
+class VmapInfo(NamedTuple):
+    """The batch, as a `vmap` staticmethod receives it.
+
+    Attributes:
+        batch_size: number of samples.
+        randomness: "error", "different" or "same".
+    """
+
+    batch_size: int
+    randomness: str
+
+
+class Output(int):
+    """Stands on a context for the output of that number."""
+
+
+class FunctionCtx:
+    """What `forward` tells `backward`: saved tensors, flags, and any attributes that the user sets.
+
+    Attributes:
+        needs_input_grad: one bool for each argument of `forward`: whether it is a tensor that requires grad.
+        to_save: the tensors given to `save_for_backward`; empty once they are recorded.
+    """
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_constant", "_count", "_dirty", "_extras", "_forward_plan", "_held", "_in",
+        "_lifted", "_live", "_out", "_places", "_plan", "_slot", "_slot_hooks", "_tensors", "dirty_tensors",
+        "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+    )  # fmt: skip
+    _forward_cls: Any = None
+
+    def __init__(self) -> None:
+        self.to_save: tuple[Any, ...] = ()
+        self.saved_for_forward: tuple[Any, ...] = ()
+        self.dirty_tensors: tuple[Any, ...] = ()
+        self.non_differentiable: tuple[Any, ...] = ()
+        self.materialize_grads = True
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self._slot = 0  # equal to the entry's, but not the same int: that would keep the entry
+        self._lifted = False  # whether the entry is in a level's layer
+        self._tensors: list[int] = []  # positions of the tensors among the arguments
+        self._places: list[int] = []  # positions of the tensors among the outputs
+        self._count = 0  # of outputs
+        self._in: list[Meta] = []
+        self._out: list[Meta] = []
+        self._dirty: dict[int, int] = {}  # numbers of the outputs that are inputs changed in place, and of these
+        self._constant: set[int] = set()  # numbers of the outputs that are not differentiable
+        self._plan: list[Any] = []  # of each saved tensor: an Output, or (position in the entry, slot), or None
+        self._forward_plan: list[Any] = []
+        self._extras: list[Any] = []  # saved tensors that are neither inputs nor outputs, until the entry has them
+        self._held: dict[str, Any] = {}  # attributes that hold outputs, these replaced by Outputs
+        self._live: dict[int, tuple[Parts, bool]] = {}  # by thread, while a derivative runs: (parts, whether it is jvp)
+        self._slot_hooks: Any = None
+
+    if TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Tensors (or None) that `backward` finds in `saved_tensors`; inputs and outputs keep their place in the graph.
+
+        An intermediate result counts as a constant there: return it as an output where its derivative matters.
+        """
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Tensors (or None) that `jvp` finds in `saved_tensors`."""
+        for t in tensors:
+            if not (t is None or isinstance(t, Box)):
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """The inputs that `forward` changed in place; each of them must be returned."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """The outputs that get no gradient; integer ones never do."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` and `jvp` get zeros, as by default, or None for what got no gradient."""
+        self.materialize_grads = value
+
+    def name(self) -> str:
+        """Name of the node, for example "MyFunctionBackward"."""
+        return type(self).__name__
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor, ...]:
+        """What was saved, as tensors of the graph.
+
+        Raises:
+            RuntimeError: once a backward pass has released them.
+        """
+        live = self._live.get(get_ident())
+        if live is None and not self._slot:
+            return self.to_save
+        plan = self._forward_plan if live is not None and live[1] and self._forward_plan else self._plan
+        arguments, outputs = self._parts()
+        return tuple([self._saved(where, arguments, outputs) for where in plan])
+
+    def _saved(self, where: Any, arguments: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        if where is None or type(where) is Output:
+            return where if where is None else outputs[where]
+        position, slot = where
+        t = arguments[position]
+        if slot and not t._s:
+            t = relabelled(t, slot)
+        leaf = leaf_of(t._s) if t._s < 0 else None
+        return leaf if leaf is not None and leaf._d is t._d else t
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._held:
+            raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
+        outputs = self._parts()[1]
+        return mapped(lambda v: outputs[v] if type(v) is Output else v, self._held[name])
+
+    def _parts(self) -> Parts:
+        """Arguments and outputs of the entry as tensors, those that it keeps."""
+        live = self._live.get(get_ident())
+        return parts_of(self._slot, self._entry()) if live is None else live[0]
+
+    def _entry(self) -> Any:
+        hit = find(self._slot)
+        if hit is None or is_released(hit[1]):
+            raise errors.second_backward(self.name())
+        return hit[1]
+
+    def _kept(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """Arguments of the entry: those that went in, followed by what was saved besides."""
+        if len(arguments) > len(self._in):
+            return arguments
+        return [*arguments, *(self._parts()[0][len(self._in) :] if self._slot else self._extras)]
+
+    def _using(self, parts: Parts, forward: bool, use: Callable[..., Any], *args: Any) -> Any:
+        """use(*args) while the parts of the entry are at hand in this thread."""
+        me = get_ident()
+        before = self._live.get(me)
+        self._live[me] = parts, forward
+        try:
+            return use(*args)
+        finally:
+            if before is None:
+                del self._live[me]
+            else:
+                self._live[me] = before
+
+    def _twin(self) -> FunctionCtx:
+        """Another context of the same run, without an entry."""
+        other = type(self)()
+        for name in (
+            "materialize_grads", "needs_input_grad", "_tensors", "_in", "_count", "_places", "_out", "_plan",
+            "_forward_plan", "_held", "_constant", "_dirty",
+        ):  # fmt: skip
+            setattr(other, name, getattr(self, name))
+        vars(other).update(vars(self))
+        return other
+
+    def _node(self, slot: int) -> Node:
+        return FunctionNode(slot, self)
+
+
+def parts_of(slot: int, entry: Any) -> Parts:
+    """Arguments and outputs of an entry as tensors on their slots; None for those it does not keep."""
+    entry = unpacked(entry) if is_packed(entry) else entry
+    place = place_of(entry)
+    arguments = [attach(v, s) for v, s in zip(saved_of(entry), inputs_of(entry), strict=True)]
+    outputs = [v if v is None else reattach_output(v, slot, i, place) for i, v in enumerate(answer_of(entry))]
+    return arguments, outputs
+
+
+def mapped(f: Callable[[Any], Any], value: Any) -> Any:
+    """f of a value, or of the items of plain lists, tuples and dicts in it."""
+    if type(value) in (list, tuple):
+        return type(value)([mapped(f, v) for v in value])
+    if type(value) is dict:
+        return {k: mapped(f, v) for k, v in value.items()}
+    return f(value)
+
+
+class FunctionNode(Node):
+    """`grad_fn` of an output: attributes are those of the context."""
+
+    __slots__ = ("_ctx",)
+    _ctx: FunctionCtx
+
+    def __init__(self, slot: int, ctx: FunctionCtx) -> None:
+        super().__init__(slot, ctx.name())
+        self._ctx = ctx
+
+    def __getattr__(self, name: str) -> Any:
+        hit = find(self._slot)
+        if hit is None or is_released(hit[1]):
+            return getattr(self._ctx, name)
+        return self._ctx._using(parts_of(self._slot, hit[1]), False, getattr, self._ctx, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_slot", "_text", "_ctx"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._ctx, name, value)
+
+    def __repr__(self) -> str:
+        return f"<tapegrad.autograd.function.{self._text} object at {hex(self._slot)}>"

@@ -1,0 +1,145 @@
+"""Arguments as PyTorch takes them: sizes one by one or as a sequence, NumPy's names, `out`, numbers among tensors."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .. import errors
+from ..core import record
+from ..core.tape import next_slot
+from ..core.warning import warn
+from ..kernels.reduce import Dims
+from ..kernels.shape import dim_of, dims_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def sizes(args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Sizes given one by one or as one sequence."""
+    if len(args) == 1 and not hasattr(args[0], "__index__"):
+        args = tuple(args[0])
+    for a in args:
+        if type(a) is not int:
+            return tuple([operator.index(a) for a in args])
+    return args
+
+
+def given(op: str, argument: str, args: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    """Sizes given one by one, as one sequence, or by name."""
+    if named is not None:
+        if args:
+            raise TypeError(f"{op}() got multiple values for argument '{argument}'")
+        args = (named,)
+    try:
+        return sizes(args)
+    except TypeError:
+        raise errors.not_sizes(op, argument, args) from None
+
+
+def dim_within(dim: int, rank: int) -> int:
+    """A dimension counted from the front, where a tensor of no dimensions will not do."""
+    if not rank:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return dim_of(dim, rank)
+
+
+def with_out(function: F) -> F:
+    """Let a function take `out`: the tensor to put the result into, or one for each of several results."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if out is None:
+            return result
+        if not isinstance(result, tuple):
+            return out.resize_as_result_(result)
+        values = [o.resize_as_result_(value) for o, value in zip(out, result, strict=True)]
+        return result._make(values) if hasattr(result, "_make") else tuple(values)
+
+    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
+
+
+def numpy_names(function: F) -> F:
+    """Let a function take `axis` and `keepdims` for its `dim` and `keepdim`, as PyTorch's do."""
+    signature = inspect.signature(function)
+    own = signature.parameters
+    names = {other: name for other, name in NUMPY_NAMES.items() if name in own and other not in own}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for other, name in names.items():
+                if other in kwargs:
+                    value = kwargs.pop(other)
+                    if value is not None or name not in kwargs:
+                        kwargs[name] = value
+        return function(*args, **kwargs)
+
+    shown = list(own.values())
+    place = next(i for i, p in enumerate(shown) if p.name == "dim")
+    if own["dim"].default is inspect.Parameter.empty and all(p.default is not p.empty for p in shown[place + 1 :]):
+        shown[place] = shown[place].replace(default=None, annotation="Any")
+    for other, name in names.items():
+        default = None if name == "dim" else own[name].default
+        shown.append(inspect.Parameter(other, inspect.Parameter.KEYWORD_ONLY, default=default, annotation="Any"))
+    call.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
+
+
+def printed(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """For functions made of several ops, whose result is a new tensor: its node gets the name that PyTorch's has."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before = next_slot()
+            return record.set_grad_fn_name(node, function(*args, **kwargs), before)
+
+        return call
+
+    return decorate
+
+
+def numbers_first(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Let a function take its factors as PyTorch once did: numbers among the tensors, before the one they multiply."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        code = inspect.unwrap(function).__code__
+        count = code.co_argcount
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) > count:
+                numbers = [a for a in args if not isinstance(a, record.Box)]
+                tensors = [a for a in args if isinstance(a, record.Box)]
+                if len(tensors) == count and len(numbers) <= len(names):
+                    warn(f"This overload of {code.co_name} is deprecated: give the number by name, as {names[-1]}=...")
+                    args, kwargs = tuple(tensors), {**dict(zip(names, numbers, strict=False)), **kwargs}
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def reduced_dims(x: Any, dim: Any, axis: Any) -> Dims:
+    """`dim` or `axis` counted from the front; None for all."""
+    dim = dim if axis is None else axis
+    if type(dim) is int and 0 <= dim < x._d.ndim:
+        return (dim,)
+    if dim is None or dim == () or dim == []:
+        return None
+    return dims_of(dim, x._d.ndim) if x._d.ndim else None
+
+
+def put_out(result: Any, out: Any) -> Any:
+    """A result, written into `out` if one is given."""
+    return result if out is None else out.resize_as_result_(result)

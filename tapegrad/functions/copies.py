@@ -1,0 +1,140 @@
+"""What PyTorch has as copies instead of views, and with a part written over."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..core.op import TABLE
+from ..kernels.shape import _follow, _view, dim_of, shape_of
+from .arguments import numpy_names, sizes, with_out
+from .joining import (
+    split,
+    split_with_sizes,
+    unbind,
+)
+from .operands import form_of, tensor, to_dtype
+from .shape import (
+    _selected,
+    as_strided,
+    detach,
+    diagonal,
+    expand,
+    memory_order,
+    narrow,
+    permute,
+    select,
+    squeeze,
+    t,
+    transpose,
+    unfold,
+    unsqueeze,
+    view,
+)
+
+
+def _with_part(name: str, input: Any, src: Any, chain: tuple[Any, ...]) -> Any:
+    x = tensor(input)
+    v = to_dtype(tensor(src), x._d.dtype)
+    part = _follow(form_of(x._d), chain).shape
+    if shape_of(v) != part:
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(shape_of(v))}, slice size = "
+            f"{list(part)}"
+        )
+    return TABLE[name].call(x, v, chain)
+
+
+@numpy_names
+@with_out
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
+    """input with src in place of one slice along `dim`."""
+    return _with_part("select_scatter", input, src, (("index", (_selected(tensor(input), dim, index),)),))
+
+
+@numpy_names
+@with_out
+def slice_scatter(
+    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    """input with src in place of the elements start, start + step, .. before end along `dim`."""
+    d = dim_of(dim, len(shape_of(tensor(input))))
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    return _with_part("slice_scatter", input, src, (("index", ((*(slice(None),) * d, slice(start, end, step), Ellipsis),)),))
+
+
+@with_out
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """input with src in place of a diagonal."""
+    rank = len(shape_of(tensor(input)))
+    return _with_part("diagonal_scatter", input, src, (("diagonal", (offset, dim_of(dim1, rank), dim_of(dim2, rank))),))
+
+
+@with_out
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """input with src in place of the elements that as_strided would show."""
+    x = tensor(input)
+    order = memory_order(x._d) if shape_of(x) else ()
+    chain = (("as_strided", (sizes((size,)), sizes((stride,)), operator.index(storage_offset or 0), order)),)
+    as_strided(TABLE["contiguous"].call(x), size, stride, storage_offset or 0)  # checks the sizes
+    return _with_part("as_strided_scatter", x, src, chain)
+
+
+def copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of views with copies for them; an underscore before its name is dropped."""
+    name = function.__name__.removeprefix("_")
+
+    @functools.wraps(function)
+    def copy(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if isinstance(result, tuple):
+            copies = tuple([TABLE["clone"].call(r) for r in result])
+            if out is not None:
+                for target, r in zip(out, copies, strict=True):
+                    target.resize_as_result_(r)
+                return None
+            return copies
+        result = TABLE["clone"].call(result)
+        return result if out is None else out.resize_as_result_(result)
+
+    signature = inspect.signature(function)
+    keyword = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")
+    copy.__signature__ = signature.replace(parameters=[*signature.parameters.values(), keyword])  # type: ignore[attr-defined]
+    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__doc__ = f"A copy of what {name}() shows."
+    return copy
+
+
+def _alias(input: Any) -> Any:
+    """Another tensor on the same memory."""
+    return _view(tensor(input), "alias")
+
+
+def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    """A view of the elements from start to end along dim."""
+    x = tensor(input)
+    return x[(slice(None),) * dim_of(dim, len(shape_of(x))) + (slice(start, end, step),)]
+
+
+alias_copy = copied(_alias)
+as_strided_copy = copied(as_strided)
+diagonal_copy = copied(diagonal)
+expand_copy = copied(expand)
+narrow_copy = copied(narrow)
+permute_copy = copied(permute)
+select_copy = copied(select)
+split_copy = copied(split)
+split_with_sizes_copy = copied(split_with_sizes)
+squeeze_copy = copied(squeeze)
+t_copy = copied(t)
+transpose_copy = copied(transpose)
+slice_copy = copied(_slice)
+unbind_copy = copied(unbind)
+unfold_copy = copied(unfold)
+unsqueeze_copy = copied(unsqueeze)
+view_copy = copied(view)
+detach_copy = copied(detach)

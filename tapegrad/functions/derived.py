@@ -1,0 +1,62 @@
+"""Public functions that follow from their records alone.
+
+An elementwise op of arrays is public as it is recorded. A constant op of one or two arrays takes `out` besides. An op with
+the parameters (dims, keepdim) is a reduction with PyTorch's `dim` and `keepdim`. A function with another signature is
+written under the op's name in a module of this package.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..core.op import TABLE
+from ..table.define import named
+from .arguments import put_out, reduced_dims
+from .operands import tensor
+
+Function = Callable[..., Any]
+
+
+def _of_one(call: Function) -> Function:
+    def function(input: Any, *, out: Any = None) -> Any:
+        result = call(tensor(input))
+        return result if out is None else out.resize_as_result_(result)
+
+    return function
+
+
+def _of_two(call: Function) -> Function:
+    def function(input: Any, other: Any, *, out: Any = None) -> Any:
+        result = call(input, other)
+        return result if out is None else out.resize_as_result_(result)
+
+    return function
+
+
+def _reduction(call: Function) -> Function:
+    def function(
+        input: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False, out: Any = None
+    ) -> Any:
+        x = tensor(input)
+        return put_out(call(x, reduced_dims(x, dim, axis), keepdim or keepdims), out)
+
+    return function
+
+
+SIGNATURES: dict[tuple[int, tuple[str, ...]], Callable[[Function], Function]] = {
+    (1, ()): _of_one, (2, ()): _of_two, (1, ("dims", "keepdim")): _reduction,
+}  # fmt: skip
+
+
+@functools.cache
+def function_of(name: str) -> Function:
+    """The public function that follows from a record."""
+    op = TABLE.get(name)
+    if op is not None and op.kind == "elementwise" and not op.params:
+        return op.call
+    signature = None if op is None else SIGNATURES.get((op.arity, op.params))
+    if op is None or signature is None:
+        raise LookupError(f"{name}: functions/ has no function of this name, and none follows from a record; see derived.py")
+    return named(signature(op.call), name, op.call.__doc__ or "")

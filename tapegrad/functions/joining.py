@@ -1,0 +1,359 @@
+"""Joining tensors and dividing them into parts."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes, errors
+from ..core.op import TABLE
+from ..core.record import Box, fixed, set_grad_fn_name
+from ..core.vjp import arrays, fixed_like
+from ..kernels.shape import _view, dim_of, shape_of
+from ..table.shape import _stack
+from .arguments import dim_within, numpy_names, with_out
+from .operands import promoted, tensor
+from .shape import (
+    _part,
+    constant_pad_nd,
+    expand,
+    reshape,
+    unsqueeze,
+)
+
+
+def _sequence(op: str, tensors: Any) -> list[Any]:
+    if isinstance(tensors, Box) or not isinstance(tensors, Iterable):
+        raise TypeError(
+            f"{op}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}. Pass them as "
+            f"one sequence: {op}([a, b])."
+        )
+    items = list(tensors)
+    try:
+        return [tensor(x) for x in items]
+    except TypeError:
+        for i, x in enumerate(items):
+            if not isinstance(x, Box | np.ndarray) and np.asarray(x).dtype.kind in "OUS":
+                raise errors.no_tensor_in_list(i, x) from None
+        raise
+
+
+def _of_one_dtype(xs: list[Any]) -> list[Any]:
+    dtype = xs[0]._d.dtype
+    return xs if all([x._d.dtype is dtype for x in xs]) else promoted(xs)
+
+
+def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
+    """Tensors joined along an existing dimension, in their common dtype."""
+    xs = _sequence("cat", tensors)
+    if not xs:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for i, x in enumerate(xs):
+        if not shape_of(x):
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    xs = _of_one_dtype([x for x in xs if x._d.shape != (0,)] or xs[:1])
+    first = xs[0]._d.shape
+    d = dim_of(dim if axis is None else axis, len(first))
+    for i, x in enumerate(xs):
+        shape = x._d.shape
+        if shape == first:
+            continue
+        if len(shape) != len(first):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+        for j, (n, m) in enumerate(zip(first, shape, strict=True)):
+            if j != d and n != m:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {d}. Expected size {n} but got size {m} for tensor "
+                    f"number {i} in the list."
+                )
+    result = TABLE["cat"].call(xs, d)
+    return result if out is None else out.resize_as_result_(result)
+
+
+@numpy_names
+def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """Tensors of one shape joined along a new dimension."""
+    xs = _of_one_dtype(_filled_list("stack", tensors))
+    first = shape_of(xs[0])
+    for i, x in enumerate(xs):
+        if shape_of(x) != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and {list(shape_of(x))} at "
+                f"entry {i}"
+            )
+    result = _stack(xs, dim_of(dim, len(first) + 1))
+    return result if out is None else out.resize_as_result_(result)
+
+
+def split(
+    tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None, axis: Any = None
+) -> tuple[Any, ...]:
+    """Views of consecutive parts along `dim`: of one size (the last may be smaller), or of the given sizes.
+
+    `split_size` is the method's name of the sizes in PyTorch.
+    """
+    x, s = tensor, split_size_or_sections if split_size is None else split_size
+    if s is None:
+        raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'")
+    dim = dim if axis is None else axis
+    shape = shape_of(x)
+    if not shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    d = dim_of(dim, len(shape))
+    if hasattr(s, "__index__"):
+        s = operator.index(s)
+        if s < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={s}")
+        if not s and shape[d]:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {shape[d]}")
+        s = [min(s, shape[d] - i) for i in range(0, max(shape[d], 1), s or 1)]
+    elif any(operator.index(n) < 0 for n in s):
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(s)}"
+        )
+    if builtins.sum(s) != shape[d]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), but "
+            f"got split_sizes={list(s)}"
+        )
+    bounds = [0]
+    for n in s:
+        bounds.append(bounds[-1] + n)
+    return tuple([set_grad_fn_name("SplitBackward0", _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
+
+
+@numpy_names
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """Views of at most `chunks` parts along `dim`, of equal size but for the last."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if not shape_of(input):
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    n = shape_of(input)[dim_of(dim, len(shape_of(input)))]
+    return split(input, -(-n // chunks), dim) if n else split(input, (0,) * chunks, dim)
+
+
+@numpy_names
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of the slices along `dim`, without that dimension."""
+    shape = shape_of(input)
+    d = dim_of(dim, len(shape))
+    dim_within(0, len(shape))
+    views = [_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])]
+    return tuple([set_grad_fn_name("UnbindBackward0", view) for view in views])
+
+
+@numpy_names
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of consecutive parts of the given sizes along `dim`."""
+    return split(input, tuple(split_sizes), dim)
+
+
+@numpy_names
+def unsafe_split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+    """split(): in-place writes to its parts need no special care here."""
+    return split(input, split_size, dim)
+
+
+@numpy_names
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """split_with_sizes(): in-place writes to its parts need no special care here."""
+    return split(input, tuple(split_sizes), dim)
+
+
+@numpy_names
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """chunk(): in-place writes to its parts need no special care here."""
+    return chunk(input, chunks, dim)
+
+
+@numpy_names
+def tensor_split(
+    input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
+) -> tuple[Any, ...]:
+    """Views of parts along `dim`: so many of nearly equal size, or those between the given indices."""
+    x = tensor(input)
+    shape = shape_of(x)
+    if not shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = dim_of(dim, len(shape))
+    where = next(v for v in (indices_or_sections, indices, sections) if v is not None)
+    if isinstance(where, Box):
+        if len(shape_of(where)) > 1 or where._d.dtype != np.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+                f"got a tensor with {where._d.ndim} dims"
+            )
+        where = where.tolist()  # type: ignore[attr-defined]
+    if hasattr(where, "__index__"):
+        count = operator.index(where)
+        if count <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+        least, more = divmod(shape[d], count)
+        bounds = list(itertools.accumulate([least + (i < more) for i in range(count)], initial=0))
+    else:
+        bounds = [0, *[operator.index(i) for i in where], shape[d]]
+    return tuple([_part(x, d, a, b) for a, b in itertools.pairwise(bounds)])
+
+
+def _split_along(name: str, input: Any, where: Any, least: int, dim: int) -> tuple[Any, ...]:
+    x = tensor(input)
+    shape = shape_of(x)
+    if len(shape) < least:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {len(shape)} dimensions!"
+        )
+    if hasattr(where, "__index__") and (where <= 0 or shape[dim] % where):
+        raise RuntimeError(
+            f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {shape[dim]} is not "
+            f"divisible by the split_size {where}!"
+        )
+    return tensor_split(x, where, dim)
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the second dimension, or the only one; a number of parts must divide its size."""
+    return _split_along("hsplit", input, indices_or_sections, 1, 1 if len(shape_of(tensor(input))) > 1 else 0)
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the first dimension of at least two; a number of parts must divide its size."""
+    return _split_along("vsplit", input, indices_or_sections, 2, 0)
+
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Views of parts along the third dimension; a number of parts must divide its size."""
+    return _split_along("dsplit", input, indices_or_sections, 3, 2)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Grids of 1-D coordinates: views of one shape, the first coordinate along dim 0 ("ij", the default) or dim 1 ("xy")."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    xs = [tensor(x) for x in given]
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if any(len(shape_of(x)) > 1 for x in xs):
+        raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensors")
+    if len({x._d.dtype for x in xs}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    places = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        places[:2] = 1, 0
+    lengths = [x._d.size for x in xs]
+    full = tuple([lengths[places.index(d)] for d in range(len(xs))])
+    lines = [reshape(x, [-1 if d == p else 1 for d in range(len(xs))]) for x, p in zip(xs, places, strict=True)]
+    return tuple([expand(line, full) for line in lines])
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors with a 0-dim one as a tensor of one element: one result, or a tuple for several."""
+    return _each(tensors, lambda x: reshape(x, (1,)) if not shape_of(x) else x)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors with dimensions of size 1 added in front up to two: one result, or a tuple for several."""
+    return _each(tensors, _two_dims)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors with dimensions of size 1 added up to three, a matrix as (n, m, 1): one result, or a tuple for several."""
+    return _each(tensors, lambda x: x if len(shape_of(x)) > 2 else unsqueeze(_two_dims(x), -1))
+
+
+def _two_dims(x: Any) -> Any:
+    shape = shape_of(x)
+    return x if len(shape) > 1 else unsqueeze(x, 0) if shape else reshape(x, (1, 1))
+
+
+def _each(given: tuple[Any, ...], change: Callable[[Any], Any]) -> Any:
+    many = len(given) != 1 or isinstance(given[0], list | tuple)
+    if not many:
+        return change(tensor(given[0]))
+    return tuple([change(tensor(x)) for x in (given[0] if len(given) == 1 else given)])
+
+
+@with_out
+def hstack(tensors: Any) -> Any:
+    """Tensors joined along their second dimension, or their only one."""
+    xs = atleast_1d(_filled_list("hstack", tensors))
+    return cat(xs, 0 if len(shape_of(xs[0])) == 1 else 1)
+
+
+@with_out
+def vstack(tensors: Any) -> Any:
+    """Tensors joined along their first dimension, vectors as rows."""
+    return cat(atleast_2d(_filled_list("vstack", tensors)), 0)
+
+
+@with_out
+def dstack(tensors: Any) -> Any:
+    """Tensors joined along their third dimension, vectors as (1, n, 1)."""
+    return cat(atleast_3d(_filled_list("dstack", tensors)), 2)
+
+
+@with_out
+def column_stack(tensors: Any) -> Any:
+    """Vectors as the columns of a matrix; tensors of more dimensions joined along their second."""
+    xs = _filled_list("column_stack", tensors)
+    return hstack([x if len(shape_of(x)) > 1 else reshape(x, (x._d.size, 1)) for x in xs])
+
+
+def _filled_list(op: str, tensors: Any) -> list[Any]:
+    xs = _sequence(op, tensors)
+    if not xs:
+        raise RuntimeError(f"{op} expects a non-empty TensorList")
+    return xs
+
+
+def block_diag(*tensors: Any) -> Any:
+    """The matrix with the given matrices along its diagonal and 0 elsewhere; numbers and vectors count as rows."""
+    xs = promoted([_two_dims(tensor(x)) for x in tensors]) if tensors else []
+    for i, x in enumerate(xs):
+        if len(shape_of(x)) > 2:
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                f"Input {i} has {len(shape_of(x))} dimensions"
+            )
+    width, left, rows = builtins.sum(x._d.shape[1] for x in xs), 0, []
+    for x in xs:
+        rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
+        left += x._d.shape[1]
+    return (
+        set_grad_fn_name("BlockDiagBackward0", TABLE["cat"].call(rows, 0))
+        if rows
+        else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    )
+
+
+def _check_vector(x: Any) -> None:
+    if len(shape_of(x)) != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(shape_of(x))}")
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """All combinations of one element from each vector, as rows; of one vector: the vector."""
+    xs = [tensor(x) for x in (tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)]
+    for x in xs:
+        _check_vector(x)
+    return xs[0] if len(xs) == 1 else stack([reshape(g, -1) for g in meshgrid(*xs, indexing="ij")], 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All combinations of r elements of a vector, as rows."""
+    x = tensor(input)
+    _check_vector(x)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if not r:
+        return fixed_like(np.zeros(0, x._d.dtype), x)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    table = np.array(list(choose(range(x._d.size), r)), np.int64).reshape(-1, r)
+    return TABLE["index_select"].call(x, (fixed(table)._d,))
+
+
+arrays.stack = stack

@@ -1,0 +1,111 @@
+"""The methods and operators of Tensor that the table of public names states."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import errors
+from ..core import alias, modes
+from ..core.op import TABLE
+from ..core.state import is_recording
+from ..functions import index, names
+from .access import raw
+
+COMPRESSED = [
+    "col_indices", "crow_indices", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr",
+]  # fmt: skip
+SPARSE = ["coalesce", "indices", "is_coalesced", "values"]  # of sparse tensors only; see `sparse`
+
+
+def methods() -> dict[str, Callable[..., Any]]:
+    """Names of methods and operators to their functions."""
+    found: dict[str, Callable[..., Any]] = {}
+    for line in names.LINES:
+        for place in line.places:
+            if place == "Tensor":
+                found[line.name] = line.resolve()
+            elif place in ("Tensor_", "view_"):
+                found[line.name + "_"] = _in_place(line.resolve(), place)
+            elif place in names.OPERATORS:
+                found[names.OPERATORS[place]] = line.resolve()
+            elif place in names.IN_PLACE_OPERATORS:
+                found[names.IN_PLACE_OPERATORS[place]] = found[line.name + "_"]
+    return found
+
+
+@functools.cache
+def _in_place(function: Callable[..., Any], place: str) -> Callable[..., Any]:
+    name = function.__name__
+    if place == "view_":
+        return _view_method(name, function)
+    if name in index.WRITES:
+        return _write_method(name, function, index.WRITES[name])
+    return _inplace_method(name, function)
+
+
+def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    op = TABLE.get({"pow": "pow_scalar"}.get(name, name))
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return alias.inplace(self, name, function, op, args, kwargs)
+
+    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+
+
+def _named_inplace(method: Callable[..., Any], name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    method.__name__ = method.__qualname__ = name + "_"
+    signature = inspect.signature(function)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[p for p in signature.parameters.values() if p.name not in ("out", "axis", "keepdims")]
+    )
+    method.__doc__ = doc
+    return method
+
+
+def _write_method(name: str, function: Callable[..., Any], plan: Callable[..., Any]) -> Callable[..., Any]:
+    """A write of a part: only that part is touched."""
+    reduced = _inplace_method(name, function)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "reduce" in kwargs:
+            return reduced(self, *args, **kwargs)
+        raw(self)
+        return index.write_into(self, plan(self, *args, **kwargs))
+
+    return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
+
+
+def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_recording() or not self.requires_grad:
+            view = function(self, *args, **kwargs)
+        else:  # under no_grad the values stay as they are, and so does where they come from
+            with modes.enable_grad():
+                view = function(self, *args, **kwargs)
+        return alias.become(self, view, name)
+
+    return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
+
+
+def _raises(error: Exception) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise type(error)(*error.args)
+
+    return method
+
+
+def _absent() -> dict[str, Callable[..., Any]]:
+    """Methods of PyTorch's other kinds of tensors: they say why they are not here."""
+    return {
+        **{name: _raises(errors.out_of_scope(name, "compressed sparse tensors")) for name in COMPRESSED},
+        **{name: _raises(errors.not_sparse(name)) for name in SPARSE},
+    }
+
+
+if TYPE_CHECKING:
+    from .._methods import TableMethods as TableMethods
+else:
+    TableMethods = type("TableMethods", (), {"__slots__": (), "__module__": __name__, **methods(), **_absent()})
