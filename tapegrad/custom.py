@@ -10,9 +10,11 @@
     )
 
 `softsign(x)` accepts tensors, ndarrays and numbers, can be differentiated to any order in both modes, and runs under
-`tg.func.vmap`. A derivative calls tapegrad's functions through `xp` and operators, so that it can itself be differentiated;
-it must name its arguments, because only those that it reads are saved. The laws of `tapegrad.testing` run on the samples
-when an operation is defined: a wrong derivative raises LawError. Defining a name again replaces the operation.
+`tg.func.vmap`. A forward whose first parameter is `xp` is given NumPy's functions or those of `jax.numpy`, and so becomes
+part of compiled programs; any other forward is called on the host. A derivative calls tapegrad's functions through `xp` and
+operators, so that it can itself be differentiated; it must name its arguments, because only those that it reads are saved.
+The laws of `tapegrad.testing` run on the samples when an operation is defined: a wrong derivative raises LawError. Defining
+a name again replaces the operation.
 
 Where a derivative cannot be written that way (it needs NumPy or another library) use `tg.autograd.Function`.
 """

@@ -84,6 +84,25 @@ def test_imports_point_downwards(path):
         )
 
 
+def names_of_instructions(tree):
+    """What a file imports, reads or calls that decodes instructions or makes functions of code."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+            yield from names & {"dis", "opcode"}
+        elif isinstance(node, ast.Attribute) and node.attr in ("co_code", "_co_code_adaptive"):
+            yield node.attr
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("CodeType", "FunctionType"):
+            yield node.func.attr
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_instruction_is_decoded_and_no_code_copied(path):
+    """The drop-ins' finder alone reads instructions: nothing else tells it whether an import wants a name."""
+    found = set(names_of_instructions(ast.parse(path.read_text())))
+    assert found == ({"opcode", "co_code"} if path == ROOT / "compat" / "finder.py" else set())
+
+
 def test_the_drawing_shows_every_room():
     drawing = (pathlib.Path(__file__).parent.parent / "docs" / "rooms.svg").read_text()
     names = set(re.findall(r"\w+", " ".join(re.findall(r'<text class="name"[^>]*>([^<]*)<', drawing))))

@@ -311,8 +311,17 @@ def test_what_runs_of_a_users_operation(forward, given, called_back):
         want = SCALE * np.tanh(x + shift)
         np.testing.assert_allclose(y.numpy(), want, rtol=1e-14)
         np.testing.assert_allclose(g.numpy(), 2 * want * SCALE * (1 - np.tanh(x + shift) ** 2), rtol=1e-12)
-    (kind,) = program.kinds.values()
-    assert ("callback" in kind.entries[0].executable.compiled.as_text()) is called_back
+    (specialization,) = program.specializations.values()
+    assert ("callback" in specialization.programs[0].executable.compiled.as_text()) is called_back
+
+
+@pytest.mark.parametrize(
+    "forward", [lambda xp, x: x * 2 if (x > 0).all() else x * 3, lambda xp, x: np.cumsum(np.asarray(x))]
+)
+def test_a_users_forward_that_asks_for_values_is_told_of_the_host(forward):
+    op = tg.custom.elementwise("asking", forward, 2.0, check=False)
+    with pytest.raises(TypeError, match=r'custom.asking.*: its forward asks for values.*jax="host"'):
+        tg.compile(op, fullgraph=True)(tg.ones(3))
 
 
 def test_a_new_record_on_the_namespace_compiles_with_nothing_else_done():

@@ -18,20 +18,23 @@ from . import chunks, gaussian, lapack
 from .numpy import copied, ordered
 
 
-class Namespace:
-    """The functions of a library by name, and others given besides them."""
+def namespace(library: Any, adapt: Callable[[Any], Any] | None = None, **others: Any) -> Any:
+    """The functions of a library by name, each adapted, and others given besides them.
 
-    def __init__(self, library: Any, **others: Any) -> None:
-        self._library = library
-        vars(self).update(others)
+    A module, since the interpreter finds the names of modules faster than those of other objects with a `__getattr__`.
+    """
+    made = types.ModuleType(f"namespace of {library.__name__}")
 
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._library, name)
-        setattr(self, name, value)  # the next time it is found at once
-        return value
+    def find(name: str) -> Any:
+        value = getattr(library, name)
+        setattr(made, name, value if adapt is None else adapt(value))  # from now on it is found at once
+        return getattr(made, name)
+
+    vars(made).update(others, __getattr__=find)
+    return made
 
 
-NUMPY = Namespace(
+NUMPY = namespace(
     np,
     copied=copied,  # JAX's arrays are never written to
     in_order=ordered,  # JAX's arrays have no order in memory

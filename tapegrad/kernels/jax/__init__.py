@@ -19,6 +19,10 @@ from ...dtypes import HALF
 from .forwards import forward
 
 Array = Any
+VALUES_REMEDY = (
+    "{}(): its forward asks for values, or calls NumPy's functions instead of xp's, and nobody knows values while a program "
+    'is compiled. Let xp.where choose between results, or define the operation with jax="host".'
+)
 
 
 def unrounded(like: Any) -> Any:
@@ -41,7 +45,10 @@ def call(op: Op, args: Sequence[Any], params: tuple[Any, ...], like: Any = None)
     if op.jax == HOST:
         r = forward(op)(*operands, like=like if half is None else jax.tree.map(unrounded, like))
     else:
-        r = forward(op)(*operands)
+        try:
+            r = forward(op)(*operands)
+        except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as e:
+            raise TypeError(VALUES_REMEDY.format(op.name)) from e
     if op.outputs > 1:
         return tuple([finished(a, half) for a in r])
     return finished(r, half)

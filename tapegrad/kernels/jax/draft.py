@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..namespace import Namespace
+from ..namespace import namespace
 from . import elementwise
 
 
@@ -149,17 +149,8 @@ def most(x: Any, bound: int) -> int:
     return bound
 
 
-class Drafting(Namespace):
-    """The namespace of JAX with functions that take and give drafts."""
-
-    def __getattr__(self, name: str) -> Any:
-        value = drafting(getattr(self._library, name))
-        setattr(self, name, value)
-        return value
-
-
-DRAFTS = Drafting(
-    jnp, asarray=as_array, by_part=by_part, in_chunks=in_chunks, in_columns=in_columns, most=most,
+DRAFTS = namespace(
+    jnp, drafting, asarray=as_array, by_part=by_part, in_chunks=in_chunks, in_columns=in_columns, most=most,
     erfinv=drafting(elementwise.erfinv), ndtr=drafting(elementwise.ndtr),
 )  # fmt: skip
 

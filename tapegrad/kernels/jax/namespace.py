@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..namespace import Namespace
+from ..namespace import namespace
 from . import elementwise, linalg
 
 
@@ -23,12 +23,12 @@ def partition(x: Any, places: Any, axis: int = -1) -> Any:
     return jnp.sort(x, axis)
 
 
-JAX = Namespace(
+JAX = namespace(
     jnp, copied=copied, in_order=in_order, partition=partition,
     inverse=linalg.inverse, svd=linalg.svd, with_nan=linalg.with_nan, products_without=linalg.products_without,
 )  # fmt: skip
 
-UFUNCS = Namespace(
+UFUNCS = namespace(
     jnp, add=elementwise.add, subtract=elementwise.subtract, multiply=elementwise.multiply, divide=elementwise.divide,
     maximum=elementwise.maximum, minimum=elementwise.minimum, equal=elementwise.equal, not_equal=elementwise.not_equal,
     less=elementwise.less, less_equal=elementwise.less_equal, greater=elementwise.greater,
