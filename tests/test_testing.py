@@ -1,5 +1,7 @@
 """The laws of tapegrad.testing: each detects a deliberately wrong record."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -53,8 +55,9 @@ def detached_cos(xp, ans, x):
     return np.cos(x._d if hasattr(x, "_d") else x)
 
 
-def noisy(x):
-    return 1.0 / (x - x)
+def noisy(xp, x):
+    warnings.warn("not what a forward does", RuntimeWarning, stacklevel=2)
+    return xp.sin(x)
 
 
 # name: (law that catches it, kind, forward, rules, fields)
