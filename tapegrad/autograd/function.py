@@ -17,7 +17,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
-from ..core import alias
+from ..core import alias, inplace
 from ..core.entry import (
     answer_of,
     general_entry,
@@ -30,12 +30,14 @@ from ..core.entry import (
     saved_of,
 )
 from ..core.graph import Node
-from ..core.leaves import SlotHooks, leaf_of
+from ..core.leaves import leaf_of
 from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
 from ..core.op import TABLE, Op, number
+from ..core.protocols import facade
 from ..core.record import Box, Extra, fixed, getframe, recording, user_frame, wrap
 from ..core.saved import is_packed, unpacked
+from ..core.slot_hooks import SlotHooks
 from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, find, next_slot
 from ..core.vjp import add, arrays, attach, reattach_output
@@ -482,7 +484,7 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
         )
     if recorded:
         for t in dirty:
-            alias.check_writable(t, ctx.name(), True)
+            inplace.check_writable(t, ctx.name(), True)
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
@@ -550,7 +552,7 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     ctx._extras = []
     for i, (t, slot) in enumerate(zip(boxes, new, strict=True)):
         if i in ctx._dirty:
-            assign(t, relabelled(t, slot)) if ctx._lifted else alias.write_history(t, slot, slot_hooks)
+            assign(t, relabelled(t, slot)) if ctx._lifted else inplace.write_history(t, slot, slot_hooks)
         elif slot:
             t._s = slot
             if slot_hooks is not None and t._st is None:
@@ -708,7 +710,7 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
             if type(e.level) is not Own:
                 raise
         rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
-        return tuple([arrays.stack(list(column)) for column in zip(*rows, strict=True)])
+        return tuple([facade.stack(list(column)) for column in zip(*rows, strict=True)])
     dims: list[Any] = [None] * len(call.args)
     for i, flag in zip(call.positions, flags, strict=True):
         dims[i] = 0 if flag else None
@@ -968,7 +970,7 @@ class Vmapped(Function):
             if type(e.level) is not Own:
                 raise
         rows = [row(lambda t, flag, k=k: t[k] if flag else t) for k in range(ctx.n)]  # type: ignore[misc]
-        return [None if c[0] is None else arrays.stack(list(c)) for c in zip(*rows, strict=True)]
+        return [None if c[0] is None else facade.stack(list(c)) for c in zip(*rows, strict=True)]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

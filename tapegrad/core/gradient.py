@@ -10,7 +10,8 @@ from .alias import save, sync_only
 from .graph import GradientEdge, tensor_at
 from .leaves import WATCHED_LEAVES, accumulate, alias_tensor, commit, run_leaf_hooks
 from .level import level_of
-from .record import Box, functional, services, wrap
+from .protocols import levels
+from .record import Box, functional, wrap
 from .reverse import BackwardPass
 from .state import TRANSFORMING, is_recording
 from .vjp import arrays, fixed_like, zeros_like
@@ -160,7 +161,7 @@ def grad(
     create_graph = create_graph or transforming
     ys, gs = as_list(outputs), as_list(grad_outputs)
     if is_grads_batched:
-        return services.batched_gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
+        return levels.batched_gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
     return gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
 
 

@@ -30,9 +30,10 @@ from .entry import (
     source_slot,
 )
 from .hooks import Grads, NodeHooks, arguments_of
-from .leaves import LEAVES, WATCHED_LEAVES, SlotHooks, leaf_of, slot_hooks_of
+from .leaves import LEAVES, WATCHED_LEAVES, leaf_of
 from .record import Extra, wrap
 from .saved import array_of
+from .slot_hooks import SlotHooks, slot_hooks_of
 from .tape import Tape, find, next_slot, snapshot
 from .vjp import arrays
 

@@ -1,8 +1,4 @@
-"""Where cotangents end: `.grad` of leaves and of retained tensors, and the hooks on the way.
-
-The hooks of a slot belong to the tensors recorded from its tensor; the tape refers to them weakly. So a hook
-runs though its tensor is gone, and one that captures its own tensor is ordinary garbage.
-"""
+"""Where cotangents end: `.grad` of leaves and of retained tensors, and the hooks on the way."""
 
 from __future__ import annotations
 
@@ -14,50 +10,17 @@ from typing import Any
 
 from .. import errors
 from . import alias
-from .entry import is_released
-from .level import LEVEL, level_of, remember, remember_value
-from .record import Box, Extra, functional, services, wrap
-from .refcount import REFS_UNREAD_SLOT, getrefcount
+from .inplace import assign, target
+from .level import LEVEL, level_of
+from .protocols import arrays, levels
+from .record import Box, functional, wrap
 from .state import TRANSFORMING, restore_recording, set_recording
-from .tape import Tape, find
+from .tape import Tape
 from .tracing import touches
-from .vjp import TENSOR_XP, arrays
+from .vjp import TENSOR_XP
 
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
 WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
-
-
-class SlotHooks:
-    """Hooks on the cotangent of one slot; owned by the tensors recorded from it, known weakly to the tape."""
-
-    __slots__ = ("__weakref__", "hooks", "node", "retain")
-
-    def __init__(self) -> None:
-        self.hooks: dict[int, Callable[[Any], Any]] = {}
-        self.node: Any = None  # the hooks of the node
-        self.retain: weakref.ref[Any] | None = None
-
-
-def slot_hooks_of(t: Any) -> SlotHooks:
-    """The hooks of a tracked non-leaf, made on demand."""
-    hit = find(t._s)
-    if hit is None or is_released(hit[1]):
-        raise errors.second_backward(None)
-    home = hit[0]
-    ref = home.hook_refs.get(t._s)
-    registered = ref() if ref is not None else None
-    if registered is None:
-        registered = SlotHooks()
-        read = getrefcount(t._s) > REFS_UNREAD_SLOT + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
-        key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
-        home.hook_refs[key] = weakref.ref(registered)
-        if read:
-            home.late_hooks[key] = registered
-    if t._st is None:
-        t._st = Extra(frozenset((registered,)))
-    else:
-        t._st.slot_hooks = frozenset((registered,)) | (t._st.slot_hooks or frozenset())
-    return registered
 
 
 def run_slot_hooks(home: Tape, slot: int, g: Any, record: bool) -> Any:
@@ -105,7 +68,7 @@ def alias_tensor(t: Any) -> Any:
     """Another tensor of the same value and history: what is written into one does not show in the other."""
     if type(t._st) is alias.Alias:
         return TENSOR_XP.clone(t)
-    return arrays.relabelled(t, t._s)
+    return levels.relabelled(t, t._s)
 
 
 def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
@@ -119,13 +82,13 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
         while (level := level_of(g)) is not None and level is not level_of(t):
             g = level.fallen(g)
         if old is not None and functional(old._d) and not (old._s or g._s or alias.lifted(old) or alias.lifted(g)):
-            return alias.assign(old, old + g, "backward"), False  # in place, as on the way below
+            return assign(old, old + g, "backward"), False  # in place, as on the way below
         return (alias_tensor(g) if old is None else old + g), False
     if old is None:
         return wrap(arrays.ensure_owned(g)), False
     if old._s:
         return old + wrap(g), False
-    if alias.target(old) is None:
+    if target(old) is None:
         old._d = old._d.copy(order="K")
     return (old, True) if old._d.flags.writeable else (wrap(old._d + g), False)
 
@@ -133,8 +96,9 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
 def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
     """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
     with ACCUMULATING:
-        for t, _ in leaves:
-            remember_gradient(t)
+        if LEVEL.get() is not None:
+            for t, _ in leaves:
+                levels.remember_gradient(t)
         parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
         touched = TRANSFORMING.get()
         for t, g, gradient, in_place in parts:
@@ -143,16 +107,6 @@ def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
                 touched.add(t, True)
             if in_place:
                 gradient._d += g
-
-
-def remember_gradient(t: Any) -> None:
-    """Note a tensor's gradient before it changes inside a transform."""
-    if LEVEL.get() is None:
-        return
-    old = getattr(t, "_g", None)
-    if old is not None:
-        remember_value(old)
-    remember((id(t), "grad"), lambda: setattr(t, "_g", old))
 
 
 ACCUMULATING = threading.RLock()
@@ -238,18 +192,3 @@ def commit(finals: dict[int, Any], record: bool) -> None:
             run_post_hooks(hooked, record)
     if noded:
         run_node_hooks(noded, record)
-
-
-def retain(t: Any) -> None:
-    """Keep the gradient that comes through t's present value in `.grad`; no longer that of an earlier value."""
-    earlier = getattr(t, "_retains", 0)
-    hit = find(earlier) if earlier else None
-    ref = hit[0].hook_refs.get(earlier) if hit is not None else None
-    registered = ref() if ref is not None else None
-    if registered is not None:
-        registered.retain = None
-    t._retains = alias.slot_of(t)
-    slot_hooks_of(t).retain = weakref.ref(t)
-
-
-services.retain = retain

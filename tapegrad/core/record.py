@@ -3,7 +3,7 @@
 Each op's recording function is a closure made once by one of five factories, by number of arrays and presence of
 parameters. The closures take private float32/float64 tensors and Python scalars; whatever else arrives (other dtypes,
 promotion, NumPy arrays, tensors that share memory or carry hooks, arrays of other devices) goes to `slow`, which does
-everything. While a function is traced, in whatever thread, every call does: see `watch`.
+everything. While a function is traced, in whatever thread, every call does: see `connect.count_traces`.
 
 The closures repeat each other's last lines on purpose: a shared function would cost a tenth of the whole call.
 """
@@ -11,7 +11,6 @@ The closures repeat each other's last lines on purpose: a shared function would 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +28,8 @@ from .entry import (
     with_number,
 )
 from .op import Op, renamed_op
+from .protocols import arrays as backend
+from .protocols import facade, levels
 from .state import RECORDING, TRACE, current_tape
 from .tape import HEAVY, next_slot
 
@@ -56,17 +57,6 @@ peek_data = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has 
 poke_data = Box.__dict__["_d"].__set__
 
 
-class Extra:
-    """What a tensor carries besides its array: hooks that it and its results keep alive."""
-
-    __slots__ = ("slot_hooks",)
-    level: Any = None  # of a tensor inside a forward transform; see `level`
-    run: Any  # what a recording function turns to with such a tensor: `slow`, unless a subclass knows better
-
-    def __init__(self, slot_hooks: frozenset[Any] | None) -> None:
-        self.slot_hooks = slot_hooks
-
-
 Tensor: type[Box] = Box
 Parameter: type[Box] = Box
 Scalar: type[Box] = Box
@@ -75,60 +65,9 @@ ndarray: Any = type(None)
 asarray: Any = None
 F32: Any = None  # dtypes of the fast path; something else while a function is traced
 F64: Any = None
-FLOATS: tuple[Any, Any]  # float32 and float64, always
+FLOATS: tuple[Any, Any] = None, None  # float32 and float64, always
 foreign: set[type] = set()  # types of arrays of other devices
 traces = 0  # traces that run now, in all threads
-WATCHING = threading.Lock()
-
-
-class Services:
-    """Array functions and slow paths handed in once by the layers that own them."""
-
-    save: Callable[[Any], Any]  # the array of such a tensor that the tape may keep
-    result_on_shared: Callable[[Any, Op, tuple[Any, ...], Any], Any]  # a view, if a linear op's result is one
-    lifted: Callable[[Op, Any, tuple[Any, ...]], Any]  # run an op of which some operand is at a level; see `level`
-    lifted_view: Callable[[Any, Op, tuple[Any, ...]], Any]
-    lifted_assign: Callable[..., Any]
-    lifted_detached: Callable[[Any], Any]
-    promote_alias: Callable[[Any], None]
-    batched_gradient: Callable[..., tuple[Any, ...]]  # of a batch of cotangents
-    refresh: Callable[[Any], None]
-    remember_value: Callable[[Any], None]
-    retain: Callable[[Any], None]  # moves retain_grad to the slot of a tensor that was written in place
-    operands: Callable[[Op, tuple[Any, ...]], Any]  # foreign operands and promotion
-    quiet: Callable[[Callable[..., Any]], Callable[..., Any]]  # without floating-point warnings
-    # an array on the same memory, and the array that whatever is derived from that keeps alive
-    over_memory: Callable[[Any], tuple[Any, Any]]
-    may_share: Callable[[Any, Any], bool]
-    overlaps: Callable[[Any], bool]  # whether two elements of an array lie in one place
-    can_store: Callable[[Any, Any], bool]  # whether a result of one dtype may be written into another
-    gathered: Callable[[Any], Any]  # the values of a foreign array, which may lie on several devices, as an ndarray
-    on_device: Callable[[Op, list[Any], tuple[Any, ...]], Any]  # an op's forward on arrays of which some are foreign
-    ufunc: Any
-
-
-services = Services()
-
-
-def adopt(tensor: type[Box], parameter: type[Box], scalar: type[Box]) -> None:
-    """Name the facade classes that results are boxed in."""
-    global Tensor, Parameter, Scalar
-    Tensor, Parameter, Scalar = tensor, parameter, scalar
-
-
-def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> None:
-    """Name the default array type and its two fast dtypes."""
-    global ndarray, asarray, F32, F64, FLOATS
-    ndarray, asarray, F32, F64 = array_type, as_array, float32, float64
-    FLOATS = float32, float64
-
-
-def watch(change: int) -> None:
-    """Count a trace that begins (1) or ends (-1): while there is one, all calls take the slow path."""
-    global traces, F32, F64
-    with WATCHING:
-        traces += change
-        F32, F64 = (None, None) if traces else FLOATS
 
 
 def running_trace() -> Any:
@@ -189,7 +128,7 @@ def fixed(array: Any) -> Any:
 def on_arrays(op: Op, xs: list[Any], params: tuple[Any, ...]) -> Any:
     """An op's forward on bare arrays, of any device and known to a running trace."""
     if foreign and any([type(x) in foreign for x in xs]):
-        y = services.on_device(op, xs, params)
+        y = backend.on_device(op, xs, params)
     else:
         y = op.forward(*xs, *params)
     if (trace := running_trace()) is not None:
@@ -228,7 +167,7 @@ def user_line() -> tuple[str, int]:
 
 def unary(op: Op) -> Callable[..., Any]:
     """Recording function of an elementwise op of one array."""
-    forward = services.quiet(op.forward) if op.singular else op.forward
+    forward = backend.quiet(op.forward) if op.singular else op.forward
     number = op.id
     (reads, keep_ans) = op.save_for[0]
     keep_x = 0 in reads
@@ -276,7 +215,7 @@ def unary(op: Op) -> Callable[..., Any]:
 
 def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Recording functions of an elementwise op of two arrays: op(a, b), and op(b, a) for reflected operators."""
-    forward = services.quiet(op.forward) if op.singular else op.forward
+    forward = backend.quiet(op.forward) if op.singular else op.forward
     number = op.id
     (reads_a, ans_a), (reads_b, ans_b) = op.save_for
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
@@ -424,7 +363,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 def one_array(op: Op) -> Callable[..., Any]:
     """Recording function op(x, *params) of any kind with one array."""
-    forward = services.quiet(op.forward) if op.singular else op.forward
+    forward = backend.quiet(op.forward) if op.singular else op.forward
     number = op.id
     reads, keep_ans = op.save_for[0]
     keep_x = 0 in reads
@@ -473,7 +412,7 @@ def one_array(op: Op) -> Callable[..., Any]:
 
 def two_arrays(op: Op) -> Callable[..., Any]:
     """Recording function op(x, y, *params) of any kind with two arrays of one dtype."""
-    forward = services.quiet(op.forward) if op.singular else op.forward
+    forward = backend.quiet(op.forward) if op.singular else op.forward
     number = op.id
     (reads_a, ans_a), (reads_b, ans_b) = op.save_for
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
@@ -647,14 +586,14 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
 
     Returns NotImplemented for operands that cannot be made arrays, so that Python tries the other side.
     """
-    tensors = services.operands(op, operands)
+    tensors = facade.operands(op, operands)
     if tensors is NotImplemented:
         return NotImplemented
     slot_hooks = None
     for t in tensors:
         if isinstance(t, Box) and t._st is not None:
             if t._st.level is not None:
-                return services.lifted(op, tensors, params)
+                return levels.run(op, tensors, params)
             if t._st.slot_hooks is not None:
                 slot_hooks = t._st.slot_hooks if slot_hooks is None else slot_hooks | t._st.slot_hooks
     arrays = [t._d if isinstance(t, Box) else t for t in tensors]
@@ -672,7 +611,7 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     if trace is not None:
         trace.note(op, tensors, arrays, params, (r,))
     if op.kind == "linear" and op.arity == 1 and tensors[0]._st is not None:
-        res = services.result_on_shared(tensors[0], op, params, r)
+        res = tensors[0]._st.view_of_result(tensors[0], op, params, r)
         if res is not None:
             return res
     res = box(r, 0)
@@ -690,14 +629,31 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     return res
 
 
-Extra.run = staticmethod(slow)
+class Extra:
+    """What a tensor carries besides its array: hooks that it and its results keep alive."""
+
+    __slots__ = ("slot_hooks",)
+    level: Any = None  # of a tensor inside a forward transform; see `level`
+    run = staticmethod(slow)  # what a recording function turns to with such a tensor
+
+    def __init__(self, slot_hooks: frozenset[Any] | None) -> None:
+        self.slot_hooks = slot_hooks
+
+    def saved_array(self, t: Any) -> Any:
+        """The array of such a tensor that the tape may keep."""
+        known(t)
+        return t._d
+
+    def view_of_result(self, t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
+        """The result of a linear op on such a tensor if it is a view, else None."""
+        return None
 
 
 def forward_of(op: Op, arrays: list[Any], params: tuple[Any, ...], half: Any) -> Any:
     """The forward, on whichever device the arrays are; 16-bit ones are computed in float32."""
     if foreign and any([type(a) in foreign for a in arrays]):
-        return services.on_device(op, arrays, params)
-    run = services.quiet(op.forward)
+        return backend.on_device(op, arrays, params)
+    run = backend.quiet(op.forward)
     used = arrays if half is None else [widened(a) for a in arrays]
     try:
         r = run(used, *params) if op.arity < 0 else run(*used, *params)
@@ -747,7 +703,7 @@ def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...])
         if i not in read:
             kept.append(a if type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
         elif type(a) is ndarray and isinstance(t, Box) and t._st is not None:
-            kept.append(services.save(t))
+            kept.append(t._st.saved_array(t))
         else:
             kept.append(a)
     return tuple(kept), keep_ans

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -32,6 +32,7 @@ from .entry import (
     saved_arrays,
     source_slot,
 )
+from .protocols import arrays
 from .refcount import REFS_ORPHAN_TAPE, REFS_POPPED_SLOT, counts, getrefcount
 
 next_slot = itertools.count(2**20).__next__
@@ -39,7 +40,6 @@ next_slot = itertools.count(2**20).__next__
 HEAVY = 32768  # results of at least this many bytes are counted
 ENTRY_SLACK = 256  # times HEAVY: what small results may hold beyond what survived
 BYTE_SLACK = 8 << 20
-FIRST_LARGE: list[Callable[[], object]] = []  # to be called once, when a first large result is recorded
 
 
 class Tape(dict[int, Entry]):
@@ -83,10 +83,8 @@ class Tape(dict[int, Entry]):
 
     def heavy(self, nbytes: int) -> None:
         """Count a large result; sweep when these add up to more than what survived last time."""
-        if FIRST_LARGE:
-            prepare, FIRST_LARGE[:] = FIRST_LARGE[:], ()
-            for call in prepare:
-                call()
+        if not self.bytes:
+            arrays.keep_freed_memory()
         self.bytes += nbytes
         if self.bytes > self.bytes_limit:
             self.sweep()

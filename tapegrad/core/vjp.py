@@ -11,13 +11,15 @@ Each function here takes (entry, slot, cotangent, cotangents by slot, slots need
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import HALF, is_inexact
 from . import record as recorder
 from .entry import OUTPUT, output_entry
 from .op import BY_ID, PACKED, TABLE, Op
+from .protocols import arrays as arrays
+from .protocols import levels
 from .record import Box, box, fixed
 from .refcount import REFS_COTANGENT, REFS_TEMPORARY, getrefcount
 from .saved import unpacked
@@ -37,34 +39,6 @@ class Like:
     @property
     def ndim(self) -> int:
         return len(self.shape)
-
-
-class Arrays:
-    """Array functions that `kernels.numpy` hands in."""
-
-    beside: Callable[[Any, Any], Any]  # an array on the device of another one
-    finite: Callable[[Any], bool]
-    all_finite: Callable[[Iterable[Any]], bool]
-    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `levels.scalar`
-    relabelled: Callable[[Any, int], Any]  # a tensor inside a transform under another slot
-    unbroadcast: Callable[[Any, tuple[int, ...]], Any]
-    without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
-    owns: Callable[[Any], bool]  # whether an array may be written into, as far as it knows
-    fits: Callable[[Any, Any], bool]  # whether a product with the second array may be written into the first
-    multiply: Callable[..., Any]
-    type: Any
-    float32: Any
-    float64: Any
-    as_array: Callable[[Any], Any]
-    zeros: Callable[..., Any]
-    ones_like: Callable[[Any], Any]
-    stack: Callable[[list[Any]], Any]  # of tensors, recorded
-    silence: Callable[[], Any]  # floating-point warnings off; gives what unsilence takes
-    unsilence: Callable[[Any], None]
-    ensure_owned: Callable[[Any], Any]  # the array if nobody else can see its memory, else a copy
-
-
-arrays = Arrays()
 
 
 class Namespace:
@@ -196,14 +170,14 @@ def attach(value: Any, slot: int) -> Any:
     """A saved value as an operand of a recorded rule."""
     if type(value) is arrays.type or type(value) in recorder.foreign:
         return box(value, slot)
-    return arrays.relabelled(value, slot) if slot and isinstance(value, Box) else value
+    return levels.relabelled(value, slot) if slot and isinstance(value, Box) else value
 
 
 def lift(value: Any, slot: int) -> Any:
     """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
     if type(value) is arrays.type or type(value) in recorder.foreign:
         return box(value, 0)
-    return arrays.relabelled(value, 0) if slot and isinstance(value, Box) else value
+    return levels.relabelled(value, 0) if slot and isinstance(value, Box) else value
 
 
 def make_backward(replay: ReplayKind, number: int) -> Backward:
@@ -215,7 +189,7 @@ def make_backward(replay: ReplayKind, number: int) -> Backward:
     if op.raw_backward is not None and number == op.general and (op.arity < 0 or op.outputs > 1) and not replay.record:
         return op.raw_backward
     if number == op.scalar:
-        made: Backward = arrays.backward_scalar(replay, op)
+        made: Backward = levels.backward_of_floats(replay, op)
         return made
     if number != op.id:
         return backward_general(replay, op, half=number == op.half)

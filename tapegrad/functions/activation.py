@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
 from ..core.record import set_grad_fn_name
@@ -24,13 +23,14 @@ from ..table.define import printed
 from ..table.operands import tensor
 from . import casting, create, elementwise, reduce, shape
 from .elementwise import softplus
+from .inplace import run_in_place
 from .operands import floating
 
 
 def applied(name: str, function: Callable[..., Any], input: Any, inplace: bool, *args: Any) -> Any:
     """function(input, *args), written into input where asked to."""
     if inplace:
-        return alias.inplace(input, name, function, None, args, {})
+        return run_in_place(input, name, function, None, args, {})
     return function(input, *args)
 
 

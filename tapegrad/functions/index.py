@@ -27,6 +27,7 @@ from ..table.index import _is_among, _places_of
 from ..table.operands import tensor, to_dtype
 from ..table.shape import form_of, sizes, with_out
 from . import lookup
+from .inplace import run_in_place, write_index
 from .operands import beside, filling
 from .shape import numpy_names, unsqueeze
 
@@ -175,7 +176,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
     v = beside(filling(value, x._d.dtype), x)
     if (mask := _mask_of(x, index, v)) is not None:
-        alias.inplace(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
+        run_in_place(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
         return
     key, _ = canonical(index, x._d.shape)
     if lookup.varies(key):
@@ -189,7 +190,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     extra = len(v._d.shape) - len(shape)
     if extra > 0 and set(v._d.shape[:extra]) == {1}:
         v = TABLE["reshape"].call(v, v._d.shape[extra:])
-    alias.put(x, key, v, TABLE["index_put"])
+    write_index(x, key, v, TABLE["index_put"])
 
 
 def _mask_of(x: Any, index: Any, v: Any) -> Any:
@@ -377,9 +378,9 @@ def write_into(x: Any, write: Write) -> Any:
     """Write over a part of x in place; returns x."""
     line = x if shape_of(x) else unsqueeze(x, 0)
     if lookup.varies(write.key):
-        alias.inplace(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
+        run_in_place(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
     else:
-        alias.put(line, lookup.settled(write.key), write.value, TABLE[write.op])
+        write_index(line, lookup.settled(write.key), write.value, TABLE[write.op])
     return x
 
 

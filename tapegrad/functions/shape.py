@@ -20,7 +20,7 @@ from ..core import alias, record
 from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name, wrap
 from ..core.state import is_recording
-from ..core.vjp import arrays, fixed_like
+from ..core.vjp import fixed_like
 from ..kernels.numpy import restrided
 from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
 from ..table.operands import common_dtype, operand, promoted, tensor, to_dtype
@@ -1174,6 +1174,3 @@ def is_complex(input: Any) -> bool:
 def is_signed(input: Any) -> bool:
     """Whether the dtype has negative numbers."""
     return input.is_signed()  # type: ignore[no-any-return]
-
-
-arrays.stack = stack

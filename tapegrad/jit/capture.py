@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import alias, record
+from ..core import alias, inplace, record
 from ..core.entry import inputs_of, is_output, is_released, stub
 from ..core.graph import Handle
 from ..core.record import Box, box
@@ -147,7 +147,7 @@ class Capture:
             self.backward = Backward(self, leaves, before, floor)
             if not self.backward.inputs:  # made of leaves of its own alone: it requires grad, and nothing is upstream
                 for i in self.backward.roots:
-                    slot = alias.record_constant(leaves[i]._d)
+                    slot = inplace.record_constant(leaves[i]._d)
                     self.results[i].spent, self.results[i].slot = current_tape()[slot], 0
                 self.backward = None
         if (place := first_changed(self.walk.places) or first_changed(self.walk.of_modules)) is not None:

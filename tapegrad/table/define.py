@@ -11,7 +11,7 @@ from ..core import record
 from ..core.op import Op, Rule
 from ..core.tape import next_slot
 from ..core.warning import warn
-from ..kernels import numpy as numpy  # hands the machine its array functions, before any record is made
+from ..kernels import backend as backend  # hands the machine its array functions, before any record is made
 from .samples import common as samples
 
 Unary = Callable[..., Any]
