@@ -85,6 +85,7 @@ CHANGES = {
     "__setitem__", "__setattr__",
 }  # fmt: skip
 # What else a module changes, while it is imported, of what it imports: each hides a call that then runs upwards.
+WITHIN_JAX = "within kernels/jax: kernels for JAX of records written for NumPy"
 KNOWN_SLOTS: dict[str, dict[str, str]] = {
     "functions/elementwise.py": dict.fromkeys(
         ["TABLE['cast'].call", "TABLE['transfer'].call", "TABLE['conj'].call", "TABLE['real'].call", "TABLE['sgn'].call"],
@@ -94,19 +95,26 @@ KNOWN_SLOTS: dict[str, dict[str, str]] = {
     "functions/shape.py": {"TABLE['cat'].call": "rules on tensors skip empty parts, as the function does"},
     "jit/__init__.py": {"Module.compile": "a method of modules that needs the compiler, which is above nn"},
     "kernels/devices.py": {"device._resolve": "what an index of a device means, JAX knows"},
-    "kernels/jax/__init__.py": {"STANDS_FOR[RAW_XP]": "within kernels/jax: kernels for JAX of records written for NumPy"},
-    "kernels/jax/linalg.py": {"STANDS_FOR.update": "within kernels/jax: kernels for JAX of records written for NumPy"},
-    "kernels/jax/structure.py": {"STANDS_FOR[curve._chained]": "within kernels/jax: kernels for JAX of records written for NumPy"},
+    "kernels/jax/__init__.py": {"STANDS_FOR[RAW_XP]": WITHIN_JAX},
+    "kernels/jax/linalg.py": {"STANDS_FOR.update": WITHIN_JAX},
+    "kernels/jax/structure.py": {"STANDS_FOR[curve._chained]": WITHIN_JAX},
     "numpy/__init__.py": {"use_namespace": "NumPy's protocol: the namespace that a tensor names to array libraries"},
     "numpy/routines.py": dict.fromkeys(
-        ["METHODS['at']", "METHODS['reduceat']", "REDUCTIONS[np.logaddexp]", "SCANS[np.logaddexp]", "UFUNCS[getattr(np, _name)]"],
+        [
+            "METHODS['at']",
+            "METHODS['reduceat']",
+            "REDUCTIONS[np.logaddexp]",
+            "SCANS[np.logaddexp]",
+            "UFUNCS[getattr(np, _name)]",
+        ],
         "within numpy: rows of functions that are written with those of numpy.rows",
     ),
     "numpy/rows.py": {"use_numpy": "NumPy's protocol: what a tensor calls when a function of NumPy is called with it"},
     "sparse.py": dict.fromkeys(
-        ["Tensor.sparse_mask", "Tensor.to_sparse", "Tensor.to_sparse_coo"], "methods that need sparse tensors, which are above"
+        ["Tensor.sparse_mask", "Tensor.to_sparse", "Tensor.to_sparse_coo"],
+        "methods that need sparse tensors, which are above",
     ),
-}  # fmt: skip
+}
 
 
 def executed_at_import(body):
