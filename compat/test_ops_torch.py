@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import tapegrad as tg
 from tapegrad import testing
-from tapegrad.core.op import TABLE, Places
+from tapegrad.core.op import TABLE, FlatIndex
 from tapegrad.core.record import wrap
 
 RTOL, ATOL = 1e-9, 1e-11  # sums in another order, and special functions of 1e-12
@@ -29,7 +29,7 @@ def index_of(index):
 
 def flat_places(shape, index):
     places = np.arange(np.prod(shape, dtype=int)).reshape(shape)
-    return torch.tensor(index.at if isinstance(index, Places) else places[index])
+    return torch.tensor(index.at if isinstance(index, FlatIndex) else places[index])
 
 
 def added(x, v, index):
@@ -56,7 +56,7 @@ def deviation(function):
 
 
 def read(x, index):
-    return x.reshape(-1)[torch.from_numpy(index.at)] if isinstance(index, Places) else x[index_of(index)]
+    return x.reshape(-1)[torch.from_numpy(index.at)] if isinstance(index, FlatIndex) else x[index_of(index)]
 
 
 def reshaped(x, shape):

@@ -19,7 +19,7 @@ import numpy as np
 
 from . import dtypes, errors
 from .core import alias
-from .core.record import Box, titled
+from .core.record import Box, set_grad_fn_name
 from .core.tracing import reads
 from .functions import create, linalg, shape
 from .table.operands import tensor
@@ -74,7 +74,7 @@ class SparseTensor(Tensor):
     @property
     def _st(self) -> Any:
         state = self._v._st
-        lone = state is None or (state.level is None and state.cells is None)
+        lone = state is None or (state.level is None and state.slot_hooks is None)
         return None if lone else self._dense()._st
 
     @_st.setter
@@ -181,7 +181,7 @@ class SparseTensor(Tensor):
         """The elements, of a coalesced tensor."""
         if not self._sorted:
             raise errors.uncoalesced("values")
-        return titled("ValuesBackward0", self._v.view_as(self._v))
+        return set_grad_fn_name("ValuesBackward0", self._v.view_as(self._v))
 
     def __repr__(self) -> str:
         def part(name: str, a: Any) -> str:
@@ -213,7 +213,7 @@ class SparseTensor(Tensor):
             values = self._v[create.tensor(order)]
         else:
             values = create.zeros(len(places), dtype=self.dtype).index_add(0, create.tensor(inverse), self._v)
-        return SparseTensor(self._i[:, order], titled("CoalesceBackward0", values), self._size, True)
+        return SparseTensor(self._i[:, order], set_grad_fn_name("CoalesceBackward0", values), self._size, True)
 
     def permute(self, *dims: Any) -> Any:
         """Dimensions in another order."""
@@ -306,7 +306,7 @@ class SparseTensor(Tensor):
         rows, columns = (create.tensor(i) for i in self._i)
         parts = y[columns] * (self._v if y.ndim == 1 else self._v[:, None])
         product = create.zeros(self._size[0], *y.shape[1:], dtype=self.dtype).index_add(0, rows, parts)
-        return titled("MvBackward0" if y.ndim == 1 else "MmBackward0", product)
+        return set_grad_fn_name("MvBackward0" if y.ndim == 1 else "MmBackward0", product)
 
     def _after(self, other: Any) -> Any:
         """other @ self."""
@@ -387,7 +387,7 @@ def sparse_coo_tensor(
             raise RuntimeError(f"found negative index {row.min()} for dim {dim}")
         if row.size and row.max() >= n:
             raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {n} but found index {row.max()}")
-    named = titled("SparseCooTensorWithDimsAndTensorsBackward0", v.view_as(v))
+    named = set_grad_fn_name("SparseCooTensorWithDimsAndTensorsBackward0", v.view_as(v))
     return SparseTensor(i, named, size, bool(is_coalesced))
 
 
@@ -400,7 +400,7 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, b
     i = np.array(np.nonzero(np.atleast_1d(raw(self))))[: self.ndim]
     flat = np.ravel_multi_index(tuple(i), self.shape) if self.ndim else np.flatnonzero(raw(self))
     i = i if self.ndim else np.zeros((0, len(flat)), np.int64)
-    values = titled("ToSparseBackward1", self.reshape(-1)[create.tensor(flat)])
+    values = set_grad_fn_name("ToSparseBackward1", self.reshape(-1)[create.tensor(flat)])
     return SparseTensor(i, values, self.shape, True)
 
 

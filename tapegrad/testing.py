@@ -33,7 +33,7 @@ from .core import vjp as rules
 from .core.entry import NUMBER, is_output, source_slot
 from .core.gradient import grad
 from .core.op import SAVES_REMEDY, TABLE, Op
-from .core.record import services, wrap
+from .core.record import wrap
 from .core.state import current_tape
 from .func import tree
 from .levels.laplacian import ForwardLaplacian
@@ -213,7 +213,7 @@ def call(op: Op, xs: Sequence[Any], params: Sequence[Any]) -> tuple[Any, ...]:
 
 def forward(op: Op, arrays: Sequence[Any], params: Sequence[Any]) -> tuple[Any, ...]:
     """All outputs of the raw forward, as a tuple of arrays."""
-    run = services.quiet(op.forward)
+    run = rules.arrays.quiet(op.forward)
     out = run(list(arrays), *params) if op.arity < 0 else run(*arrays, *params)
     return tuple(np.asarray(o) for o in (out if op.outputs > 1 else (out,)))
 
@@ -753,7 +753,7 @@ def _watched(op: Op, number: int, ran: list[int]) -> Any:
     own = op.rules
     op.rules = tuple(noted(i, r) for i, r in enumerate(own))
     try:
-        return rules.make_backward(rules.Mode(False, False), number)
+        return rules.make_backward(rules.ReplayKind(False, False), number)
     finally:
         op.rules = own
 

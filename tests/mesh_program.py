@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 import tapegrad as tg
-from tapegrad.jit.pending import RAW
+from tapegrad.jit.pending import peek_data
 
 if "/" in sys.argv[1]:
     coordinator, number = sys.argv.pop(1).split("/")
@@ -55,7 +55,7 @@ def far(a, b):
 
 def spec(t):
     """How a tensor that nobody has looked at lies on the mesh."""
-    return RAW(t).sharding.spec
+    return peek_data(t).sharding.spec
 
 
 def text(compiled):
@@ -82,10 +82,10 @@ def data_parallel():
     for i in range(10):
         x = tg.tensor(points(i))
         np.testing.assert_allclose(step(x).item(), eager(tg.tensor(points(i))).item(), rtol=1e-5)
-    assert spec(x) == P("data") and len(RAW(x).addressable_shards) == 8
+    assert spec(x) == P("data") and len(peek_data(x).addressable_shards) == 8
     for t in (net[0].weight, net[0].weight.grad, optimizer.state[net[0].weight]["exp_avg"]):
-        assert RAW(t).is_fully_replicated and len(RAW(t).addressable_shards) == 8
-        first, *rest = [np.asarray(s.data) for s in RAW(t).addressable_shards]
+        assert peek_data(t).is_fully_replicated and len(peek_data(t).addressable_shards) == 8
+        first, *rest = [np.asarray(s.data) for s in peek_data(t).addressable_shards]
         assert all((first == other).all() for other in rest)
     assert text(step).count("all-reduce(") == 1
     assert far(alone.state_dict(), net.state_dict()) < 1e-6
@@ -103,7 +103,7 @@ def sharded_parameter():
         if i:
             moments = optimizer.state[w]
             for t in (w, w.grad, moments["exp_avg"], moments["exp_avg_sq"]):
-                assert spec(t) == P(None, "data") and RAW(t).addressable_shards[0].data.shape == (16, 2)
+                assert spec(t) == P(None, "data") and peek_data(t).addressable_shards[0].data.shape == (16, 2)
             assert spec(net[0].weight) == P()
             assert spec(moments["step"]) == P()
     assert far(alone.state_dict(), net.state_dict()) < 1e-6

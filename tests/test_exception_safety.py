@@ -60,7 +60,7 @@ def expected(n):
 
 
 def mode():
-    return tg.is_grad_enabled(), state.RECORDING.get() is None, tg.tape().place, state.ANOMALY.get()
+    return tg.is_grad_enabled(), state.RECORDING.get() is None, tg.tape().current_forward_entry, state.ANOMALY.get()
 
 
 @sizes
@@ -175,7 +175,7 @@ def test_memory_runs_out_while_gradients_are_committed(n, kind, monkeypatch):
     leaves, loss = graph(n)
     for t in leaves:
         t.grad = None
-    calls, own = [], rules.arrays.own
+    calls, own = [], rules.arrays.ensure_owned
 
     def failing(g):
         calls.append(1)
@@ -184,7 +184,7 @@ def test_memory_runs_out_while_gradients_are_committed(n, kind, monkeypatch):
         return own(g)
 
     with monkeypatch.context() as patch:
-        patch.setattr(rules.arrays, "own", failing)
+        patch.setattr(rules.arrays, "ensure_owned", failing)
         with pytest.raises(kind, match="injected"):
             loss.backward(retain_graph=True)
     assert [t.grad for t in leaves] == [None] * 3

@@ -11,7 +11,7 @@ import tapegrad as tg
 from tapegrad import func
 from tapegrad.core.op import TABLE
 from tapegrad.core.record import Scalar
-from tapegrad.floats import functions, scalar
+from tapegrad.floats import functions
 
 FUNCTIONS = {
     "chain": lambda x: tg.sin(x) * tg.exp(x) + x * x / (2.0 + tg.cos(x)) - tg.log(x) * 3.0,

@@ -283,7 +283,7 @@ def test_series_without_strong_zero(monkeypatch):
         testing.check("sqrt", ["strong_zero"])
 
 
-def unguarded(e, s, g, cot, need, owned):
+def unguarded(e, s, g, cot, need, mutable_slots):
     cot[e[1]] = g * (0.5 / e[7])
 
 

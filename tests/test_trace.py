@@ -18,8 +18,8 @@ from test_optim import ADAFACTOR, CASES
 import tapegrad as tg
 from tapegrad import compat, func, nn, optim, testing
 from tapegrad import distributions as dist
-from tapegrad.core import alias, record
-from tapegrad.core.op import TABLE, Places
+from tapegrad.core import alias, inplace, record
+from tapegrad.core.op import TABLE, FlatIndex
 from tapegrad.nn.utils import prune
 from tapegrad.programs.program import Ref
 from tapegrad.programs.trace import Trace
@@ -54,7 +54,7 @@ def close(got, wanted):
 def interpreted(instruction, operands, params):
     half = record.half_of(operands) if instruction.op.wide else None
     found = record.forward_of(instruction.op, operands, params, half)
-    return found if instruction.op.outputs > 1 else record.settled(found)
+    return found if instruction.op.outputs > 1 else record.as_array(found)
 
 
 class Replay:
@@ -89,7 +89,7 @@ class Replay:
                 owner.replace((), np.array(value))
             else:
                 with tg.no_grad():
-                    alias.assign(owner, record.wrap(np.array(value)), "")
+                    inplace.assign(owner, record.wrap(np.array(value)), "")
         return found[: self.count]
 
 
@@ -183,8 +183,8 @@ def as_constants(params):
     """Parameters with arrays that a trace takes for constants."""
     if isinstance(params, tuple | list):
         return type(params)([as_constants(p) for p in params])
-    if isinstance(params, Places):
-        return Places(as_constants(params.at))
+    if isinstance(params, FlatIndex):
+        return FlatIndex(as_constants(params.at))
     return record.fixed(params)._d if isinstance(params, np.ndarray) else params
 
 

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 from .. import errors
 from ..core import alias
 from ..core.level import LEVEL, level_of
-from ..core.modes import Mode
+from ..core.modes import GradMode
 from ..core.op import TABLE
-from ..core.record import Box, Extra, services
+from ..core.record import Box, Extra
+from ..core.slot_hooks import retain
 from ..core.state import is_recording
 from ..dtypes import is_inexact
 from ..levels.diff_inputs import synced
@@ -91,26 +92,26 @@ class DualLevel(Dual):
             return
         primal = relabelled(synced(st.primal), st.primal._s if slot is None else slot)
         t._d, t._s, t._st = primal._d, primal._s, primal._st
-        if st.cells is not None:
+        if st.slot_hooks is not None:
             t._st = t._st or Extra(None)
-            t._st.cells = alias.union(t._st.cells, st.cells)
+            t._st.slot_hooks = alias.union(t._st.slot_hooks, st.slot_hooks)
         if getattr(t, "_retains", 0):
-            services.retain(t)
+            retain(t)
 
     def write_back(self, store: Any) -> None:
         """Give a memory block the values that were written into it."""
-        root, hist = store.raised
+        root, hist = store.promoted
         primal = root._st.primal
-        store.raised = None
+        store.promoted = None
         if (around := level_of(primal)) is not None:
-            store.raised = primal, hist
+            store.promoted = primal, hist
             around.blocks.append(weakref.ref(store))
             return
         store.unshare()
         store.root[...] = primal._d
         if hist.slot >= 0:
             hist.slot = primal._s
-            hist.cells = alias.union(hist.cells, root._st.cells)
+            hist.slot_hooks = alias.union(hist.slot_hooks, root._st.slot_hooks)
         hist.ver += 1
 
 
@@ -158,7 +159,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     last.close()
 
 
-class dual_level(Mode):
+class dual_level(GradMode):
     """Context manager inside which dual tensors can be made; gives the level's number.
 
     When it ends, its tensors are plain ones: they keep their values and lose their tangents. Levels nest: a dual of an outer

@@ -17,7 +17,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from .. import errors
-from ..core import alias
+from ..core import alias, inplace
 from ..core.entry import (
     answer_of,
     general_entry,
@@ -30,12 +30,14 @@ from ..core.entry import (
     saved_of,
 )
 from ..core.graph import Node
-from ..core.leaves import Cell, leaf_of
+from ..core.leaves import leaf_of
 from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
 from ..core.op import TABLE, Op, number
-from ..core.record import Box, Extra, fixed, getframe, recording, user_place, wrap
+from ..core.protocols import facade
+from ..core.record import Box, Extra, fixed, getframe, recording, user_frame, wrap
 from ..core.saved import is_packed, unpacked
+from ..core.slot_hooks import SlotHooks
 from ..core.state import RECORDING, current_tape, restore_recording
 from ..core.tape import HEAVY, find, next_slot
 from ..core.vjp import add, arrays, attach, reattach_output
@@ -82,9 +84,29 @@ class FunctionCtx:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_cell", "_constant", "_count", "_dirty", "_extras", "_forward_plan", "_held", "_in",
-        "_lifted", "_live", "_out", "_places", "_plan", "_slot", "_tensors", "dirty_tensors", "materialize_grads",
-        "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+        "__dict__",
+        "__weakref__",
+        "_constant",
+        "_count",
+        "_dirty",
+        "_extras",
+        "_forward_plan",
+        "_held",
+        "_in",
+        "_lifted",
+        "_live",
+        "_out",
+        "_places",
+        "_plan",
+        "_slot",
+        "_slot_hooks",
+        "_tensors",
+        "dirty_tensors",
+        "materialize_grads",
+        "needs_input_grad",
+        "non_differentiable",
+        "saved_for_forward",
+        "to_save",
     )  # fmt: skip
     _forward_cls: Any = None
 
@@ -109,7 +131,7 @@ class FunctionCtx:
         self._extras: list[Any] = []  # saved tensors that are neither inputs nor outputs, until the entry has them
         self._held: dict[str, Any] = {}  # attributes that hold outputs, these replaced by Outputs
         self._live: dict[int, tuple[Parts, bool]] = {}  # by thread, while a derivative runs: (parts, whether it is jvp)
-        self._cell: Any = None
+        self._slot_hooks: Any = None
 
     if TYPE_CHECKING:
 
@@ -462,7 +484,7 @@ def check_dirty(ctx: FunctionCtx, tensors: Sequence[Any], results: list[Any], re
         )
     if recorded:
         for t in dirty:
-            alias.check_writable(t, ctx.name(), True)
+            inplace.check_writable(t, ctx.name(), True)
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
@@ -521,22 +543,22 @@ def record(ctx: FunctionCtx, tape: Any, tensors: Sequence[Any], slots: tuple[int
     for value in ctx._held.values():
         mapped(lambda v: kept.add(v) if type(v) is Output else None, value)
     answers = tuple([keep(ctx, relabelled(t, 0)) if i in kept else None for i, t in enumerate(boxes)])
-    cells = None
+    slot_hooks = None
     for t in tensors:
         if t._st is not None:
-            cells = alias.union(cells, t._st.cells)
+            slot_hooks = alias.union(slot_hooks, t._st.slot_hooks)
     wanted = [is_inexact(t._d.dtype) and i not in ctx._constant for i, t in enumerate(boxes)]
     new = enter(ctx, tape, (*slots, *(0,) * len(ctx._extras)), saved, answers, wanted)
     ctx._extras = []
     for i, (t, slot) in enumerate(zip(boxes, new, strict=True)):
         if i in ctx._dirty:
-            assign(t, relabelled(t, slot)) if ctx._lifted else alias.write_history(t, slot, cells)
+            assign(t, relabelled(t, slot)) if ctx._lifted else inplace.write_history(t, slot, slot_hooks)
         elif slot:
             t._s = slot
-            if cells is not None and t._st is None:
-                t._st = Extra(cells)
-            elif cells is not None:
-                t._st.cells = alias.union(t._st.cells, cells)
+            if slot_hooks is not None and t._st is None:
+                t._st = Extra(slot_hooks)
+            elif slot_hooks is not None:
+                t._st.slot_hooks = alias.union(t._st.slot_hooks, slot_hooks)
 
 
 def keep(ctx: FunctionCtx, t: Any) -> Any:
@@ -549,15 +571,15 @@ def enter(
     differentiable: list[bool],
 ) -> list[int]:  # fmt: skip
     """Put the entry on the tape; the slots of its outputs (0: not differentiable)."""
-    place = user_place(getframe(1), tape)
+    place = user_frame(getframe(1), tape)
     s = next_slot()
     shapes = (*[shape for shape, _ in ctx._in], *[v.shape for v in saved[len(ctx._in) :]])
     dtype = ctx._out[0][1] if ctx._out else None
     op = FREE if all([v is None for v in (*saved, *answers)]) else FUNCTION
     tape[s] = general_entry(op.general, slots, place, saved, answers, dtype, shapes, (ctx,), tuple(ctx._out))
     ctx._slot = s + 0
-    ctx._cell = Cell()  # marks the entry as one whose derivative must not run twice in a pass
-    current_tape().cells[s + 0] = weakref.ref(ctx._cell)
+    ctx._slot_hooks = SlotHooks()  # marks the entry as one whose derivative must not run twice in a pass
+    current_tape().hook_refs[s + 0] = weakref.ref(ctx._slot_hooks)
     new = []
     for i, wanted in enumerate(differentiable):
         new.append(next_slot() if wanted else 0)
@@ -629,7 +651,7 @@ def fitted(ctx: FunctionCtx, i: int, t: Any, shape: tuple[int, ...], dtype: Any)
     return in_dtype(t, dtype)
 
 
-def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """The rule in a pass on arrays: backward takes and gives tensors all the same, with recording off."""
     (ctx,), slots = params_of(e), inputs_of(e)
     wanted = [bool(slot) and (need is None or slot in need) for slot in slots]
@@ -638,7 +660,7 @@ def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: 
         cotangents = pull(ctx, given, parts_of(s, e), wanted)
     for slot, t in zip(slots, cotangents, strict=True):
         if t is not None and slot in cot:
-            add(cot, slot, alias.save(t), owned)
+            add(cot, slot, alias.save(t), mutable_slots)
         elif t is not None:
             cot[slot] = alias.save(t)
 
@@ -688,7 +710,7 @@ def batched(op: Op, n: int, args: Sequence[Any], flags: Sequence[bool], params: 
             if type(e.level) is not Own:
                 raise
         rows = [run([t[k] if flag else t for t, flag in zip(args, flags, strict=True)], call) for k in range(n)]
-        return tuple([arrays.stack(list(column)) for column in zip(*rows, strict=True)])
+        return tuple([facade.stack(list(column)) for column in zip(*rows, strict=True)])
     dims: list[Any] = [None] * len(call.args)
     for i, flag in zip(call.positions, flags, strict=True):
         dims[i] = 0 if flag else None
@@ -948,7 +970,7 @@ class Vmapped(Function):
             if type(e.level) is not Own:
                 raise
         rows = [row(lambda t, flag, k=k: t[k] if flag else t) for k in range(ctx.n)]  # type: ignore[misc]
-        return [None if c[0] is None else arrays.stack(list(c)) for c in zip(*rows, strict=True)]
+        return [None if c[0] is None else facade.stack(list(c)) for c in zip(*rows, strict=True)]
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

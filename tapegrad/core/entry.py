@@ -177,7 +177,7 @@ def line_at(code: Any, instruction: int) -> tuple[str, int]:
     return code.co_filename, code.co_firstlineno
 
 
-def title(entry: Entry) -> str:
+def grad_fn_name(entry: Entry) -> str:
     """The name of an entry's node, for example "MulBackward0"."""
     if entry[0] <= RELEASED and len(entry) > 4:
         return entry[4]  # type: ignore[no-any-return]
@@ -210,7 +210,7 @@ def with_saved(entry: Entry, number: int, saved: tuple[Any, ...], answer: Any) -
 
 def stub(entry: Entry) -> Entry:
     """What remains of an entry that is released."""
-    rest = () if dialect.current.node is None and type(op_of(entry).display) is str else (title(entry),)
+    rest = () if dialect.current.node is None and type(op_of(entry).display) is str else (grad_fn_name(entry),)
     return (RELEASED, entry[0], *place_of(entry), *rest)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from .. import errors
 from .alias import save, sync_only
 from .graph import GradientEdge, tensor_at
-from .leaves import WATCHED_LEAVES, accumulate, commit, run_leaf_hooks, twin
+from .leaves import WATCHED_LEAVES, accumulate, alias_tensor, commit, run_leaf_hooks
 from .level import level_of
-from .record import Box, functional, services, wrap
-from .reverse import Pass
+from .protocols import levels
+from .record import Box, functional, wrap
+from .reverse import BackwardPass
 from .state import TRANSFORMING, is_recording
 from .vjp import arrays, fixed_like, zeros_like
 from .warning import warn
@@ -90,7 +91,7 @@ def backward(
         wanted = [input_of("backward", i, t) for i, t in enumerate(wanted)]
     roots = seeds("backward", as_list(tensors), as_list(grad_tensors), create_graph)
     slots = None if wanted is None else {t._s for t in wanted}
-    finals = Pass(roots, slots, create_graph, retain).run()
+    finals = BackwardPass(roots, slots, create_graph, retain).run()
     if wanted is None:
         commit(finals, create_graph)
         return
@@ -160,7 +161,7 @@ def grad(
     create_graph = create_graph or transforming
     ys, gs = as_list(outputs), as_list(grad_outputs)
     if is_grads_batched:
-        return services.batched_gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
+        return levels.batched_gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
     return gradient(ys, wanted, gs, retain, create_graph, unused_ok, materialize_grads)
 
 
@@ -169,14 +170,14 @@ def gradient(
 ) -> tuple[Any, ...]:
     roots = seeds("grad", ys, gs, record)
     required = None if unused_ok else [t._s for t in wanted]
-    finals = Pass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
+    finals = BackwardPass(roots, {t._s for t in wanted if t._s}, record, retain, required).run()
     if WATCHED_LEAVES:
         finals = run_leaf_hooks(finals, record)
     result: list[Any] = []
     for t in wanted:
         g = finals.get(t._s) if t._s else None
         if g is not None:
-            result.append(twin(g) if isinstance(g, Box) else wrap(arrays.own(g)))
+            result.append(alias_tensor(g) if isinstance(g, Box) else wrap(arrays.ensure_owned(g)))
         elif materialize:
             result.append(zeros_like(t))
         else:

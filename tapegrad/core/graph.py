@@ -14,6 +14,7 @@ from .alias import slot_of
 from .entry import (
     answer_of,
     context_of,
+    grad_fn_name,
     inputs_of,
     is_general,
     is_output,
@@ -27,12 +28,12 @@ from .entry import (
     results_of,
     saved_of,
     source_slot,
-    title,
 )
 from .hooks import Grads, NodeHooks, arguments_of
-from .leaves import LEAVES, WATCHED_LEAVES, Cell, cell_of, leaf_of
+from .leaves import LEAVES, WATCHED_LEAVES, leaf_of
 from .record import Extra, wrap
 from .saved import array_of
+from .slot_hooks import SlotHooks, slot_hooks_of
 from .tape import Tape, find, next_slot, snapshot
 from .vjp import arrays
 
@@ -58,9 +59,9 @@ class Node:
         hit = find(self._slot)
         if hit is None or is_released(hit[1]):
             return ()
-        slots, inner = arguments_of(hit[1]), op_of(hit[1]).inner
-        if inner:
-            slots = tuple(dict.fromkeys(outside(slots, self._slot - inner)))
+        slots, n_hidden = arguments_of(hit[1]), op_of(hit[1]).n_hidden_slots
+        if n_hidden:
+            slots = tuple(dict.fromkeys(outside(slots, self._slot - n_hidden)))
         return tuple([(node_of(s), output_number(s)) for s in slots])
 
     @property
@@ -169,7 +170,7 @@ def node_of(slot: int) -> Node | None:
     if is_output(entry):  # the operation stands under a slot of its own
         slot, context = source_slot(entry), context_of(entry)
         return node_of(slot) if context is None else context._node(slot)
-    name = title(entry)
+    name = grad_fn_name(entry)
     return kind_of(name)(slot, name)
 
 
@@ -179,16 +180,16 @@ def hooks_at(slot: int) -> NodeHooks:
     if hit is None or is_released(hit[1]):
         raise errors.second_backward(None)
     home = hit[0]
-    ref = home.cells.get(slot)
-    cell = ref() if ref is not None else None
-    if cell is None:
-        cell = Cell()
+    ref = home.hook_refs.get(slot)
+    registered = ref() if ref is not None else None
+    if registered is None:
+        registered = SlotHooks()
         key = slot + 0  # an equal int, not the same: the same would keep the entry alive
-        home.cells[key] = weakref.ref(cell)
-        home.late_cells[key] = cell
-    if cell.node is None:
-        cell.node = NodeHooks()
-    return cell.node  # type: ignore[no-any-return]
+        home.hook_refs[key] = weakref.ref(registered)
+        home.late_hooks[key] = registered
+    if registered.node is None:
+        registered.node = NodeHooks()
+    return registered.node  # type: ignore[no-any-return]
 
 
 def owned_hooks(outputs: list[Any]) -> NodeHooks:
@@ -201,15 +202,15 @@ def owned_hooks(outputs: list[Any]) -> NodeHooks:
     if hit is None:
         raise errors.second_backward(None)
     slot = source_slot(hit[1]) if is_output(hit[1]) else made._s
-    cell = Cell()
-    cell.node = NodeHooks()
-    hit[0].cells[slot + 0] = weakref.ref(cell)
+    registered = SlotHooks()
+    registered.node = NodeHooks()
+    hit[0].hook_refs[slot + 0] = weakref.ref(registered)
     for t in outputs:
         if t._st is None:
-            t._st = Extra(frozenset((cell,)))
+            t._st = Extra(frozenset((registered,)))
         else:
-            t._st.cells = frozenset((cell,)) | (t._st.cells or frozenset())
-    return cell.node  # type: ignore[no-any-return]
+            t._st.slot_hooks = frozenset((registered,)) | (t._st.slot_hooks or frozenset())
+    return registered.node  # type: ignore[no-any-return]
 
 
 class GradientEdge(NamedTuple):
@@ -323,7 +324,7 @@ def register_hook(t: Any, hook: Any) -> Handle:
     if not slot_of(t):
         raise errors.hook_untracked()
     if t._s > 0:
-        return hook_into(cell_of(t).hooks, hook)
+        return hook_into(slot_hooks_of(t).hooks, hook)
     watch(t)
     if getattr(t, "_hooks", None) is None:
         t._hooks = {}

@@ -12,8 +12,9 @@ from typing import Any
 from .. import errors
 from . import alias
 from .entry import inputs_of, is_general, op_of, results_of, shapes_of
-from .leaves import Cell, twin
+from .leaves import alias_tensor
 from .record import Box, wrap
+from .slot_hooks import SlotHooks
 from .tape import Tape
 from .vjp import Backward, add, add_recorded
 
@@ -87,7 +88,7 @@ class NodeHooks:
 
 def shown(grads: Grads) -> Grads:
     """Gradients as hooks see them."""
-    return tuple([None if g is None else twin(g) if isinstance(g, Box) else wrap(g) for g in grads])
+    return tuple([None if g is None else alias_tensor(g) if isinstance(g, Box) else wrap(g) for g in grads])
 
 
 def replaced(hook: Any, result: Any, given: Grads, grads: Grads) -> Grads:
@@ -120,14 +121,14 @@ def checked(name: str, new: Any, old: Any) -> Any:
 
 
 def run_node(
-    home: Tape, backward: Backward, e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]
+    home: Tape, backward: Backward, e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]
 ) -> None:
     """An entry's backward between the hooks of its node."""
-    ref = home.cells.get(s)
-    cell: Cell | None = ref() if ref is not None else None
-    hooks = cell.node if cell is not None else None
+    ref = home.hook_refs.get(s)
+    registered: SlotHooks | None = ref() if ref is not None else None
+    hooks = registered.node if registered is not None else None
     if hooks is None:
-        backward(e, s, g, cot, need, owned)
+        backward(e, s, g, cot, need, mutable_slots)
         return
     several = type(g) is dict  # by output
     grads = hooks.before(tuple([g.get(i) for i in range(len(results_of(e)))]) if several else (g,))
@@ -139,7 +140,7 @@ def run_node(
     grad_inputs = by_argument(slots, taken.added)
     for slot, t in zip(slots, hooks.after(grad_inputs, grads), strict=True):
         if t is not None:
-            (add_recorded if isinstance(t, Box) else add)(cot, slot, t, owned)
+            (add_recorded if isinstance(t, Box) else add)(cot, slot, t, mutable_slots)
 
 
 def arguments_of(e: Any) -> tuple[int, ...]:

@@ -1,8 +1,4 @@
-"""Where cotangents end: `.grad` of leaves and of retained tensors, and the hooks on the way.
-
-A hook lives in a cell that the tensors recorded from its tensor own; the tape knows the cell weakly. So a hook
-runs though its tensor is gone, and one that captures its own tensor is ordinary garbage.
-"""
+"""Where cotangents end: `.grad` of leaves and of retained tensors, and the hooks on the way."""
 
 from __future__ import annotations
 
@@ -14,77 +10,44 @@ from typing import Any
 
 from .. import errors
 from . import alias
-from .entry import is_released
-from .level import LEVEL, level_of, remember, remember_value
-from .record import Box, Extra, functional, services, wrap
-from .refcount import REFS_UNREAD_SLOT, getrefcount
+from .inplace import assign, target
+from .level import LEVEL, level_of
+from .protocols import arrays, levels
+from .record import Box, functional, wrap
 from .state import TRANSFORMING, restore_recording, set_recording
-from .tape import Tape, find
+from .tape import Tape
 from .tracing import touches
-from .vjp import TENSOR_XP, arrays
+from .vjp import TENSOR_XP
 
 LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
 WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
 
 
-class Cell:
-    """Hooks on the cotangent of one slot; owned by the tensors recorded from it, known weakly to the tape."""
-
-    __slots__ = ("__weakref__", "hooks", "node", "retain")
-
-    def __init__(self) -> None:
-        self.hooks: dict[int, Callable[[Any], Any]] = {}
-        self.node: Any = None  # the hooks of the node
-        self.retain: weakref.ref[Any] | None = None
-
-
-def cell_of(t: Any) -> Cell:
-    """The hook cell of a tracked non-leaf, made on demand."""
-    hit = find(t._s)
-    if hit is None or is_released(hit[1]):
-        raise errors.second_backward(None)
-    home = hit[0]
-    ref = home.cells.get(t._s)
-    cell = ref() if ref is not None else None
-    if cell is None:
-        cell = Cell()
-        read = getrefcount(t._s) > REFS_UNREAD_SLOT + (type(t._st) is alias.Alias and t._st.hist.slot is t._s)
-        key = t._s + 0  # an equal int, not the same: the same would keep the entry alive
-        home.cells[key] = weakref.ref(cell)
-        if read:
-            home.late_cells[key] = cell
-    if t._st is None:
-        t._st = Extra(frozenset((cell,)))
-    else:
-        t._st.cells = frozenset((cell,)) | (t._st.cells or frozenset())
-    return cell
-
-
-def run_cell(home: Tape, slot: int, g: Any, record: bool) -> Any:
-    ref = home.cells.get(slot)
-    cell = ref() if ref is not None else None
-    if cell is None:
+def run_slot_hooks(home: Tape, slot: int, g: Any, record: bool) -> Any:
+    ref = home.hook_refs.get(slot)
+    registered = ref() if ref is not None else None
+    if registered is None:
         return g
-    if cell.hooks:
-        g = run_hooks(cell.hooks, g, record)
-    owner = cell.retain() if cell.retain is not None else None
+    if registered.hooks:
+        g = run_hooks(registered.hooks, g, record)
+    owner = registered.retain() if registered.retain is not None else None
     if owner is not None:
         accumulate([(owner, g)], record)
     return g
 
 
-def forget_cell(home: Tape, slot: int) -> None:
-    ref = home.cells.pop(slot, None)
-    cell = ref() if ref is not None else None
-    home.late_cells.pop(slot, None)
-    if cell is not None:
-        cell.hooks.clear()
-        cell.retain = cell.node = None
+def drop_slot_hooks(home: Tape, slot: int) -> None:
+    ref = home.hook_refs.pop(slot, None)
+    registered = ref() if ref is not None else None
+    home.late_hooks.pop(slot, None)
+    if registered is not None:
+        registered.hooks.clear()
+        registered.retain = registered.node = None
 
 
 def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> Any:
     """Each hook sees what the one before it made of the gradient: the same tensor, or the one that it returned."""
-    t = twin(g) if isinstance(g, Box) else wrap(g)
+    t = alias_tensor(g) if isinstance(g, Box) else wrap(g)
     shape, dtype = t._d.shape, t._d.dtype
     for hook in list(hooks.values()):
         result = hook(t)
@@ -101,11 +64,11 @@ def run_hooks(hooks: dict[int, Callable[[Any], Any]], g: Any, record: bool) -> A
     return t if isinstance(g, Box) else alias.save(t)
 
 
-def twin(t: Any) -> Any:
+def alias_tensor(t: Any) -> Any:
     """Another tensor of the same value and history: what is written into one does not show in the other."""
     if type(t._st) is alias.Alias:
         return TENSOR_XP.clone(t)
-    return arrays.relabelled(t, t._s)
+    return levels.relabelled(t, t._s)
 
 
 def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
@@ -119,13 +82,13 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
         while (level := level_of(g)) is not None and level is not level_of(t):
             g = level.outer_gradient(g)
         if old is not None and functional(old._d) and not (old._s or g._s or alias.lifted(old) or alias.lifted(g)):
-            return alias.assign(old, old + g, "backward"), False  # in place, as on the way below
-        return (twin(g) if old is None else old + g), False
+            return assign(old, old + g, "backward"), False  # in place, as on the way below
+        return (alias_tensor(g) if old is None else old + g), False
     if old is None:
-        return wrap(arrays.own(g)), False
+        return wrap(arrays.ensure_owned(g)), False
     if old._s:
         return old + wrap(g), False
-    if alias.target(old) is None:
+    if target(old) is None:
         old._d = old._d.copy(order="K")
     return (old, True) if old._d.flags.writeable else (wrap(old._d + g), False)
 
@@ -133,8 +96,9 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
 def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
     """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
     with ACCUMULATING:
-        for t, _ in leaves:
-            remember_gradient(t)
+        if LEVEL.get() is not None:
+            for t, _ in leaves:
+                levels.remember_gradient(t)
         parts = [(t, g, *accumulation(t, g, record)) for t, g in leaves]
         touched = TRANSFORMING.get()
         for t, g, gradient, in_place in parts:
@@ -143,16 +107,6 @@ def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
                 touched.add(t, True)
             if in_place:
                 gradient._d += g
-
-
-def remember_gradient(t: Any) -> None:
-    """Note a tensor's gradient before it changes inside a transform."""
-    if LEVEL.get() is None:
-        return
-    old = getattr(t, "_g", None)
-    if old is not None:
-        remember_value(old)
-    remember((id(t), "grad"), lambda: setattr(t, "_g", old))
 
 
 ACCUMULATING = threading.RLock()
@@ -238,18 +192,3 @@ def commit(finals: dict[int, Any], record: bool) -> None:
             run_post_hooks(hooked, record)
     if noded:
         run_node_hooks(noded, record)
-
-
-def retain(t: Any) -> None:
-    """Keep the gradient that comes through t's present value in `.grad`; no longer that of an earlier value."""
-    earlier = getattr(t, "_retains", 0)
-    hit = find(earlier) if earlier else None
-    ref = hit[0].cells.get(earlier) if hit is not None else None
-    cell = ref() if ref is not None else None
-    if cell is not None:
-        cell.retain = None
-    t._retains = alias.slot_of(t)
-    cell_of(t).retain = weakref.ref(t)
-
-
-services.retain = retain

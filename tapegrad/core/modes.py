@@ -14,7 +14,7 @@ from .warning import warn
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Mode:
+class GradMode:
     """A context manager that decorates functions, generators, coroutines and async generators.
 
     A mode is left by restoring what was found on entry, so that it may be entered in one task and left in another.
@@ -36,7 +36,7 @@ class Mode:
     def __exit__(self, *_: object) -> None:
         self.leave(self._previous.pop())
 
-    def clone(self) -> Mode:
+    def clone(self) -> GradMode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
@@ -125,7 +125,7 @@ class Awaitable:
         return self.steps
 
 
-class BareMode(Mode):
+class BareGradMode(GradMode):
     """A mode that decorates without parentheses, too."""
 
     @overload
@@ -136,21 +136,21 @@ class BareMode(Mode):
         return cls()(orig_func) if callable(orig_func) else super().__new__(cls)
 
 
-class no_grad(BareMode):
+class no_grad(BareGradMode):
     """Nothing is recorded inside: results do not require grad."""
 
     def enter(self) -> Any:
         return set_recording(False)
 
 
-class enable_grad(BareMode):
+class enable_grad(BareGradMode):
     """Recording is on inside, also within no_grad."""
 
     def enter(self) -> Any:
         return set_recording(True)
 
 
-class set_grad_enabled(Mode):
+class set_grad_enabled(GradMode):
     """Recording on or off: takes effect at once when called, and until the end of the block as a context manager."""
 
     def __init__(self, mode: bool) -> None:
@@ -162,7 +162,7 @@ class set_grad_enabled(Mode):
         set_recording(self.mode)
         return self._initial
 
-    def clone(self) -> Mode:
+    def clone(self) -> GradMode:
         return enable_grad() if self.mode else no_grad()
 
     def __call__(self, function: F) -> F:
@@ -170,7 +170,7 @@ class set_grad_enabled(Mode):
         return super().__call__(function)
 
 
-class inference_mode(Mode):
+class inference_mode(GradMode):
     """no_grad under another name; is_inference_mode_enabled() tells."""
 
     mode: bool
@@ -198,11 +198,11 @@ class inference_mode(Mode):
         restore_recording(previous[0])
         INFERENCE.set(previous[1])
 
-    def clone(self) -> Mode:
+    def clone(self) -> GradMode:
         return inference_mode(self.mode)
 
 
-class set_detect_anomaly(Mode):
+class set_detect_anomaly(GradMode):
     """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it."""
 
     def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
@@ -218,9 +218,9 @@ class set_detect_anomaly(Mode):
     def leave(self, previous: Any) -> None:
         ANOMALY.set(previous)
 
-    def clone(self) -> Mode:
-        copy = Mode.__new__(set_detect_anomaly)
-        Mode.__init__(copy)
+    def clone(self) -> GradMode:
+        copy = GradMode.__new__(set_detect_anomaly)
+        GradMode.__init__(copy)
         copy.mode, copy.check_nan, copy._initial = self.mode, self.check_nan, ANOMALY.get()
         return copy
 
@@ -229,7 +229,7 @@ class set_detect_anomaly(Mode):
         return super().__call__(function)
 
 
-class detect_anomaly(Mode):
+class detect_anomaly(GradMode):
     """Anomaly mode for a block or a function; see set_detect_anomaly.
 
     A pass that fails warns with the line that recorded the operation; with `check_nan`, a nan in a gradient fails it.
@@ -249,9 +249,9 @@ class detect_anomaly(Mode):
     def leave(self, previous: Any) -> None:
         ANOMALY.set(previous)
 
-    def clone(self) -> Mode:
-        copy = Mode.__new__(detect_anomaly)
-        Mode.__init__(copy)
+    def clone(self) -> GradMode:
+        copy = GradMode.__new__(detect_anomaly)
+        GradMode.__init__(copy)
         copy.check_nan = self.check_nan
         return copy
 

@@ -30,7 +30,7 @@ Rule = Callable[..., Any] | float | None
 KINDS = ("elementwise", "linear", "bilinear", "general", "constant")
 
 
-class Places:
+class FlatIndex:
     """A parameter of ops: an index of single elements, their places in the flattened array, in the result's shape.
 
     They count from 0 on.
@@ -42,7 +42,7 @@ class Places:
         self.at = at
 
     def __repr__(self) -> str:
-        return f"Places({self.at!r})"
+        return f"FlatIndex({self.at!r})"
 
 
 COMPLETE = re.compile(r"Backward\d|::")  # names of nodes to which nothing is to be added
@@ -100,7 +100,6 @@ class Op:
         "general",
         "half",
         "id",
-        "inner",
         "integers",
         "into",
         "joint",
@@ -108,6 +107,7 @@ class Op:
         "keeps",
         "kind",
         "matrices",
+        "n_hidden_slots",
         "name",
         "on_series",
         "outputs",
@@ -176,7 +176,7 @@ class Op:
         self.saves_nothing = not any(args or ans for args, ans in self.save_for)
         self.call: Callable[..., Any] = forward
         self.id = self.general = self.half = self.scalar = -1
-        self.inner = 0
+        self.n_hidden_slots = 0
         register(self)
 
     def _reads(self, saves: str | Sequence[str] | None) -> list[tuple[frozenset[int], bool, frozenset[int]]]:
@@ -241,10 +241,10 @@ def number(op: Op) -> None:
 
 
 @functools.cache
-def renamed(entry_number: int, display: str, inner: int) -> int:
-    """The number of an entry of that op's twin: its node has another name and stands for the last `inner` slots, too."""
+def renamed_op(entry_number: int, display: str, n_hidden_slots: int) -> int:
+    """The number of an entry of a copy of its op, whose node has another name and stands for hidden slots before it, too."""
     op = BY_ID[entry_number]
-    twin = copy.copy(op)
-    twin.display, twin.inner = display, inner
-    number(twin)
-    return twin.id + entry_number - op.id
+    copied = copy.copy(op)
+    copied.display, copied.n_hidden_slots = display, n_hidden_slots
+    number(copied)
+    return copied.id + entry_number - op.id

@@ -3,7 +3,7 @@
 Each op's recording function is a closure made once by one of five factories, by number of arrays and presence of
 parameters. The closures take private float32/float64 tensors and Python scalars; whatever else arrives (other dtypes,
 promotion, NumPy arrays, tensors that share memory or carry hooks, arrays of other devices) goes to `slow`, which does
-everything. While a function is traced, in whatever thread, every call does: see `watch`.
+everything. While a function is traced, in whatever thread, every call does: see `connect.count_traces`.
 
 The closures repeat each other's last lines on purpose: a shared function would cost a tenth of the whole call.
 """
@@ -11,7 +11,6 @@ The closures repeat each other's last lines on purpose: a shared function would 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +27,9 @@ from .entry import (
     source_slot,
     with_number,
 )
-from .op import Op, renamed
+from .op import Op, renamed_op
+from .protocols import arrays as backend
+from .protocols import facade, levels
 from .state import RECORDING, TRACE, current_tape
 from .tape import HEAVY, next_slot
 
@@ -52,19 +53,8 @@ class Box:
     _leaf: int
 
 
-RAW = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
-SET_RAW = Box.__dict__["_d"].__set__
-
-
-class Extra:
-    """What a tensor carries besides its array: cells of hooks that it and its results keep alive."""
-
-    __slots__ = ("cells",)
-    level: Any = None  # of a tensor inside a forward transform; see `level`
-    run: Any  # what a recording function turns to with such a tensor: `slow`, unless a subclass knows better
-
-    def __init__(self, cells: frozenset[Any] | None) -> None:
-        self.cells = cells
+peek_data = Box.__dict__["_d"].__get__  # the slot itself, where a subclass has something to do at a look
+poke_data = Box.__dict__["_d"].__set__
 
 
 Tensor: type[Box] = Box
@@ -75,60 +65,9 @@ ndarray: Any = type(None)
 asarray: Any = None
 F32: Any = None  # dtypes of the fast path; something else while a function is traced
 F64: Any = None
-FLOATS: tuple[Any, Any]  # float32 and float64, always
+FLOATS: tuple[Any, Any] = None, None  # float32 and float64, always
 foreign: set[type] = set()  # types of arrays of other devices
 traces = 0  # traces that run now, in all threads
-WATCHING = threading.Lock()
-
-
-class Services:
-    """Array functions and slow paths handed in once by the layers that own them."""
-
-    save: Callable[[Any], Any]  # the array of such a tensor that the tape may keep
-    result_on_shared: Callable[[Any, Op, tuple[Any, ...], Any], Any]  # a view, if a linear op's result is one
-    lifted: Callable[[Op, Any, tuple[Any, ...]], Any]  # run an op of which some operand is at a level; see `level`
-    lifted_view: Callable[[Any, Op, tuple[Any, ...]], Any]
-    lifted_assign: Callable[..., Any]
-    lifted_detached: Callable[[Any], Any]
-    raise_alias: Callable[[Any], None]
-    batched_gradient: Callable[..., tuple[Any, ...]]  # of a batch of cotangents
-    refresh: Callable[[Any], None]
-    remember_value: Callable[[Any], None]
-    retain: Callable[[Any], None]  # moves retain_grad to the slot of a tensor that was written in place
-    operands: Callable[[Op, tuple[Any, ...]], Any]  # foreign operands and promotion
-    quiet: Callable[[Callable[..., Any]], Callable[..., Any]]  # without floating-point warnings
-    # an array on the same memory, and the array that whatever is derived from that keeps alive
-    over_memory: Callable[[Any], tuple[Any, Any]]
-    may_share: Callable[[Any, Any], bool]
-    overlaps: Callable[[Any], bool]  # whether two elements of an array lie in one place
-    can_store: Callable[[Any, Any], bool]  # whether a result of one dtype may be written into another
-    gathered: Callable[[Any], Any]  # the values of a foreign array, which may lie on several devices, as an ndarray
-    on_device: Callable[[Op, list[Any], tuple[Any, ...]], Any]  # an op's forward on arrays of which some are foreign
-    ufunc: Any
-
-
-services = Services()
-
-
-def adopt(tensor: type[Box], parameter: type[Box], scalar: type[Box]) -> None:
-    """Name the facade classes that results are boxed in."""
-    global Tensor, Parameter, Scalar
-    Tensor, Parameter, Scalar = tensor, parameter, scalar
-
-
-def use_arrays(array_type: Any, as_array: Any, float32: Any, float64: Any) -> None:
-    """Name the default array type and its two fast dtypes."""
-    global ndarray, asarray, F32, F64, FLOATS
-    ndarray, asarray, F32, F64 = array_type, as_array, float32, float64
-    FLOATS = float32, float64
-
-
-def watch(change: int) -> None:
-    """Count a trace that begins (1) or ends (-1): while there is one, all calls take the slow path."""
-    global traces, F32, F64
-    with WATCHING:
-        traces += change
-        F32, F64 = (None, None) if traces else FLOATS
 
 
 def running_trace() -> Any:
@@ -136,10 +75,10 @@ def running_trace() -> Any:
     return TRACE.get() if traces else None
 
 
-MOST_INNER = 64  # other threads take slots in between: no twin of an op for each number they take
+MOST_HIDDEN_SLOTS = 64  # other threads take slots in between: no copy of an op for each number they take
 
 
-def titled(node: str, t: Any, before: int | None = None) -> Any:
+def set_grad_fn_name(node: str, t: Any, before: int | None = None) -> Any:
     """t, the result of a function made of several ops: the last one's node gets the name that PyTorch has for the whole.
 
     With a slot from before the function ran, the node's inputs are the function's.
@@ -152,17 +91,17 @@ def titled(node: str, t: Any, before: int | None = None) -> Any:
             s = source_slot(entry)
             entry = tape.get(s)
         if entry is not None and is_operation(entry):
-            inner = 0 if before is None else s - before
-            tape[s] = with_number(entry, renamed(entry[NUMBER], node, inner if inner < MOST_INNER else 0))
+            hidden = 0 if before is None else s - before
+            tape[s] = with_number(entry, renamed_op(entry[NUMBER], node, hidden if hidden < MOST_HIDDEN_SLOTS else 0))
     return t
 
 
 def wrap(array: Any, slot: int = 0) -> Any:
     """A private tensor around an array."""
-    return box(settled(array), slot)
+    return box(as_array(array), slot)
 
 
-def settled(array: Any) -> Any:
+def as_array(array: Any) -> Any:
     """The array itself, of whatever device; a scalar of NumPy as an array."""
     return array if type(array) is ndarray or type(array) in foreign else asarray(array)
 
@@ -189,7 +128,7 @@ def fixed(array: Any) -> Any:
 def on_arrays(op: Op, xs: list[Any], params: tuple[Any, ...]) -> Any:
     """An op's forward on bare arrays, of any device and known to a running trace."""
     if foreign and any([type(x) in foreign for x in xs]):
-        y = services.on_device(op, xs, params)
+        y = backend.on_device(op, xs, params)
     else:
         y = op.forward(*xs, *params)
     if (trace := running_trace()) is not None:
@@ -208,9 +147,9 @@ def known(t: Any) -> None:
         trace.lookup(t)
 
 
-def user_place(frame: Any, tape: Any) -> tuple[Any, int]:
+def user_frame(frame: Any, tape: Any) -> tuple[Any, int]:
     """Code and instruction of the nearest frame outside the package (of the forward op, while its rule runs)."""
-    forward = tape.place
+    forward = tape.current_forward_entry
     if forward is not None:
         return place_of(forward)
     while frame is not None and MARK in frame.f_globals:
@@ -228,7 +167,7 @@ def user_line() -> tuple[str, int]:
 
 def unary(op: Op) -> Callable[..., Any]:
     """Recording function of an elementwise op of one array."""
-    forward = services.quiet(op.forward) if op.singular else op.forward
+    forward = backend.quiet(op.forward) if op.singular else op.forward
     number = op.id
     (reads, keep_ans) = op.save_for[0]
     keep_x = 0 in reads
@@ -260,7 +199,7 @@ def unary(op: Op) -> Callable[..., Any]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None, dt, x.shape, None)
                 if r.nbytes >= HEAVY:
@@ -276,7 +215,7 @@ def unary(op: Op) -> Callable[..., Any]:
 
 def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Recording functions of an elementwise op of two arrays: op(a, b), and op(b, a) for reflected operators."""
-    forward = services.quiet(op.forward) if op.singular else op.forward
+    forward = backend.quiet(op.forward) if op.singular else op.forward
     number = op.id
     (reads_a, ans_a), (reads_b, ans_b) = op.save_for
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
@@ -316,7 +255,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     code = f.f_code
                     at = f.f_lasti
                     if MARK in f.f_globals:
-                        code, at = user_place(f, tape)
+                        code, at = user_frame(f, tape)
                     res._s = s = next_slot()
                     xs = x.shape
                     ys = y.shape
@@ -362,7 +301,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                     code = f.f_code
                     at = f.f_lasti
                     if MARK in f.f_globals:
-                        code, at = user_place(f, tape)
+                        code, at = user_frame(f, tape)
                     res._s = s = next_slot()
                     tape[s] = (
                         number, sa, 0, code, at,
@@ -405,7 +344,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, 0, sb, code, at,
@@ -424,7 +363,7 @@ def binary(op: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 def one_array(op: Op) -> Callable[..., Any]:
     """Recording function op(x, *params) of any kind with one array."""
-    forward = services.quiet(op.forward) if op.singular else op.forward
+    forward = backend.quiet(op.forward) if op.singular else op.forward
     number = op.id
     reads, keep_ans = op.save_for[0]
     keep_x = 0 in reads
@@ -454,7 +393,7 @@ def one_array(op: Op) -> Callable[..., Any]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, 0, code, at, x if keep_x else None, None, r if keep_ans else None,
@@ -473,7 +412,7 @@ def one_array(op: Op) -> Callable[..., Any]:
 
 def two_arrays(op: Op) -> Callable[..., Any]:
     """Recording function op(x, y, *params) of any kind with two arrays of one dtype."""
-    forward = services.quiet(op.forward) if op.singular else op.forward
+    forward = backend.quiet(op.forward) if op.singular else op.forward
     number = op.id
     (reads_a, ans_a), (reads_b, ans_b) = op.save_for
     x_for_a, y_for_a = 0 in reads_a, 1 in reads_a
@@ -512,7 +451,7 @@ def two_arrays(op: Op) -> Callable[..., Any]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, sb, code, at,
@@ -573,7 +512,7 @@ def three_arrays(op: Op) -> Callable[..., Any]:
                 code = f.f_code
                 at = f.f_lasti
                 if MARK in f.f_globals:
-                    code, at = user_place(f, tape)
+                    code, at = user_frame(f, tape)
                 keep_x = keep_y = keep_z = keep_ans = False
                 for slot, (reads, ans) in zip(slots, saves, strict=True):
                     if slot:
@@ -631,7 +570,7 @@ def sequence(op: Op) -> Callable[..., Any]:
         if any(slots):
             tape = recording()
             if tape is not None:
-                code, at = user_place(getframe(1), tape)
+                code, at = user_frame(getframe(1), tape)
                 res._s = s = next_slot()
                 none = (None,) * len(slots)
                 shapes = tuple([a.shape for a in arrays])
@@ -647,16 +586,16 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
 
     Returns NotImplemented for operands that cannot be made arrays, so that Python tries the other side.
     """
-    tensors = services.operands(op, operands)
+    tensors = facade.operands(op, operands)
     if tensors is NotImplemented:
         return NotImplemented
-    cells = None
+    slot_hooks = None
     for t in tensors:
         if isinstance(t, Box) and t._st is not None:
             if t._st.level is not None:
-                return services.lifted(op, tensors, params)
-            if t._st.cells is not None:
-                cells = t._st.cells if cells is None else cells | t._st.cells
+                return levels.run(op, tensors, params)
+            if t._st.slot_hooks is not None:
+                slot_hooks = t._st.slot_hooks if slot_hooks is None else slot_hooks | t._st.slot_hooks
     arrays = [t._d if isinstance(t, Box) else t for t in tensors]
     slots = tuple([t._s if isinstance(t, Box) else 0 for t in tensors])
     tape = recording() if op.kind != "constant" and any(slots) else None
@@ -664,40 +603,57 @@ def slow(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...] = ()) -> Any
     r = forward_of(op, arrays, params, half)
     trace = running_trace()
     if op.outputs > 1:
-        out = _record_outputs(op, half, tensors, arrays, slots, r, params, tape, cells)
+        out = _record_outputs(op, half, tensors, arrays, slots, r, params, tape, slot_hooks)
         if trace is not None:
             trace.record_instruction(op, tensors, arrays, params, [t._d for t in out])
         return out
-    r = settled(r)
+    r = as_array(r)
     if trace is not None:
         trace.record_instruction(op, tensors, arrays, params, (r,))
     if op.kind == "linear" and op.arity == 1 and tensors[0]._st is not None:
-        res = services.result_on_shared(tensors[0], op, params, r)
+        res = tensors[0]._st.view_of_result(tensors[0], op, params, r)
         if res is not None:
             return res
     res = box(r, 0)
     if tape is not None:
         kept, keep_ans = saved(op, tensors, arrays, slots)
-        code, at = user_place(getframe(1), tape)
+        code, at = user_frame(getframe(1), tape)
         r = res._d
         res._s = s = next_slot()
         shapes = tuple([getattr(a, "shape", ()) for a in arrays])
         number, dtype = (op.general, r.dtype) if half is None else (op.half, half)
         tape[s] = (number, slots, code, at, kept, r if keep_ans else None, dtype, shapes, params, r.shape)
         _count(tape, s, r.nbytes)
-        if cells is not None:
-            res._st = Extra(cells)
+        if slot_hooks is not None:
+            res._st = Extra(slot_hooks)
     return res
 
 
-Extra.run = staticmethod(slow)
+class Extra:
+    """What a tensor carries besides its array: hooks that it and its results keep alive."""
+
+    __slots__ = ("slot_hooks",)
+    level: Any = None  # of a tensor inside a forward transform; see `level`
+    run = staticmethod(slow)  # what a recording function turns to with such a tensor
+
+    def __init__(self, slot_hooks: frozenset[Any] | None) -> None:
+        self.slot_hooks = slot_hooks
+
+    def saved_array(self, t: Any) -> Any:
+        """The array of such a tensor that the tape may keep."""
+        known(t)
+        return t._d
+
+    def view_of_result(self, t: Any, op: Op, params: tuple[Any, ...], r: Any) -> Any:
+        """The result of a linear op on such a tensor if it is a view, else None."""
+        return None
 
 
 def forward_of(op: Op, arrays: list[Any], params: tuple[Any, ...], half: Any) -> Any:
     """The forward, on whichever device the arrays are; 16-bit ones are computed in float32."""
     if foreign and any([type(a) in foreign for a in arrays]):
-        return services.on_device(op, arrays, params)
-    run = services.quiet(op.forward)
+        return backend.on_device(op, arrays, params)
+    run = backend.quiet(op.forward)
     used = arrays if half is None else [widened(a) for a in arrays]
     try:
         r = run(used, *params) if op.arity < 0 else run(*used, *params)
@@ -747,7 +703,7 @@ def saved(op: Op, tensors: list[Any], arrays: list[Any], slots: tuple[int, ...])
         if i not in read:
             kept.append(a if type(a) is int or type(a) is float else None)  # names of nodes may depend on numbers
         elif type(a) is ndarray and isinstance(t, Box) and t._st is not None:
-            kept.append(services.save(t))
+            kept.append(t._st.saved_array(t))
         else:
             kept.append(a)
     return tuple(kept), keep_ans
@@ -762,14 +718,14 @@ def _record_outputs(
     results: tuple[Any, ...],
     params: tuple[Any, ...],
     tape: Any,
-    cells: Any,
+    slot_hooks: Any,
 ) -> tuple[Any, ...]:
     """One entry for the op under a slot of its own, one entry an output that reads it: outputs are told apart by index."""
     out = tuple([wrap(r) for r in results])
     if tape is None:
         return out
     arguments, keep_ans = saved(op, tensors, arrays, slots)
-    place = user_place(getframe(2), tape)
+    place = user_frame(getframe(2), tape)
     kept = tuple([t._d for t in out])
     s = next_slot()
     shapes = tuple([getattr(a, "shape", ()) for a in arrays])
@@ -781,8 +737,8 @@ def _record_outputs(
         if is_inexact(t._d.dtype):
             t._s = j = next_slot()
             tape[j] = output_entry(s, place, i)
-            if cells is not None:
-                t._st = Extra(cells)
+            if slot_hooks is not None:
+                t._st = Extra(slot_hooks)
     _count(tape, s, sum(r.nbytes for r in kept))
     return out
 

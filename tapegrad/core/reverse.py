@@ -1,6 +1,6 @@
 """The reverse replay: from cotangents of outputs to cotangents of inputs, first order or recorded.
 
-A `Pass` finds the entries that the outputs reach, newest first, and runs their rules. With `record` the rules run
+A `BackwardPass` finds the entries that the outputs reach, newest first, and runs their rules. With `record` the rules run
 on tensors, so the replay is itself on the tape.
 
 Strong zero: plain rules run, the final gradients are tested once, and only if one is not finite the replay is done
@@ -25,6 +25,7 @@ from .entry import (
     RELEASED,
     SECOND,
     failed,
+    grad_fn_name,
     has_failed,
     inputs_of,
     is_operation,
@@ -32,10 +33,9 @@ from .entry import (
     op_of,
     place_of,
     stub,
-    title,
 )
 from .hooks import MULTI, Task, run_node
-from .leaves import WATCHED_LEAVES, commit, forget_cell, leaf_of, run_cell
+from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_slot_hooks
 from .level import LEVEL, layer_of
 from .op import BY_ID
 from .record import Box, Extra, running_trace, wrap
@@ -53,7 +53,7 @@ from .vjp import (
     PLAIN_RECORDED,
     TRACED,
     TRACED_RECORDED,
-    Mode,
+    ReplayKind,
     arrays,
     bottom,
 )
@@ -77,7 +77,7 @@ def reach(slots: Iterable[int], tape: Tape, floor: int = 0) -> tuple[dict[int, A
                 raise errors.second_backward(None)
             homes[s], e = hit
         if e[NUMBER] <= RELEASED:
-            raise errors.second_backward(title(e), line_of(e), failed=has_failed(e))
+            raise errors.second_backward(grad_fn_name(e), line_of(e), failed=has_failed(e))
         found[s] = e
         a = e[FIRST]
         if type(a) is int:
@@ -107,7 +107,7 @@ def leading_to(inputs: set[int], found: dict[int, Any]) -> tuple[list[int], set[
     return work, need
 
 
-class Pass:
+class BackwardPass:
     """One reverse pass.
 
     Args:
@@ -117,7 +117,7 @@ class Pass:
         retain: leave the entries on the tape.
         required: slots that must be reached, in the caller's order; the error names the first that is not.
         floor: entries of slots below it are left out: none of them depends on the inputs.
-        spare: without `retain`, drop the entries that nothing refers to, and leave the others usable.
+        drop_unreferenced: without `retain`, drop the entries that nothing refers to, and leave the others usable.
     """
 
     def __init__(
@@ -128,9 +128,10 @@ class Pass:
         retain: bool,
         required: list[int] | None = None,
         floor: int = 0,
-        spare: bool = False,
+        drop_unreferenced: bool = False,
     ) -> None:
-        self.roots, self.inputs, self.record, self.retain, self.spare = roots, inputs, record, retain, spare
+        self.roots, self.inputs, self.record, self.retain = roots, inputs, record, retain
+        self.drop_unreferenced = drop_unreferenced
         self.required = required or []
         self.tape = tape = current_tape()
         self.found, self.homes = reach([s for s, _ in roots], tape, floor)
@@ -140,11 +141,11 @@ class Pass:
         else:
             self.order, self.need = leading_to(inputs, self.found)
         self.keep = {s for s in inputs or () if s > 0}
-        self.alone = False  # recorded because of the cotangents only: what was saved counts as constant
+        self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
-    def _modes(self) -> tuple[Mode, Mode]:
+    def _modes(self) -> tuple[ReplayKind, ReplayKind]:
         """How the rules run, and how they do where strong zero is at stake."""
-        recorded = self.record and not self.alone
+        recorded = self.record and not self.saved_is_constant
         if self.traced:
             return (TRACED_RECORDED,) * 2 if recorded else (TRACED,) * 2
         if recorded:
@@ -166,7 +167,7 @@ class Pass:
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
         self.traced = running_trace() is not None
         plain, guarded = self._modes()
-        lower = self.lifted and (self.spare or layer_of(LEVEL.get()) is not None)
+        lower = self.lifted and (self.drop_unreferenced or layer_of(LEVEL.get()) is not None)
         switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass
         previous = set_recording(self.record) if switch else None
         warnings = arrays.silence()
@@ -175,10 +176,10 @@ class Pass:
                 if self.required:
                     touched = {a for e in self.found.values() for a in inputs_of(e)}
                     self._check_used(touched | {s for s, _ in self.roots})
-                cells = self._cells() if self.record and self.retain else None
+                slot_hooks = self._slot_hooks() if self.record and self.retain else None
                 result = self._guarded(guarded)
-                if cells:
-                    own(result.values(), cells)
+                if slot_hooks:
+                    attach_hooks(result.values(), slot_hooks)
                 return result
             result = self._plain(plain)
             found = [bottom(v) for v in result.values()] if plain.record else result.values()
@@ -186,7 +187,7 @@ class Pass:
                 result = self._plain(guarded)
         finally:
             arrays.unsilence(warnings)
-            self.tape.place = None
+            self.tape.current_forward_entry = None
             if switch:
                 restore_recording(previous)
         self._check_used(result)
@@ -209,13 +210,13 @@ class Pass:
             if not WATCHED_LEAVES.isdisjoint(leaves) or any(s in WATCHED_LEAVES for s, _ in self.roots):
                 return True
         if not self.homes:
-            return bool(self.tape.cells) and not self.tape.cells.keys().isdisjoint(self.found)
-        return any(t.cells and not t.cells.keys().isdisjoint(self.found) for t in {self.tape, *self.homes.values()})
+            return bool(self.tape.hook_refs) and not self.tape.hook_refs.keys().isdisjoint(self.found)
+        return any(t.hook_refs and not t.hook_refs.keys().isdisjoint(self.found) for t in {self.tape, *self.homes.values()})
 
-    def _cells(self) -> frozenset[Any]:
+    def _slot_hooks(self) -> frozenset[Any]:
         """The hooks of the entries: results own them, for passes through what this one records."""
-        refs = [self.homes.get(s, self.tape).cells.get(s) for s in self.found]
-        return frozenset([cell for ref in refs if ref is not None and (cell := ref()) is not None])
+        refs = [self.homes.get(s, self.tape).hook_refs.get(s) for s in self.found]
+        return frozenset([registered for ref in refs if ref is not None and (registered := ref()) is not None])
 
     def _packed(self) -> bool:
         """Whether saved arrays were packed by hooks, which are to unpack once."""
@@ -234,29 +235,29 @@ class Pass:
             cot[s] = cot[s] + g if s in cot else g
         return cot
 
-    def _plain(self, mode: Mode) -> dict[int, Any]:
+    def _plain(self, replay: ReplayKind) -> dict[int, Any]:
         cot = self._seed()
-        owned: set[int] = set()
-        found, table, need, keep = self.found, mode.table, self.need, self.keep
+        mutable_slots: set[int] = set()
+        found, table, need, keep = self.found, replay.table, self.need, self.keep
         got: dict[int, Any] = {}
         tape = self.tape
-        record = mode.record
+        record = replay.record
         for s in self.order:
             g = cot.pop(s, None)
             if g is None:
                 continue
             if keep and s in keep:
                 got[s] = g
-                owned.discard(s)
+                mutable_slots.discard(s)
             e = found[s]
             number = e[NUMBER]
             if record:
-                tape.place = e
+                tape.current_forward_entry = e
             try:
                 backward = table[number]
             except KeyError:
-                backward = mode.backward_of(number)
-            backward(e, s, g, cot, need, owned)
+                backward = replay.backward_of(number)
+            backward(e, s, g, cot, need, mutable_slots)
         return self._finals(cot, got)
 
     def _finals(self, cot: dict[int, Any], got: dict[int, Any]) -> dict[int, Any]:
@@ -264,7 +265,7 @@ class Pass:
             return {s: g for s, g in cot.items() if s < 0}
         for s in self.inputs:
             if s in cot:
-                got[s] = run_cell(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
+                got[s] = run_slot_hooks(self.homes.get(s, self.tape), s, cot[s], self.record) if s > 0 else cot[s]
         return got
 
     def release(self) -> None:
@@ -277,17 +278,17 @@ class Pass:
             home = homes.get(s, tape) if homes else tape
             if getrefcount(s) <= REFS_LISTED_SLOT:
                 home.pop(s, None)
-            elif number >= 0 and not self.spare and not BY_ID[number].saves_nothing:
+            elif number >= 0 and not self.drop_unreferenced and not BY_ID[number].saves_nothing:
                 home[s] = stub(e)
             e = None
-        tape.settle_after_backward()
+        tape.sweep_after_backward()
 
-    def _guarded(self, mode: Mode) -> dict[int, Any]:
+    def _guarded(self, replay: ReplayKind) -> dict[int, Any]:
         """Guarded rules, each run once, entries released as they are consumed: hooks, retained gradients, anomaly mode."""
         cot = self._seed()
         task = Task(self._runs() if MULTI else set())
         self.roots = []
-        owned: set[int] = set()
+        mutable_slots: set[int] = set()
         got: dict[int, Any] = {}
         found, homes, tape, need, keep = self.found, self.homes, self.tape, self.need, self.keep
         anomaly, check_nan = ANOMALY.get()
@@ -305,15 +306,15 @@ class Pass:
                 home = homes.get(s, tape) if homes else tape
                 g = cot.pop(s, None)
                 if g is not None:
-                    g = run_cell(home, s, g, self.record)
-                    owned.discard(s)
+                    g = run_slot_hooks(home, s, g, self.record)
+                    mutable_slots.discard(s)
                     if keep and s in keep:
                         got[s] = g
-                        owned.discard(s)
-                    if mode.record:
-                        tape.place = e
-                    backward = mode.table.get(number) or mode.backward_of(number)
-                    run_node(home, backward, e, s, g, cot, need, owned)
+                        mutable_slots.discard(s)
+                    if replay.record:
+                        tape.current_forward_entry = e
+                    backward = replay.table.get(number) or replay.backward_of(number)
+                    run_node(home, backward, e, s, g, cot, need, mutable_slots)
                     if anomaly and check_nan:
                         check_anomaly(e, cot, need)
                 if not self.retain:
@@ -321,12 +322,12 @@ class Pass:
                         need.discard(s)
                     if getrefcount(s) <= REFS_POPPED_SLOT:
                         home.pop(s, None)
-                        forget_cell(home, s)
-                    elif self.spare:
+                        drop_slot_hooks(home, s)
+                    elif self.drop_unreferenced:
                         continue
                     elif number >= 0 and not BY_ID[number].saves_nothing:
                         home[s] = consumed[s] = stub(e)
-                        forget_cell(home, s)
+                        drop_slot_hooks(home, s)
                 e = g = None
                 for leaf in last_reader.pop(s, ()):
                     if leaf in cot and self.inputs is None:
@@ -335,7 +336,7 @@ class Pass:
             finals = self._finals(cot, got)
         except BaseException:
             if anomaly and e is not None and is_operation(e):
-                warn(errors.anomaly_place(title(e), *source_of(e)))
+                warn(errors.anomaly_place(grad_fn_name(e), *source_of(e)))
             for s, left in consumed.items():
                 home = homes.get(s, tape)
                 if s in home and home[s] is left:
@@ -345,7 +346,7 @@ class Pass:
             TASK.set(task)
             task.end()
         if not self.retain:
-            tape.settle_after_backward()
+            tape.sweep_after_backward()
         return finals
 
     def _last_readers(self) -> dict[int, list[int]]:
@@ -370,13 +371,13 @@ def is_elsewhere(entry: Any) -> bool:
     return moves or not recorder.foreign.isdisjoint(map(type, saved))
 
 
-def own(gradients: Iterable[Any], cells: frozenset[Any]) -> None:
+def attach_hooks(gradients: Iterable[Any], slot_hooks: frozenset[Any]) -> None:
     """Let tensors keep hooks alive."""
     for g in gradients:
         if g._st is None:
-            g._st = Extra(cells)
+            g._st = Extra(slot_hooks)
         else:
-            g._st.cells = union(g._st.cells, cells)
+            g._st.slot_hooks = union(g._st.slot_hooks, slot_hooks)
 
 
 def source_of(entry: Any) -> tuple[tuple[str, int], str, str]:
@@ -393,4 +394,4 @@ def check_anomaly(entry: Any, cot: dict[int, Any], need: Any) -> None:
             continue
         raw = bottom(g) if isinstance(g, Box) else g
         if not arrays.finite(raw) and bool((raw != raw).any()):
-            raise errors.anomaly(title(entry), i, line_of(entry))
+            raise errors.anomaly(grad_fn_name(entry), i, line_of(entry))

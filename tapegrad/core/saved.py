@@ -56,8 +56,8 @@ class Packing:
     limit = float("inf")
 
     @property
-    def place(self) -> Any:
-        return current_tape().place
+    def current_forward_entry(self) -> Any:
+        return current_tape().current_forward_entry
 
     def heavy(self, nbytes: int) -> None:
         current_tape().heavy(nbytes)

@@ -20,7 +20,7 @@ class _FirstUse:
     """Stands where a thread has no tape yet; the first entry stored makes one."""
 
     limit = float("inf")
-    place = None
+    current_forward_entry = None
 
     def heavy(self, nbytes: int) -> None:
         current_tape().heavy(nbytes)
@@ -118,7 +118,7 @@ def set_recording(on: bool) -> Any:
         RECORDING.set(None)
         tape = TAPE.get()
         if tape is not None:
-            tape.settle()
+            tape.maybe_sweep()
     return previous
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -32,6 +32,7 @@ from .entry import (
     saved_arrays,
     source_slot,
 )
+from .protocols import arrays
 from .refcount import REFS_ORPHAN_TAPE, REFS_POPPED_SLOT, counts, getrefcount
 
 next_slot = itertools.count(2**20).__next__
@@ -39,7 +40,6 @@ next_slot = itertools.count(2**20).__next__
 HEAVY = 32768  # results of at least this many bytes are counted
 ENTRY_SLACK = 256  # times HEAVY: what small results may hold beyond what survived
 BYTE_SLACK = 8 << 20
-FIRST_LARGE: list[Callable[[], object]] = []  # to be called once, when a first large result is recorded
 
 
 class Tape(dict[int, Entry]):
@@ -50,7 +50,16 @@ class Tape(dict[int, Entry]):
     """
 
     __slots__ = (
-        "__weakref__", "bytes", "bytes_limit", "cells", "late_cells", "limit", "packs", "place", "survivors", "thread",
+        "__weakref__",
+        "bytes",
+        "bytes_limit",
+        "current_forward_entry",
+        "hook_refs",
+        "late_hooks",
+        "limit",
+        "packs",
+        "survivors",
+        "thread",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -59,10 +68,10 @@ class Tape(dict[int, Entry]):
         self.survivors = 0  # entries left by the last sweep
         self.bytes = 0  # bytes of heavy results since the last sweep
         self.bytes_limit = BYTE_SLACK
-        self.cells: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
-        self.late_cells: dict[int, Any] = {}  # cells made after the slot had been read: its readers do not own them
+        self.hook_refs: dict[int, weakref.ref[Any]] = {}  # hooks by slot; the tensors own them
+        self.late_hooks: dict[int, Any] = {}  # those made after the slot had been read: its readers do not own them
         self.packs = False  # whether there may be entries whose saved arrays are packed
-        self.place: Entry | None = None  # while a derivative is recorded: the entry of its forward op
+        self.current_forward_entry: Entry | None = None  # while a derivative is recorded: the entry of its forward op
         self.thread = weakref.ref(threading.current_thread())
         TAPES.append(self)
 
@@ -74,10 +83,8 @@ class Tape(dict[int, Entry]):
 
     def heavy(self, nbytes: int) -> None:
         """Count a large result; sweep when these add up to more than what survived last time."""
-        if FIRST_LARGE:
-            prepare, FIRST_LARGE[:] = FIRST_LARGE[:], ()
-            for call in prepare:
-                call()
+        if not self.bytes:
+            arrays.keep_freed_memory()
         self.bytes += nbytes
         if self.bytes > self.bytes_limit:
             self.sweep()
@@ -91,19 +98,19 @@ class Tape(dict[int, Entry]):
         else:
             self.limit = slot + allowed - grown
 
-    def settle(self) -> None:
+    def maybe_sweep(self) -> None:
         """Sweep if there is something new worth it: on entering no_grad, after backward, after large unrecorded ops."""
         if len(self) - self.survivors > self.survivors >> 3 or self.bytes > self.bytes_limit >> 3:
             self.sweep()
 
-    def settle_after_backward(self) -> None:
+    def sweep_after_backward(self) -> None:
         """At the end of a pass that released its entries: usually nothing is left."""
         if not self:
             self.survivors = self.bytes = 0
             self.bytes_limit = BYTE_SLACK
             self.packs = False
         elif self.bytes or len(self) - self.survivors >= 64:
-            self.settle()
+            self.maybe_sweep()
 
     def sweep(self) -> None:
         """Drop every entry whose slot nobody refers to, newest first."""
@@ -133,12 +140,12 @@ class Tape(dict[int, Entry]):
         self.survivors = len(self)
         self.limit = next_slot() + max(ENTRY_SLACK, self.survivors)
         self.bytes, self.bytes_limit = 0, max(BYTE_SLACK, nbytes)
-        for s in list(self.late_cells):
+        for s in list(self.late_hooks):
             if s not in self:
-                self.late_cells.pop(s, None)
-        for s, cell in list(self.cells.items()):
-            if cell() is None:
-                self.cells.pop(s, None)
+                self.late_hooks.pop(s, None)
+        for s, registered in list(self.hook_refs.items()):
+            if registered() is None:
+                self.hook_refs.pop(s, None)
 
     def drop(self, start: int) -> None:
         """Drop the entries newer than `start` that nobody refers to."""
@@ -155,8 +162,8 @@ class Tape(dict[int, Entry]):
     def clear(self) -> None:
         super().clear()
         self.packs = False
-        self.cells.clear()
-        self.late_cells.clear()
+        self.hook_refs.clear()
+        self.late_hooks.clear()
         self.survivors = self.bytes = 0
         self.bytes_limit = BYTE_SLACK
 

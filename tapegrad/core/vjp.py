@@ -2,7 +2,7 @@
 
 A raw replay runs rules on arrays and records nothing; a recorded one re-attaches saved arrays to their slots and runs the
 same rules on tensors. A lifted one runs them on tensors of which some are inside a forward transform, and records nothing in
-the layer of the replay: values keep no slot. A plain mode trusts its products; a guarded one tests each, for strong zero: a
+the layer of the replay: values keep no slot. A plain kind trusts its products; a guarded one tests each, for strong zero: a
 cotangent that is exactly 0 stays 0 through a local derivative that is inf or nan.
 
 Each function here takes (entry, slot, cotangent, cotangents by slot, slots needed or None, slots whose buffers are ours).
@@ -11,13 +11,15 @@ Each function here takes (entry, slot, cotangent, cotangents by slot, slots need
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import HALF, is_inexact
 from . import record as recorder
 from .entry import OUTPUT, output_entry
 from .op import BY_ID, PACKED, TABLE, Op
+from .protocols import arrays as arrays
+from .protocols import levels
 from .record import Box, box, fixed
 from .refcount import REFS_COTANGENT, REFS_TEMPORARY, getrefcount
 from .saved import unpacked
@@ -39,34 +41,6 @@ class Like:
         return len(self.shape)
 
 
-class Arrays:
-    """Array functions that `kernels.numpy` hands in."""
-
-    beside: Callable[[Any, Any], Any]  # an array on the device of another one
-    finite: Callable[[Any], bool]
-    all_finite: Callable[[Iterable[Any]], bool]
-    backward_scalar: Callable[..., Any]  # of an entry that saved floats; see `floats.scalar`
-    relabelled: Callable[[Any, int], Any]  # a tensor inside a transform under another slot
-    unbroadcast: Callable[[Any, tuple[int, ...]], Any]
-    without_dead: Callable[[Any, Any], Any]  # a product with its non-finite elements at g == 0 set to 0
-    owns: Callable[[Any], bool]  # whether an array may be written into, as far as it knows
-    fits: Callable[[Any, Any], bool]  # whether a product with the second array may be written into the first
-    multiply: Callable[..., Any]
-    type: Any
-    float32: Any
-    float64: Any
-    as_array: Callable[[Any], Any]
-    zeros: Callable[..., Any]
-    ones_like: Callable[[Any], Any]
-    stack: Callable[[list[Any]], Any]  # of tensors, recorded
-    silence: Callable[[], Any]  # floating-point warnings off; gives what unsilence takes
-    unsilence: Callable[[Any], None]
-    own: Callable[[Any], Any]  # the array if nobody else can see its memory, else a copy
-
-
-arrays = Arrays()
-
-
 class Namespace:
     """`xp`: the table's names, bound to raw forwards or to recording calls."""
 
@@ -85,18 +59,20 @@ TENSOR_XP = Namespace("call")
 Backward = Callable[[Any, int, Any, dict[int, Any], Any, set[int]], None]
 
 
-class Mode:
+class ReplayKind:
     """One way to replay: raw or recorded, plain or guarded; `table` maps an entry's number to its backward.
 
     `record`: rules run on tensors; `lifted`: without slots; `traced`: guarded whatever the values are, since a program is
     for others, too. `multiply` forms products of cotangent and local derivative; None where that is nothing but `g * d`.
     """
 
-    def __init__(self, record: bool, guarded: bool, large: bool = False, lifted: bool = False, traced: bool = False) -> None:
-        self.record, self.guarded, self.lifted, self.traced = record, guarded, lifted, traced
-        self.multiply: Callable[[Any, Any], Any] | None = product_in_place if large else None
-        if guarded:
-            self.multiply = product_traced if traced else product_recorded if record else product
+    def __init__(
+        self, record: bool, strong_zero: bool, large: bool = False, lifted: bool = False, traced: bool = False
+    ) -> None:
+        self.record, self.strong_zero, self.lifted, self.traced = record, strong_zero, lifted, traced
+        self.multiply: Callable[[Any, Any], Any] | None = product_into_temporary if large else None
+        if strong_zero:
+            self.multiply = masked_product_traced if traced else masked_product_recorded if record else masked_product
         self.xp: Any = TENSOR_XP if record else RAW_XP
         self.table: dict[int, Backward] = {}
 
@@ -105,19 +81,19 @@ class Mode:
         return fn
 
 
-def dead(g: Any) -> Any:
+def zero_cotangent(g: Any) -> Any:
     """The cotangent behind a step: zeros, whatever comes to it."""
     if isinstance(g, Box):
         return zeros_like(g)
     return arrays.zeros(g.shape, g.dtype)
 
 
-def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
+def add(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None:
     """Accumulate a raw cotangent, in place only into a buffer that nobody else refers to."""
     p = cot.get(slot)
     if p is None:
         cot[slot] = t
-    elif slot in owned:
+    elif slot in mutable_slots:
         p += t
     else:
         if getrefcount(p) <= REFS_COTANGENT and arrays.owns(p):
@@ -126,22 +102,22 @@ def add(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
             p = p + t
             cot[slot] = p
         if type(p) is arrays.type:
-            owned.add(slot)
+            mutable_slots.add(slot)
 
 
-def add_recorded(cot: dict[int, Any], slot: int, t: Any, owned: set[int]) -> None:
+def add_recorded(cot: dict[int, Any], slot: int, t: Any, mutable_slots: set[int]) -> None:
     p = cot.get(slot)
     cot[slot] = t if p is None else p + t
 
 
-def product_in_place(g: Any, d: Any) -> Any:
+def product_into_temporary(g: Any, d: Any) -> Any:
     """g * d of a raw replay; written into d where that is a large temporary."""
     if type(d) is not float and type(d) is not int and getrefcount(d) <= REFS_TEMPORARY and arrays.fits(d, g):
         return arrays.multiply(g, d, out=d)
     return g * d
 
 
-def product(g: Any, d: Any) -> Any:
+def masked_product(g: Any, d: Any) -> Any:
     """g * d of a guarded raw replay."""
     t = g * d
     if type(d) is float or type(d) is int or arrays.finite(t):
@@ -151,16 +127,16 @@ def product(g: Any, d: Any) -> Any:
     return arrays.without_dead(t, g)
 
 
-def product_recorded(g: Any, d: Any) -> Any:
+def masked_product_recorded(g: Any, d: Any) -> Any:
     t = g * d
     if not isinstance(d, Box) or not isinstance(t, Box) or arrays.finite(bottom(t)):
         return t
     if d._d.dtype.kind == "b":
         return TENSOR_XP.where(d, g, 0.0)
-    return g * TENSOR_XP.where(unfelt(d, g), 0.0, d)
+    return g * TENSOR_XP.where(zero_masked(d, g), 0.0, d)
 
 
-def product_traced(g: Any, d: Any) -> Any:
+def masked_product_traced(g: Any, d: Any) -> Any:
     if not isinstance(d, Box):
         return g * d
     if d._d.dtype.kind == "b":
@@ -168,7 +144,7 @@ def product_traced(g: Any, d: Any) -> Any:
     return TENSOR_XP.strong_mul(g, d)
 
 
-def unfelt(d: Any, g: Any) -> Any:
+def zero_masked(d: Any, g: Any) -> Any:
     """Mask of the elements where the cotangent g is exactly 0 and d is not finite."""
     return TENSOR_XP.logical_and(TENSOR_XP.eq(g, 0), TENSOR_XP.logical_not(TENSOR_XP.isfinite(d)))
 
@@ -194,62 +170,62 @@ def attach(value: Any, slot: int) -> Any:
     """A saved value as an operand of a recorded rule."""
     if type(value) is arrays.type or type(value) in recorder.foreign:
         return box(value, slot)
-    return arrays.relabelled(value, slot) if slot and isinstance(value, Box) else value
+    return levels.relabelled(value, slot) if slot and isinstance(value, Box) else value
 
 
 def lift(value: Any, slot: int) -> Any:
     """A saved value as an operand of a rule that runs on tensors and records nothing in its layer."""
     if type(value) is arrays.type or type(value) in recorder.foreign:
         return box(value, 0)
-    return arrays.relabelled(value, 0) if slot and isinstance(value, Box) else value
+    return levels.relabelled(value, 0) if slot and isinstance(value, Box) else value
 
 
-def make_backward(mode: Mode, number: int) -> Backward:
+def make_backward(replay: ReplayKind, number: int) -> Backward:
     if number == OUTPUT:
         return gather_output
     op = BY_ID[number]
     if number >= op.id + PACKED:
-        return backward_packed(mode.backward_of(number - PACKED))
-    if op.raw_backward is not None and number == op.general and (op.arity < 0 or op.outputs > 1) and not mode.record:
+        return backward_packed(replay.backward_of(number - PACKED))
+    if op.raw_backward is not None and number == op.general and (op.arity < 0 or op.outputs > 1) and not replay.record:
         return op.raw_backward
     if number == op.scalar:
-        made: Backward = arrays.backward_scalar(mode, op)
+        made: Backward = levels.backward_of_floats(replay, op)
         return made
     if number != op.id:
-        return backward_general(mode, op, half=number == op.half)
-    if op.raw_backward is not None and not mode.record:
+        return backward_general(replay, op, half=number == op.half)
+    if op.raw_backward is not None and not replay.record:
         return op.raw_backward
-    if op.into is not None and op.arity == 1 and not mode.record:
+    if op.into is not None and op.arity == 1 and not replay.record:
         return backward_into(op)
-    if op.kind == "elementwise" and not op.params and not mode.lifted:
-        return backward_unary(mode, op) if op.arity == 1 else backward_binary(mode, op)
+    if op.kind == "elementwise" and not op.params and not replay.lifted:
+        return backward_unary(replay, op) if op.arity == 1 else backward_binary(replay, op)
     if op.kind == "linear" and op.arity == 1 and op.saves_nothing:
-        return backward_linear(mode, op)
-    return backward_plain(mode, op)
+        return backward_linear(replay, op)
+    return backward_plain(replay, op)
 
 
 def backward_packed(inner: Backward) -> Backward:
     """An entry whose saved arrays were packed by hooks."""
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        inner(unpacked(e), s, g, cot, need, owned)
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        inner(unpacked(e), s, g, cot, need, mutable_slots)
 
     return backward
 
 
-def backward_unary(mode: Mode, op: Op) -> Backward:
+def backward_unary(replay: ReplayKind, op: Op) -> Backward:
     d: Any = op.rules[0]
-    xp = mode.xp
-    accumulate = add_recorded if mode.record else add
-    multiply = mode.multiply
+    xp = replay.xp
+    accumulate = add_recorded if replay.record else add
+    multiply = replay.multiply
 
-    def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        accumulate(cot, e[1], g * d, owned)
+    def constant(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        accumulate(cot, e[1], g * d, mutable_slots)
 
-    def step(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
-        accumulate(cot, e[1], dead(g), owned)
+    def step(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        accumulate(cot, e[1], zero_cotangent(g), mutable_slots)
 
-    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         x = e[5]
         ans = e[7]
         sa = e[1]
@@ -258,43 +234,43 @@ def backward_unary(mode: Mode, op: Op) -> Backward:
         p = cot.get(sa)
         cot[sa] = t if p is None else p + t
 
-    def raw_multiplied(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def raw_multiplied(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         assert multiply is not None
-        add(cot, e[1], multiply(g, d(xp, e[7], e[5])), owned)
+        add(cot, e[1], multiply(g, d(xp, e[7], e[5])), mutable_slots)
 
-    def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def raw(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         t = g * d(xp, e[7], e[5])
         sa = e[1]
         if sa in cot:
-            add(cot, sa, t, owned)
+            add(cot, sa, t, mutable_slots)
         else:
             cot[sa] = t
 
     if not callable(d):
         return constant if d else step
-    if mode.record:
+    if replay.record:
         return recorded
     return raw if multiply is None else raw_multiplied
 
 
-def backward_binary(mode: Mode, op: Op) -> Backward:
-    return backward_binary_recorded(mode, op) if mode.record else backward_binary_raw(mode, op)
+def backward_binary(replay: ReplayKind, op: Op) -> Backward:
+    return backward_binary_recorded(replay, op) if replay.record else backward_binary_raw(replay, op)
 
 
-def backward_binary_raw(mode: Mode, op: Op) -> Backward:
+def backward_binary_raw(replay: ReplayKind, op: Op) -> Backward:
     d0: Any = op.rules[0]
     d1: Any = op.rules[1]
     rule0, rule1 = callable(d0), callable(d1)
-    xp, multiply = mode.xp, mode.multiply
+    xp, multiply = replay.xp, replay.multiply
     unbroadcast = arrays.unbroadcast
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         sb = e[2]
         ys = e[10]
         if sa and (need is None or sa in need):
             if not rule0:
-                t = g if d0 == 1 else g * d0 if d0 else dead(g)
+                t = g if d0 == 1 else g * d0 if d0 else zero_cotangent(g)
             elif multiply is not None:
                 t = multiply(g, d0(xp, e[7], e[5], e[6]))
             else:
@@ -302,12 +278,12 @@ def backward_binary_raw(mode: Mode, op: Op) -> Backward:
             if ys is not None and t.shape != e[9]:
                 t = unbroadcast(t, e[9])
             if sa in cot:
-                add(cot, sa, t, owned)
+                add(cot, sa, t, mutable_slots)
             else:
                 cot[sa] = t
         if sb and (need is None or sb in need):
             if not rule1:
-                t = g if d1 == 1 else g * d1 if d1 else dead(g)
+                t = g if d1 == 1 else g * d1 if d1 else zero_cotangent(g)
             elif multiply is not None:
                 t = multiply(g, d1(xp, e[7], e[5], e[6]))
             else:
@@ -315,22 +291,22 @@ def backward_binary_raw(mode: Mode, op: Op) -> Backward:
             if ys is not None and t.shape != ys:
                 t = unbroadcast(t, ys)
             if sb in cot:
-                add(cot, sb, t, owned)
+                add(cot, sb, t, mutable_slots)
             else:
                 cot[sb] = t
 
     return backward
 
 
-def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
+def backward_binary_recorded(replay: ReplayKind, op: Op) -> Backward:
     d0: Any = op.rules[0]
     d1: Any = op.rules[1]
     rule0, rule1 = callable(d0), callable(d1)
     (reads0, ans0), (reads1, ans1) = op.save_for
     x0, y0, x1, y1 = 0 in reads0, 1 in reads0, 0 in reads1, 1 in reads1
-    xp, multiply = mode.xp, mode.multiply
+    xp, multiply = replay.xp, replay.multiply
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         sb = e[2]
         ys = e[10]
@@ -347,7 +323,7 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
             ans = box(ans, s)
         if want0:
             if not rule0:
-                t = g if d0 == 1 else g * d0 if d0 else dead(g)
+                t = g if d0 == 1 else g * d0 if d0 else zero_cotangent(g)
             elif multiply is not None:
                 t = multiply(g, d0(xp, ans, x, y))
             else:
@@ -358,7 +334,7 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
             cot[sa] = t if p is None else p + t
         if want1:
             if not rule1:
-                t = g if d1 == 1 else g * d1 if d1 else dead(g)
+                t = g if d1 == 1 else g * d1 if d1 else zero_cotangent(g)
             elif multiply is not None:
                 t = multiply(g, d1(xp, ans, x, y))
             else:
@@ -371,34 +347,34 @@ def backward_binary_recorded(mode: Mode, op: Op) -> Backward:
     return backward
 
 
-def backward_linear(mode: Mode, op: Op) -> Backward:
+def backward_linear(replay: ReplayKind, op: Op) -> Backward:
     """A linear op of one array, whose transpose reads no value."""
     transpose: Any = op.rules[0]
-    xp = mode.xp
-    accumulate = add_recorded if mode.record else add
+    xp = replay.xp
+    accumulate = add_recorded if replay.record else add
     shape_read = bool(op.shape_of[0])
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
         if sa in cot:
-            accumulate(cot, sa, t, owned)
+            accumulate(cot, sa, t, mutable_slots)
         else:
             cot[sa] = t
 
     return backward
 
 
-def backward_plain(mode: Mode, op: Op) -> Backward:
+def backward_plain(replay: ReplayKind, op: Op) -> Backward:
     """Plain layout with parameters or of a kind other than elementwise; in a lifted replay, any plain layout."""
-    record = mode.record
-    place = lift if mode.lifted else attach
+    record = replay.record
+    place = lift if replay.lifted else attach
     accumulate = add_recorded if record else add
-    terms = [term(mode, op, i) for i in range(op.arity)]
+    terms = [term(replay, op, i) for i in range(op.arity)]
     two = op.arity == 2
     shapes_read = any(op.shape_of)
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         _, sa, sb, _, _, x, y, ans, dt, xs, ys = e[:11]
         params = e[11] if len(e) > 11 else ()
         ys = xs if ys is None else ys  # of elementwise ops that need no broadcasting
@@ -412,33 +388,33 @@ def backward_plain(mode: Mode, op: Op) -> Backward:
             t = terms[0](g, ans, args, params, xs)
             if t is not None:
                 if sa in cot:
-                    accumulate(cot, sa, t, owned)
+                    accumulate(cot, sa, t, mutable_slots)
                 else:
                     cot[sa] = t
         if sb and (need is None or sb in need):
             t = terms[1](g, ans, args, params, ys)
             if t is not None:
-                accumulate(cot, sb, t, owned)
+                accumulate(cot, sb, t, mutable_slots)
 
     return backward
 
 
-def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
+def backward_general(replay: ReplayKind, op: Op, half: bool) -> Backward:
     """General layout: any kind, any number of arrays, several outputs. With `half` the rules run in float32."""
-    record = mode.record
-    place = lift if mode.lifted else attach
-    cast = mode.xp.cast
+    record = replay.record
+    place = lift if replay.lifted else attach
+    cast = replay.xp.cast
     accumulate = add_recorded if record else add
     variadic, absent = op.arity < 0, op.absent
     together = variadic or op.joint
-    terms = [term(mode, op, i) for i in range(1 if together else op.arity)]
+    terms = [term(replay, op, i) for i in range(1 if together else op.arity)]
     shapes_read = variadic or any(op.shape_of)
 
     def zeros(shape: tuple[int, ...], dtype: Any, others: dict[int, Any]) -> Any:
         array = arrays.zeros(shape, dtype)
         return fixed_like(array, next(iter(others.values()))) if record else array
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         _, slots, code, at, saved, ans, dt, shapes, params, metas = e
         if op.outputs > 1:
             g = [g[i] if i in g else None if absent else zeros(shape, dtype, g) for i, (shape, dtype) in enumerate(metas)]
@@ -446,7 +422,7 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
             saved = [place(v, slot) for v, slot in zip(saved, slots, strict=True)]
             if op.outputs > 1:
                 ans = ans and [
-                    None if v is None else lift(v, 0) if mode.lifted else reattach_output(v, s, i, (code, at))
+                    None if v is None else lift(v, 0) if replay.lifted else reattach_output(v, s, i, (code, at))
                     for i, v in enumerate(ans)
                 ]
             else:
@@ -470,11 +446,11 @@ def backward_general(mode: Mode, op: Op, half: bool) -> Backward:
             if t is None:
                 continue
             if together and t.shape != shapes[i]:
-                t = mode.xp.sum_to(t, shapes[i])
+                t = replay.xp.sum_to(t, shapes[i])
             if half:
                 t = cast(t, dt)
             if sl in cot:
-                accumulate(cot, sl, t, owned)
+                accumulate(cot, sl, t, mutable_slots)
             else:
                 cot[sl] = t
 
@@ -496,17 +472,17 @@ def reattach_output(value: Any, slot: int, index: int, place: tuple[Any, int]) -
     return attach(value, j)
 
 
-def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
+def term(replay: ReplayKind, op: Op, i: int) -> Callable[..., Any]:
     """(g, ans, args, params, shape) -> cotangent of argument i, of that shape."""
     rule: Any = op.rules[i]
-    xp = mode.xp
+    xp = replay.xp
     if rule is None:
         return lambda *_: None
     if op.kind != "elementwise":
-        if mode.guarded and op.row is not None:
-            return guarded_rows(mode, op, rule)
-        if mode.guarded and op.matrices:
-            return guarded_matrices(mode, op, rule)
+        if replay.strong_zero and op.row is not None:
+            return strong_zero_rows(replay, op, rule)
+        if replay.strong_zero and op.matrices:
+            return strong_zero_matrices(replay, op, rule)
         broadcasts = op.kind == "bilinear" or (op.arity > 1 and not op.joint)
 
         def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
@@ -514,10 +490,10 @@ def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
             return xp.sum_to(t, shape) if broadcasts and t is not None and t.shape != shape else t
 
         return general
-    multiply: Any = mode.multiply or operator.mul
+    multiply: Any = replay.multiply or operator.mul
 
     def flat(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
-        t = dead(g)
+        t = zero_cotangent(g)
         return xp.sum_to(t, shape) if t.shape != shape else t
 
     if not callable(rule) and not rule:  # a step: not even an infinite cotangent passes
@@ -533,31 +509,31 @@ def term(mode: Mode, op: Op, i: int) -> Callable[..., Any]:
     return elementwise
 
 
-def guarded_rows(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
+def strong_zero_rows(replay: ReplayKind, op: Op, rule: Any) -> Callable[..., Any]:
     """Rows of the cotangent that are wholly 0 give cotangent 0 (the fully masked softmax row)."""
     assert op.row is not None
     dims_at, keepdim_at = op.row
 
     def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
-        t = rule(mode.xp, g, ans, *args, *params)
-        if not mode.traced and arrays.finite(bottom(t) if mode.record else t):
+        t = rule(replay.xp, g, ans, *args, *params)
+        if not replay.traced and arrays.finite(bottom(t) if replay.record else t):
             return t
         reduced = keepdim_at is not None and not params[keepdim_at]
-        return mode.xp.where(mode.xp.guard_rows(t, g, params[dims_at], reduced), t, 0.0)
+        return replay.xp.where(replay.xp.guard_rows(t, g, params[dims_at], reduced), t, 0.0)
 
     return general
 
 
-def guarded_matrices(mode: Mode, op: Op, rule: Any) -> Callable[..., Any]:
+def strong_zero_matrices(replay: ReplayKind, op: Op, rule: Any) -> Callable[..., Any]:
     """Matrices whose cotangents are wholly 0 get cotangent 0 (a singular one of a batch that the loss does not use)."""
 
     def guarded(t: Any, gs: list[Any]) -> Any:
-        if t is None or (not mode.traced and arrays.finite(bottom(t) if mode.record else t)):
+        if t is None or (not replay.traced and arrays.finite(bottom(t) if replay.record else t)):
             return t
-        return mode.xp.where(mode.xp.guard_matrices([t, *gs]), t, 0.0)
+        return replay.xp.where(replay.xp.guard_matrices([t, *gs]), t, 0.0)
 
     def general(g: Any, ans: Any, args: Any, params: Any, shape: Any) -> Any:
-        t = rule(mode.xp, g, ans, *args, *params)
+        t = rule(replay.xp, g, ans, *args, *params)
         gs = [x for x in (g if op.outputs > 1 else [g]) if x is not None]
         return [guarded(x, gs) for x in t] if op.arity < 0 else guarded(t, gs)
 
@@ -568,20 +544,20 @@ def backward_into(op: Op) -> Backward:
     """A linear op whose transpose touches few elements: added straight into the buffer of the cotangent."""
     into: Any = op.into
 
-    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa = e[1]
         p = cot.get(sa)
         if p is None:
             p = cot[sa] = arrays.zeros(e[9], g.dtype)
-        elif sa not in owned:
+        elif sa not in mutable_slots:
             p = cot[sa] = arrays.as_array(p.copy())  # a NumPy scalar's copy cannot be written into
-        owned.add(sa)
+        mutable_slots.add(sa)
         into(p, g, *e[11])
 
     return backward
 
 
-def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """Hand the cotangent of one output to the entry of its op."""
     holder = cot.get(e[1])
     if holder is None:
@@ -590,7 +566,7 @@ def gather_output(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned:
     holder[index] = g if index not in holder else holder[index] + g
 
 
-PLAIN, LARGE, GUARDED = Mode(False, False), Mode(False, False, large=True), Mode(False, True)
-PLAIN_RECORDED, GUARDED_RECORDED = Mode(True, False), Mode(True, True)
-LIFTED, GUARDED_LIFTED = Mode(True, False, lifted=True), Mode(True, True, lifted=True)
-TRACED, TRACED_RECORDED = Mode(True, True, lifted=True, traced=True), Mode(True, True, traced=True)
+PLAIN, LARGE, GUARDED = ReplayKind(False, False), ReplayKind(False, False, large=True), ReplayKind(False, True)
+PLAIN_RECORDED, GUARDED_RECORDED = ReplayKind(True, False), ReplayKind(True, True)
+LIFTED, GUARDED_LIFTED = ReplayKind(True, False, lifted=True), ReplayKind(True, True, lifted=True)
+TRACED, TRACED_RECORDED = ReplayKind(True, True, lifted=True, traced=True), ReplayKind(True, True, traced=True)

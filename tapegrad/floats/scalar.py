@@ -15,11 +15,11 @@ from ..core import vjp as rules
 from ..core.entry import NUMBER, answer_of, saved_of, with_saved
 from ..core.leaves import WATCHED_LEAVES
 from ..core.op import BY_ID, TABLE, Op
-from ..core.record import MARK, RAW, SET_RAW, Box, Extra, getframe, recording, slow, user_place, wrap
+from ..core.record import MARK, Box, Extra, getframe, peek_data, poke_data, recording, slow, user_frame, wrap
 from ..core.refcount import REFS_LISTED_SLOT, getrefcount
 from ..core.state import ANOMALY, TAPE
 from ..core.tape import next_slot
-from ..core.vjp import Mode, add_recorded, arrays
+from ..core.vjp import ReplayKind, add_recorded, arrays
 from .functions import ERRORS, FLOAT_XP, FUNCTIONS, Values
 
 new = Box.__new__
@@ -30,7 +30,7 @@ def unary(op: Op, function: Values, depth: int) -> Values:
     number, reads, keep_ans = op.scalar, 0 in op.save_for[0][0], op.save_for[0][1]
 
     def call(x: Any, *params: Any) -> Any:
-        v = RAW(x)
+        v = peek_data(x)
         try:
             r = function(v, *params)
         except ERRORS:
@@ -38,14 +38,14 @@ def unary(op: Op, function: Values, depth: int) -> Values:
         if type(r) is not float:
             return None
         res = new(record.Scalar)
-        SET_RAW(res, r)
+        poke_data(res, r)
         res._st = SCALAR_STATE
         sa = x._s
         if sa:
             tape = recording()
             if tape is not None:
                 f = getframe(depth)
-                code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_place(f, tape)
+                code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (
                     number, sa, 0, code, at, v if reads else None, None, r if keep_ans else None,
@@ -69,12 +69,12 @@ def binary(op: Op, function: Values, depth: int) -> Values:
         sa = sb = 0
         if type(x) is scalar:
             sa = x._s
-            x = RAW(x)
+            x = peek_data(x)
         elif type(x) is not float and type(x) is not int:
             return None
         if type(y) is scalar:
             sb = y._s
-            y = RAW(y)
+            y = peek_data(y)
         elif type(y) is not float and type(y) is not int:
             return None
         try:
@@ -84,13 +84,13 @@ def binary(op: Op, function: Values, depth: int) -> Values:
         if type(r) is not float:
             return None
         res = new(scalar)
-        SET_RAW(res, r)
+        poke_data(res, r)
         res._st = SCALAR_STATE
         if sa or sb:
             tape = recording()
             if tape is not None:
                 f = getframe(depth)
-                code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_place(f, tape)
+                code, at = (f.f_code, f.f_lasti) if MARK not in f.f_globals else user_frame(f, tape)
                 res._s = s = next_slot()
                 tape[s] = (number, sa, sb, code, at, x, y, r, record.FLOATS[1], (), None, (), ())
                 if s > tape.limit:
@@ -155,7 +155,7 @@ def plainly(op: Op, operands: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
 
 def comparison(op: Op, operands: tuple[Any, ...]) -> Any:
     """A constant op: the scalars stay what they are."""
-    values = [arrays.as_array(RAW(x)) if type(x) is record.Scalar else x for x in operands]
+    values = [arrays.as_array(peek_data(x)) if type(x) is record.Scalar else x for x in operands]
     return op.call(*[wrap(v) if type(v) is arrays.type else v for v in values])
 
 
@@ -165,14 +165,14 @@ SCALAR_STATE = ScalarState(None)
 def scalar(value: float, slot: int) -> Any:
     """A scalar under a slot."""
     out = new(record.Scalar)
-    SET_RAW(out, value)
+    poke_data(out, value)
     out._s, out._st = slot, SCALAR_STATE
     return out
 
 
 def array_of(t: Any) -> Any:
     """A scalar's array; makes an ordinary tensor of it."""
-    a = arrays.as_array(RAW(t))
+    a = arrays.as_array(peek_data(t))
     become_array(t, a)
     return a
 
@@ -185,43 +185,43 @@ def become_array(t: Any, array: Any) -> None:
         t._st = None
 
 
-def backward_scalar(mode: Mode, op: Op) -> Any:
+def backward_scalar(replay: ReplayKind, op: Op) -> Any:
     """Backward of an entry of floats."""
-    on_arrays = mode.backward_of(op.id)
+    on_arrays = replay.backward_of(op.id)
     first: Any = op.rules[0]
     second: Any = op.rules[-1]
     curved, curved_too = callable(first), callable(second)
 
-    def as_arrays(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def as_arrays(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         x, y, ans = [v if v is None else arrays.as_array(v) for v in (*saved_of(e), answer_of(e))]
         e = with_saved(e, op.id, (x, y), ans)
         warnings = arrays.silence()
         try:
-            on_arrays(e, s, arrays.as_array(g) if type(g) is float else g, cot, need, owned)
+            on_arrays(e, s, arrays.as_array(g) if type(g) is float else g, cot, need, mutable_slots)
         finally:
             arrays.unsilence(warnings)
 
-    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def recorded(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         slots = e[1], e[2]
         args = [scalar(v, slot) if slot else v for v, slot in zip(e[5:7], slots, strict=True)][: op.arity]
         ans = scalar(e[7], s)
         for slot, rule in zip(slots, op.rules, strict=False):
             if slot and (need is None or slot in need):
-                d = rule(mode.xp, ans, *args, *e[11]) if callable(rule) else rule
-                add_recorded(cot, slot, g * d if mode.multiply is None else mode.multiply(g, d), owned)
+                d = rule(replay.xp, ans, *args, *e[11]) if callable(rule) else rule
+                add_recorded(cot, slot, g * d if replay.multiply is None else replay.multiply(g, d), mutable_slots)
 
-    def raw_unary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def raw_unary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         try:
             t = g * first(FLOAT_XP, e[7], e[5], *e[11]) if curved else g * first if first else 0.0
         except ERRORS:
             t = None
         if type(t) is not float:
-            as_arrays(e, s, g, cot, need, owned)
+            as_arrays(e, s, g, cot, need, mutable_slots)
             return
         sa = e[1]
         cot[sa] = t if sa not in cot else cot[sa] + t
 
-    def raw_binary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def raw_binary(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         sa, sb, x, y, ans = e[1], e[2], e[5], e[6], e[7]
         ta = tb = 0.0
         if not sa or (need is not None and sa not in need):
@@ -236,24 +236,21 @@ def backward_scalar(mode: Mode, op: Op) -> Any:
         except ERRORS:
             ta = None  # type: ignore[assignment]
         if type(ta) is not float or type(tb) is not float:
-            as_arrays(e, s, g, cot, need, owned)
+            as_arrays(e, s, g, cot, need, mutable_slots)
             return
         if sa:
             cot[sa] = ta if sa not in cot else cot[sa] + ta
         if sb:
             cot[sb] = tb if sb not in cot else cot[sb] + tb
 
-    if mode.lifted or (mode.guarded and not mode.record):
+    if replay.lifted or (replay.strong_zero and not replay.record):
         return as_arrays
-    return recorded if mode.record else raw_binary if op.arity == 2 else raw_unary
-
-
-arrays.backward_scalar = backward_scalar
+    return recorded if replay.record else raw_binary if op.arity == 2 else raw_unary
 
 
 def diff_input(t: Any, recorded: bool) -> Any:
     """A scalar under a new slot: of its own, or on the tape if it is tracked."""
-    return t * 1.0 if t._s and recorded else scalar(RAW(t), -next_slot())
+    return t * 1.0 if t._s and recorded else scalar(peek_data(t), -next_slot())
 
 
 def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
@@ -263,12 +260,12 @@ def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
     """
     tape = TAPE.get()
     root = outputs[0]._s + 0  # an equal int, not the same: the entry is to go
-    if tape is None or root <= floor or tape.packs or tape.cells or WATCHED_LEAVES or ANOMALY.get()[0]:
+    if tape is None or root <= floor or tape.packs or tape.hook_refs or WATCHED_LEAVES or ANOMALY.get()[0]:
         return None
     cot: dict[int, Any] = {root: 1.0}
     visited = []
     e = None
-    owned: set[int] = set()
+    mutable_slots: set[int] = set()
     try:
         for s in reversed(tape):
             if s <= floor:
@@ -283,7 +280,7 @@ def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
                 if BY_ID[number].scalar != number:
                     return None
                 backward = BACKWARD[number] = rules.PLAIN.backward_of(number)
-            backward(e, s, g, cot, None, owned)
+            backward(e, s, g, cot, None, mutable_slots)
             visited.append(s)
     except RuntimeError:  # another thread records on the same tape
         return None
@@ -295,7 +292,7 @@ def vjp(outputs: list[Any], target: int, floor: int) -> float | None:
     for s in visited:
         if getrefcount(s) <= REFS_LISTED_SLOT:
             tape.pop(s, None)
-    tape.settle_after_backward()
+    tape.sweep_after_backward()
     return g
 
 

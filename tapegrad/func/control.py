@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import errors
-from ..core.leaves import twin
+from ..core.leaves import alias_tensor
 from ..core.level import LEVEL, level_of
 from ..core.record import Box, running_trace
 from ..core.vjp import TENSOR_XP, zeros_like
 from ..functions import shape
 from ..levels.diff_inputs import synced
 from ..levels.vmap import Batch, representative
-from ..programs.subprogram import SubProgram, SubTrace, cells_of
+from ..programs.subprogram import SubProgram, SubTrace, slot_hooks_of
 from ..table import control
 from ..table.operands import tensor
 from . import tree
@@ -107,13 +107,13 @@ def while_loop(
         return function(*given) if isinstance(given, tuple) else function(given)
 
     def test(tensors: Sequence[Any]) -> list[Any]:
-        return [twin(predicate("while_loop", called(cond_fn, tensors)))]
+        return [alias_tensor(predicate("while_loop", called(cond_fn, tensors)))]
 
     def step(tensors: Sequence[Any]) -> list[Any]:
         return checked("while_loop", carry, spec, called(body_fn, tensors))
 
     if not must_trace(carry):
-        return tree.unflatten(spec, python_while(test, step, [twin(c) for c in carry], max_steps))
+        return tree.unflatten(spec, python_while(test, step, [alias_tensor(c) for c in carry], max_steps))
     if max_steps is not None:
         final, _ = scan(lambda c, _: (_chosen(test(c)[0], step, list, c), None), carry, None, max_steps)
         return tree.unflatten(spec, final)
@@ -197,7 +197,7 @@ class TracedBody:
             if program_only:
                 given = [body.given(representative(t)) for t in operands]
             else:
-                given = [body.given(t._d, t._s, cells_of(t) or None) for t in operands]
+                given = [body.given(t._d, t._s, slot_hooks_of(t) or None) for t in operands]
             results = function(given)
         del given
         body.check_effects(results)
@@ -249,7 +249,7 @@ def python_loop(
     """The same by a loop in Python; `first`: results of the first step if that has run."""
     columns: list[list[Any]] = []
     for i in order:
-        results = step([twin(t) for t in (*carry, *rows_at(rows, i))]) if first is None else first
+        results = step([alias_tensor(t) for t in (*carry, *rows_at(rows, i))]) if first is None else first
         first = None
         carry = results[: len(carry)]
         columns = columns or [[] for _ in results[len(carry) :]]
@@ -293,7 +293,7 @@ def leaves_of(value: Any) -> tuple[list[Any], tree.Spec]:
 def returned(value: Any) -> tuple[list[Any], tree.Spec]:
     """Leaves of what a function returned, as tensors of their own: those that it made die if it has not stored them."""
     leaves, spec = leaves_of(value)
-    leaves = [twin(t) for t in leaves]
+    leaves = [alias_tensor(t) for t in leaves]
     return leaves, tree.flatten(tree.unflatten(spec, leaves))[1]
 
 

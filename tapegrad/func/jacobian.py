@@ -75,7 +75,7 @@ def pulled(inputs: Inputs, y: Any, chunk_size: int | None) -> list[Any]:
 
 def tensor(g: Any) -> Any:
     """A cotangent as a tensor."""
-    return g if g is None or isinstance(g, Box) else wrap(arrays.own(g))
+    return g if g is None or isinstance(g, Box) else wrap(arrays.ensure_owned(g))
 
 
 def arranged(rows: list[list[Any]], out_spec: tree.Spec, parts: list[tuple[list[Any], tree.Spec]], single: bool) -> Any:

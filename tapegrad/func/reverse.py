@@ -103,7 +103,7 @@ class Inputs(DiffInputs):
         elif g is None:
             g = zeros_like(t)
         elif not isinstance(g, Box):
-            array = arrays.own(g)
+            array = arrays.ensure_owned(g)
             g = wrap(array.copy() if id(array) in seen else array)
             seen.add(id(array))
         else:

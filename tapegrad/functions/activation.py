@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import alias
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import set_grad_fn_name
 from ..core.warning import warn
 from ..kernels.shape import dim_of, shape_of
 from ..table import elementwise as elementwise_records
@@ -24,13 +23,14 @@ from ..table.define import printed
 from ..table.operands import tensor
 from . import casting, create, elementwise, reduce, shape
 from .elementwise import softplus
+from .inplace import run_in_place
 from .operands import floating
 
 
 def applied(name: str, function: Callable[..., Any], input: Any, inplace: bool, *args: Any) -> Any:
     """function(input, *args), written into input where asked to."""
     if inplace:
-        return alias.inplace(input, name, function, None, args, {})
+        return run_in_place(input, name, function, None, args, {})
     return function(input, *args)
 
 
@@ -156,7 +156,7 @@ def _rrelu(x: Any, lower: float, upper: float, training: bool) -> Any:
         drawn[negative] = generator.uniform(int(negative.sum()), np.float64, lower, upper)
         return drawn
 
-    return titled("RreluWithNoiseBackward0", x * create.drawn_from(slopes, x))
+    return set_grad_fn_name("RreluWithNoiseBackward0", x * create.drawn_from(slopes, x))
 
 
 def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from .. import errors
 from ..core import alias
 from ..core.op import TABLE
-from ..core.record import Box, titled
+from ..core.record import Box, set_grad_fn_name
 from ..dtypes import is_floating
 from ..kernels.complex_and_bits import _holds_pairs
 from ..table import elementwise as elementwise_records
@@ -159,7 +159,7 @@ def _degrees(name: str, node: str, factor: float, doc: str) -> Callable[..., Any
         x = tensor(input)
         if x._d.dtype.kind == "c":
             raise RuntimeError(f"{name} is not supported for complex tensors.")
-        return titled(node, elementwise_records.mul(x, factor))
+        return set_grad_fn_name(node, elementwise_records.mul(x, factor))
 
     return with_out(named(function, name, doc))
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import set_grad_fn_name
 from ..kernels.shape import dim_of, shape_of
 from ..table.define import printed
 from ..table.operands import promoted, tensor, to_dtype
@@ -76,7 +76,7 @@ def einsum(equation: Any, *operands: Any) -> Any:
     if casting.OPEN and len(operands) > 1:
         operands = casting.lowered(*operands)
     xs = promoted([tensor(x) for x in operands])
-    return titled("ViewBackward0", run(plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs])), xs))
+    return set_grad_fn_name("ViewBackward0", run(plan(equation.replace(" ", ""), tuple([shape_of(x) for x in xs])), xs))
 
 
 def _from_sublists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import Box, fixed, slow, titled
+from ..core.record import Box, fixed, set_grad_fn_name, slow
 from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
@@ -97,7 +97,7 @@ def sub(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Any:
 def rsub(input: Any, other: Any, *, alpha: float = 1) -> Any:
     """Elementwise `other - alpha * input` with broadcasting."""
     result = sub(other, input, alpha=alpha)
-    return titled("RsubBackward0", result) if isinstance(other, Box) else result
+    return set_grad_fn_name("RsubBackward0", result) if isinstance(other, Box) else result
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
@@ -210,13 +210,13 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
 @with_out
 def clamp_min(input: Any, min: Any) -> Any:
     """Each element at least `min`."""
-    return titled("ClampMinBackward0", clamp(input, min=min))
+    return set_grad_fn_name("ClampMinBackward0", clamp(input, min=min))
 
 
 @with_out
 def clamp_max(input: Any, max: Any) -> Any:
     """Each element at most `max`."""
-    return titled("ClampMaxBackward0", clamp(input, max=max))
+    return set_grad_fn_name("ClampMaxBackward0", clamp(input, max=max))
 
 
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
@@ -256,14 +256,14 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 @numbers_first("value")
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 * tensor2 with broadcasting."""
-    return titled("AddcmulBackward0", add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value))
+    return set_grad_fn_name("AddcmulBackward0", add(tensor(input), mul(tensor(tensor1), tensor2), alpha=value))
 
 
 @with_out
 @numbers_first("value")
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """input + value * tensor1 / tensor2 with broadcasting."""
-    return titled("AddcdivBackward0", add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value))
+    return set_grad_fn_name("AddcdivBackward0", add(tensor(input), div_true(tensor(tensor1), tensor2), alpha=value))
 
 
 @with_out

@@ -14,8 +14,8 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core import alias, record
-from ..core.op import TABLE, Places
-from ..core.record import Box, fixed, running_trace, titled
+from ..core.op import TABLE, FlatIndex
+from ..core.record import Box, fixed, running_trace, set_grad_fn_name
 from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import is_inexact
@@ -27,6 +27,7 @@ from ..table.index import _is_among, _places_of
 from ..table.operands import tensor, to_dtype
 from ..table.shape import form_of, sizes, with_out
 from . import lookup
+from .inplace import run_in_place, write_index
 from .operands import beside, filling
 from .shape import numpy_names, unsqueeze
 
@@ -175,7 +176,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
         raise errors.inplace_dtype("index_put", given.dtype, x._d.dtype)
     v = beside(filling(value, x._d.dtype), x)
     if (mask := _mask_of(x, index, v)) is not None:
-        alias.inplace(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
+        run_in_place(x, "index_put", lambda t, v: TABLE["where"].call(mask, v, t), None, (v,), {})
         return
     key, _ = canonical(index, x._d.shape)
     if lookup.varies(key):
@@ -189,7 +190,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     extra = len(v._d.shape) - len(shape)
     if extra > 0 and set(v._d.shape[:extra]) == {1}:
         v = TABLE["reshape"].call(v, v._d.shape[extra:])
-    alias.put(x, key, v, TABLE["index_put"])
+    write_index(x, key, v, TABLE["index_put"])
 
 
 def _mask_of(x: Any, index: Any, v: Any) -> Any:
@@ -260,11 +261,11 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
     return result if i.ndim else TABLE["reshape"].call(result, ())
 
 
-def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> Places:
+def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
     """The places that an index of gather and scatter names, after PyTorch's checks."""
     if i.ndim != len(shape):
         if not math.prod(i.shape):
-            return Places(i)
+            return FlatIndex(i)
         raise RuntimeError(f"Index tensor must have the same number of dimensions as {argument} tensor")
     if math.prod(i.shape) and any(n > m for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d):
         at = next(k for k, (n, m) in enumerate(zip(i.shape, shape, strict=True)) if k != d and n > m)
@@ -275,7 +276,7 @@ def _grid_key(name: str, argument: str, shape: tuple[int, ...], d: int, i: Any) 
     return _places_along(shape, d, _in_range(name, i, shape[d], d, RuntimeError))
 
 
-def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
+def _places_along(shape: tuple[int, ...], d: int, i: Any) -> FlatIndex:
     """Places of the elements i[j, k, ..] along dimension d and j, k, .. elsewhere."""
     steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     at = lookup.from_zero(i, shape[d]) * steps[d]
@@ -283,7 +284,7 @@ def _places_along(shape: tuple[int, ...], d: int, i: Any) -> Places:
         if k != d and n > 1:
             offset = (np.arange(n) * steps[k]).reshape([-1 if m == k else 1 for m in range(len(shape))])
             at += fixed_like(offset, at) if isinstance(at, Box) else offset
-    return Places(at)
+    return FlatIndex(at)
 
 
 @numpy_names
@@ -324,12 +325,12 @@ def take(input: Any, index: Any) -> Any:
     return shown("take", x, _flat_places("take", i, x._d.size))
 
 
-def _flat_places(name: str, i: Any, size: int) -> Places:
+def _flat_places(name: str, i: Any, size: int) -> FlatIndex:
     known = lookup_records.values(i)
     if known.size and (known.min() < -size or known.max() >= size):
         bad = int(known.max() if known.max() >= size else known.min())
         raise IndexError(f"out of range: tried to access index {bad} on a tensor of {size} elements. In {name}().")
-    return Places(lookup.from_zero(i, size))
+    return FlatIndex(lookup.from_zero(i, size))
 
 
 @numpy_names
@@ -377,9 +378,9 @@ def write_into(x: Any, write: Write) -> Any:
     """Write over a part of x in place; returns x."""
     line = x if shape_of(x) else unsqueeze(x, 0)
     if lookup.varies(write.key):
-        alias.inplace(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
+        run_in_place(line, write.op, lambda t, v: written(t, write._replace(value=v)), None, (write.value,), {})
     else:
-        alias.put(line, lookup.settled(write.key), write.value, TABLE[write.op])
+        write_index(line, lookup.settled(write.key), write.value, TABLE[write.op])
     return x
 
 
@@ -619,16 +620,16 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *
     return TABLE["index_select"].call(x, (slice(None),) * d + (fixed(np.repeat(np.arange(n), counts))._d,))
 
 
-def _mask_index(x: Any, mask: Any, name: str) -> Places:
+def _mask_index(x: Any, mask: Any, name: str) -> FlatIndex:
     m = tensor(mask)
     shape_of(m)
     if m._d.dtype.kind != "b":
         raise errors.mask_dtype(name, m._d.dtype)
     if lookup.is_batched(m):
-        return Places(lookup.true_places(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
+        return FlatIndex(lookup.true_places(m if m._d.shape == shape_of(x) else TABLE["expand"].call(m, shape_of(x))))
     reads(m, lookup.SHAPE)
     try:
-        return Places(fixed(np.flatnonzero(np.broadcast_to(devices.host(m._d), shape_of(x))))._d)
+        return FlatIndex(fixed(np.flatnonzero(np.broadcast_to(devices.host(m._d), shape_of(x))))._d)
     except ValueError:
         raise errors.broadcast_mismatch(name, shape_of(x), m._d.shape) from None
 
@@ -647,7 +648,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {v._d.ndim} dimension(s)."
         )
-    return titled("MaskedFillBackward0", TABLE["where"].call(m, v, x))
+    return set_grad_fn_name("MaskedFillBackward0", TABLE["where"].call(m, v, x))
 
 
 def _common_shape(name: str, x: Any, other: Any) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import Box, fixed, titled
+from ..core.record import Box, fixed, set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..dtypes import is_floating, is_inexact
 from ..kernels.shape import dim_of, shape_of
@@ -62,7 +62,7 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
     shape = shape[:-1] if len(b) == 1 else shape
     if len(a) == 1:
         shape = (*shape[:-1], *shape[len(shape) :]) if len(b) == 1 else (*shape[:-2], shape[-1])
-    return titled("MvBackward0" if shape else "DotBackward0", reshape(r, shape))
+    return set_grad_fn_name("MvBackward0" if shape else "DotBackward0", reshape(r, shape))
 
 
 def rmatmul(other: Any, input: Any) -> Any:
@@ -227,7 +227,7 @@ def _checked_linear(input: Any, weight: Any, bias: Any) -> Any:
     if bias is None:
         _same("linear", x, w)
         product = matmul(x, TABLE["mT"].call(w))
-        return product if len(a) > 1 else titled("SqueezeBackward4", product)
+        return product if len(a) > 1 else set_grad_fn_name("SqueezeBackward4", product)
     bias = tensor(bias)
     _one_dtype("linear", None, [t._d.dtype for t in (x, w, bias)])
     if shape_of(bias) != b[:1]:

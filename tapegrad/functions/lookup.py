@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.op import TABLE, Places
+from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, running_trace
 from ..core.tracing import reads, same
 from ..kernels.devices import values_of
@@ -138,8 +138,8 @@ def flat_table(x: Any, rows: Any) -> tuple[Any, Table]:
 
 def settled(key: Any) -> Any:
     """An index with the arrays of the tensors in it, which a running trace knows."""
-    if type(key) is Places:
-        return Places(_array_of(key.at)) if isinstance(key.at, Box) else key
+    if type(key) is FlatIndex:
+        return FlatIndex(_array_of(key.at)) if isinstance(key.at, Box) else key
     return tuple([_array_of(i) for i in key])
 
 

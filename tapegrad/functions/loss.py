@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import running_trace, titled
+from ..core.record import running_trace, set_grad_fn_name
 from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..core.warning import warn
@@ -645,7 +645,7 @@ def cross_entropy(
         return _probability_loss(log_softmax(x, dim), y, weight, dim, reduction, label_smoothing)
     labels, counted = _labels(x, y, ignore_index)
     losses = shape.squeeze(_cross_entropy(x, shape.unsqueeze(labels, dim), dim)[0], dim)
-    loss = titled("NllLossBackward0", _of_labels(losses, labels, counted, weight, reduction))
+    loss = set_grad_fn_name("NllLossBackward0", _of_labels(losses, labels, counted, weight, reduction))
     if not label_smoothing:
         return loss
     uniform = _uniform_loss(log_softmax(x, dim), labels, counted, weight, dim, reduction)
@@ -662,7 +662,7 @@ def _probability_loss(logs: Any, y: Any, weight: Any, dim: int, reduction: str, 
         y = y * (1 - smoothing) + smoothing / classes
     losses = -sums.sum(_per_class(weight, logs, dim) * y, dim)
     loss = reduced(losses, reduction, max(math.prod(shape_of(losses)), 1) if reduction == "mean" else None)
-    return titled("DivBackward1", loss) if reduction == "mean" else loss
+    return set_grad_fn_name("DivBackward1", loss) if reduction == "mean" else loss
 
 
 def _uniform_loss(logs: Any, labels: Any, counted: Any, weight: Any, dim: int, reduction: str) -> Any:

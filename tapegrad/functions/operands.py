@@ -13,7 +13,7 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import record
 from ..core.op import Op
-from ..core.record import Box, fixed, services
+from ..core.record import Box, fixed
 from ..core.state import is_recording
 from ..table.operands import SCALARS, no_kernel, operand, promoted, rank_of, tensor, to_dtype
 
@@ -104,6 +104,3 @@ def operands(op: Op, args: tuple[Any, ...]) -> Any:
     if op.refuses is not None:
         op.refuses(op.name, next(x._d.dtype for x in xs if isinstance(x, Box)), given)
     return xs
-
-
-services.operands = operands

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..kernels.devices import values_of
 from ..kernels.pool import Array, Sizes
@@ -148,7 +148,7 @@ def _max_pooling(dims: int) -> Callable[..., Any]:
         _check_rank(name, x, dims)
         sizes = _sizes(name, x, ceil_mode, *windows)
         _refused(name, x, "bc")
-        y = titled(MAX_POOL_NODES[dims], _maximum(x, sizes, *windows))
+        y = set_grad_fn_name(MAX_POOL_NODES[dims], _maximum(x, sizes, *windows))
         return (y, _places(x.detach(), y.detach(), sizes, *windows)) if return_indices else y
 
     return named(max_pool, name, f"""Maxima over windows of (N, C, *sizes) or (C, *sizes), {dims}-D.
@@ -266,7 +266,7 @@ def _power_mean(name: str, input: Any, dims: int, p: float, kernel_size: Any, st
     # the power's derivative at 0 is infinite: 0 there, as for a norm
     zero = means == 0.0
     roots = (TABLE["where"].call(zero, 1.0, means) * float(count)) ** (1.0 / p)
-    return titled("PowBackward0", TABLE["where"].call(zero, 0.0, roots))
+    return set_grad_fn_name("PowBackward0", TABLE["where"].call(zero, 0.0, roots))
 
 
 def _power_pooling(dims: int) -> Callable[..., Any]:
@@ -331,8 +331,8 @@ def _adaptive_mean(dims: int) -> Callable[..., Any]:
         sizes = _target(name, x, output_size, dims, True)
         y = adaptive_mean(x, sizes)
         if dims == 1:
-            return titled("SqueezeBackward1", y)
-        return y if set(sizes) == {1} else titled(f"AdaptiveAvgPool{dims}DBackward0", y)
+            return set_grad_fn_name("SqueezeBackward1", y)
+        return y if set(sizes) == {1} else set_grad_fn_name(f"AdaptiveAvgPool{dims}DBackward0", y)
 
     return named(adaptive_avg_pool, name, f"""Means over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.
 
@@ -370,7 +370,7 @@ def _adaptive_maximum(dims: int) -> Callable[..., Any]:
         sizes = _target(name, x, output_size, dims, False)
         windows = [fixed_like(_covering(n, m), x) for n, m in zip(shape_of(x)[-dims:], sizes, strict=True)]
         y, places = _of_windows(x, windows, True)
-        titled("SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0", y)
+        set_grad_fn_name("SqueezeBackward1" if dims == 1 else f"AdaptiveMaxPool{dims}DBackward0", y)
         return (y, places) if return_indices else y
 
     return named(adaptive_max_pool, name, f"""Maxima over output_size windows that cover (N, C, *sizes) evenly, {dims}-D.

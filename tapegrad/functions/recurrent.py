@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.record import fixed, titled
+from ..core.record import fixed, set_grad_fn_name
 from ..kernels.recurrent import Sizes
 from ..kernels.shape import shape_of
 from ..table import shape as shape_records
@@ -102,7 +102,7 @@ def padded(
     x = shape_records.reshape(x, (steps * n, width))
     rows, *finals = _run(kind, x, (n,) * steps, hx, params, has_biases, num_layers, dropout, train, bidirectional)
     rows = shape_records.reshape(rows, (steps, n, shape_of(rows)[1]))
-    titled("MkldnnRnnLayerBackward0" if kind == "lstm" else "StackBackward0", rows)
+    set_grad_fn_name("MkldnnRnnLayerBackward0" if kind == "lstm" else "StackBackward0", rows)
     return shape.transpose(rows, 0, 1) if batch_first else rows, *finals
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import dtypes, errors
 from ..core.op import TABLE
-from ..core.record import fixed, titled
+from ..core.record import fixed, set_grad_fn_name
 from ..core.vjp import fixed_like
 from ..kernels.reduce import Dims, _count, _put, reduced_dims
 from ..kernels.shape import dim_of, shape_of
@@ -117,7 +117,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
         result = _prod(TABLE["reshape"].call(x, (x._d.size,)), 0, False)
         return _as(TABLE["reshape"].call(result, (1,) * x._d.ndim) if keepdim else result, dtype)
     for d in sorted(dims, reverse=True):
-        x = titled("ProdBackward1", _prod(x, d, keepdim))
+        x = set_grad_fn_name("ProdBackward1", _prod(x, d, keepdim))
     return _as(x, dtype)
 
 
@@ -165,7 +165,7 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
     if dims is None and not x._d.size:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
     not_empty("aminmax", x, dims)
-    extremes = (titled("AminmaxBackward0", op(x, dims, keepdim)) for op in (_amin, _amax))
+    extremes = (set_grad_fn_name("AminmaxBackward0", op(x, dims, keepdim)) for op in (_amin, _amax))
     return result("aminmax", *extremes)
 
 
@@ -180,7 +180,7 @@ def _extreme(name: str, value: Any, pick: Any, elementwise: str) -> Any:
         dim = dim if axis is None else axis
         if dim is None:
             not_empty(name, x, None)
-            return titled(f"{name.capitalize()}Backward1", value(x, None, False))
+            return set_grad_fn_name(f"{name.capitalize()}Backward1", value(x, None, False))
         if not isinstance(dim, int):
             return TABLE[elementwise].call(x, dim)
         if not x._d.ndim:
@@ -336,7 +336,7 @@ def std_mean(
 
 
 def _named_pair(node: str, *values: Any) -> tuple[Any, ...]:
-    return tuple([titled(node, v) for v in values])
+    return tuple([set_grad_fn_name(node, v) for v in values])
 
 
 def _no_flag(dim: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..core.op import TABLE
-from ..core.record import Box, fixed, running_trace, titled, wrap
+from ..core.record import Box, fixed, running_trace, set_grad_fn_name, wrap
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..dtypes import is_floating
@@ -81,7 +81,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
             x = resample(x, axis, "beyond", n, n + before + after, before, mode)
     if widths and x is not input:
         name = {"reflect": "ReflectionPad{}DBackward0", "replicate": "ReplicationPad{}DBackward0"}
-        titled(name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2), x)
+        set_grad_fn_name(name.get(mode, "torch::autograd::CopySlices").format(len(given) // 2), x)
     return x
 
 
@@ -189,7 +189,7 @@ def interpolate(
         return adaptive_mean(x, sizes)
     _check_image(x, sizes)
     y = _interpolated(x, sizes, scales, mode, bool(align_corners), antialias)
-    return y if y is x else titled(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y)
+    return y if y is x else set_grad_fn_name(f"Upsample{NODES[mode]}{rank - 2}D{'Aa' * antialias}Backward0", y)
 
 
 def _interpolated(x: Any, sizes: Sizes, scales: Sequence[float | None], mode: str, align: bool, antialias: bool) -> Any:
@@ -451,7 +451,9 @@ def _grid_sampler(input: Any, grid: Any, mode: str, padding_mode: str, align_cor
     if not is_floating(x._d.dtype):
         got = errors.dtype_name(x._d.dtype)
         raise NotImplementedError(f"\"grid_sampler_{len(a) - 2}d_cpu_kernel_impl\" not implemented for '{got}'")
-    return titled(f"GridSampler{len(shape_of(x)) - 2}DBackward0", _sampled(x, g, mode, padding_mode, align_corners))
+    return set_grad_fn_name(
+        f"GridSampler{len(shape_of(x)) - 2}DBackward0", _sampled(x, g, mode, padding_mode, align_corners)
+    )
 
 
 @printed("AffineGridGeneratorBackward0")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core.op import TABLE, Places
-from ..core.record import Box, fixed, running_trace, titled
+from ..core.op import TABLE, FlatIndex
+from ..core.record import Box, fixed, running_trace, set_grad_fn_name
 from ..core.vjp import fixed_like, zeros_like
 from ..kernels.devices import host
 from ..kernels.shape import shape_of
@@ -64,7 +64,7 @@ def _reduced(how: str, x: Any, v: Any, key: Any, include_self: bool) -> Any:
     if varies and extreme:
         return lookup.write(x, v, key, how)
     every = fixed_like(np.arange(x._d.size).reshape(shape), x)
-    places = beside(tensor(key.at), x) if isinstance(key, Places) else shown("index", every, key)
+    places = beside(tensor(key.at), x) if isinstance(key, FlatIndex) else shown("index", every, key)
     x, v, places = (TABLE["reshape"].call(t, (t._d.size,)) for t in (x, v, places))
     if how == "prod":
         result = _products(x, v, places, include_self)
@@ -135,7 +135,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     x = tensor(input)
     if reduce is None:
         result = written(x, WRITES["scatter"](x, dim, index, src, value=value))
-        return result if isinstance(src, Box) else titled("ScatterBackward1", result)
+        return result if isinstance(src, Box) else set_grad_fn_name("ScatterBackward1", result)
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     _, key, v = grid_write("scatter_add", x, dim, index, value if src is None else src)

@@ -18,9 +18,9 @@ import numpy as np
 from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE
-from ..core.record import Box, fixed, titled, wrap
+from ..core.record import Box, fixed, set_grad_fn_name, wrap
 from ..core.state import is_recording
-from ..core.vjp import arrays, fixed_like
+from ..core.vjp import fixed_like
 from ..kernels.numpy import restrided
 from ..kernels.shape import _follow, _strided, _view, dim_of, dims_of, shape_of
 from ..table.operands import common_dtype, operand, promoted, tensor, to_dtype
@@ -191,7 +191,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     shape = shape_of(x)
     dims = range(len(shape)) if dim is None else dims_of(dim, len(shape))
     result = _view(x, "squeeze", tuple([n for i, n in enumerate(shape) if not (i in dims and n == 1)]))
-    return result if dim is None else titled("SqueezeBackward1", result)
+    return result if dim is None else set_grad_fn_name("SqueezeBackward1", result)
 
 
 @numpy_names
@@ -365,7 +365,7 @@ def repeat(input: Any, *counts: Any, repeats: Any = None) -> Any:
     spread = TABLE["expand"].call(paired, tuple([k for c, n in zip(counts, shape, strict=True) for k in (c, n)]))
     result = TABLE["reshape"].call(spread, tuple([c * n for c, n in zip(counts, shape, strict=True)]))
     shares = isinstance(x._d, np.ndarray) and np.may_share_memory(result._d, x._d)
-    return titled("RepeatBackward0", TABLE["clone"].call(result) if shares else result)
+    return set_grad_fn_name("RepeatBackward0", TABLE["clone"].call(result) if shares else result)
 
 
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
@@ -488,7 +488,7 @@ def split(
     bounds = [0]
     for n in s:
         bounds.append(bounds[-1] + n)
-    return tuple([titled("SplitBackward0", _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
+    return tuple([set_grad_fn_name("SplitBackward0", _part(x, d, a, b)) for a, b in itertools.pairwise(bounds)])
 
 
 def builtins_sum(values: Any) -> int:
@@ -517,7 +517,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     views = [_view(input, "index", (slice(None),) * d + (i, Ellipsis)) for i in range(shape[d])]
-    return tuple([titled("UnbindBackward0", view) for view in views])
+    return tuple([set_grad_fn_name("UnbindBackward0", view) for view in views])
 
 
 @numpy_names
@@ -623,7 +623,7 @@ def diag(input: Any, diagonal: int = 0) -> Any:
     if rank == 1:
         return diag_embed(x, diagonal)
     if rank == 2:
-        return titled("DiagonalBackward0_copy", TABLE["clone"].call(TABLE["diagonal"].call(x, diagonal, 0, 1)))
+        return set_grad_fn_name("DiagonalBackward0_copy", TABLE["clone"].call(TABLE["diagonal"].call(x, diagonal, 0, 1)))
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {rank}D")
 
 
@@ -811,7 +811,11 @@ def block_diag(*tensors: Any) -> Any:
     for x in xs:
         rows.append(constant_pad_nd(x, (left, width - left - x._d.shape[1])))
         left += x._d.shape[1]
-    return titled("BlockDiagBackward0", _cat(rows, 0)) if rows else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    return (
+        set_grad_fn_name("BlockDiagBackward0", _cat(rows, 0))
+        if rows
+        else fixed(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
+    )
 
 
 def cartesian_prod(*tensors: Any) -> Any:
@@ -980,7 +984,7 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
     if k % 4 == 0:
         return TABLE["clone"].call(x)
     turned = _flip(x, {1: (b,), 2: (a, b), 3: (a,)}[k % 4])
-    return titled("Rot90Backward0", transpose(turned, a, b) if k % 2 else turned)
+    return set_grad_fn_name("Rot90Backward0", transpose(turned, a, b) if k % 2 else turned)
 
 
 def fliplr(input: Any) -> Any:
@@ -1170,6 +1174,3 @@ def is_complex(input: Any) -> bool:
 def is_signed(input: Any) -> bool:
     """Whether the dtype has negative numbers."""
     return input.is_signed()  # type: ignore[no-any-return]
-
-
-arrays.stack = stack

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 from .. import dtypes, errors
 from ..core import alias, record
 from ..core.level import LEVEL
-from ..core.record import RAW, Box
+from ..core.record import Box, peek_data
 from ..core.state import ANOMALY, PACKING, RECORDING, TRACE
 from ..func import tree
 from ..functions import casting
@@ -196,7 +196,7 @@ class Compiled(Generic[P, R]):
                     if alias.lifted(leaf):
                         return None, None
                     alias.sync_only(leaf)
-                array = RAW(leaf)
+                array = peek_data(leaf)
                 on_device = pending.is_on_device(leaf)
                 parts.append((array.shape, array.dtype, (leaf._s > 0) - (leaf._s < 0), on_device and array.sharding))
                 tensors.append(leaf)

@@ -8,7 +8,7 @@ from ..autograd.function import Function
 from ..core import alias, record
 from ..core.graph import Handle
 from ..core.modes import enable_grad
-from ..core.record import RAW, SET_RAW, Box, box, fixed
+from ..core.record import Box, box, fixed, peek_data, poke_data
 from ..core.refcount import REFS_STATE_ARRAY, getrefcount
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
@@ -112,7 +112,7 @@ def on_jax(t: Any, where: Any = None, argument: bool = False) -> Any:
     if st is not None and type(st) is alias.Alias:
         array = t._d
         return array if type(array) is jax_type else lower.to_jax(array, where, argument)
-    array = RAW(t)
+    array = peek_data(t)
     if type(array) is jax_type:
         return array
     array = t._d
@@ -258,8 +258,8 @@ class CompiledProgram:
                 return f"a tensor {'has no' if there else 'has a'} .grad at the call"
         for ref, shape, dtype, tracked in self.metadata_guards:
             t = ref()
-            if t is not None and (RAW(t).shape != shape or RAW(t).dtype != dtype):
-                return f"a tensor of {tuple(shape)} has become one of {tuple(RAW(t).shape)}"
+            if t is not None and (peek_data(t).shape != shape or peek_data(t).dtype != dtype):
+                return f"a tensor of {tuple(shape)} has become one of {tuple(peek_data(t).shape)}"
             if t is not None and (t._s != 0) is not tracked:
                 return "requires_grad of a tensor changed"
         for ref, store, chain in self.views:
@@ -330,7 +330,7 @@ class CompiledProgram:
             raise Stale("two places hold one tensor now")
         for state, t in zip(self.states, found, strict=True):
             owners.append(t)
-            v = RAW(t) if type(t) in pending.PENDING_CLASSES and t._st is None else None
+            v = peek_data(t) if type(t) in pending.PENDING_CLASSES and t._st is None else None
             if type(v) is not jax_type:
                 v = on_jax(t, state.where)
                 state.check(v)
@@ -358,7 +358,7 @@ class CompiledProgram:
         donated, kept = self.executable.moved(donated, kept)
         for t, v in zip(owners[len(donated) : len(self.states)], kept, strict=False):
             if type(t) in pending.PENDING_CLASSES and t._st is None:
-                SET_RAW(t, v)
+                poke_data(t, v)
         return donated, kept
 
     def _read(self, item: Any) -> Any:
@@ -385,7 +385,7 @@ class CompiledProgram:
             for (place, at), out in zip(self.writes, outs[values:writes], strict=True):
                 t = owners[at] if at >= 0 else tensors[place]
                 if type(t) in pending.PENDING_CLASSES and t._st is None:
-                    SET_RAW(t, out)
+                    poke_data(t, out)
                 else:
                     write(t, out)
         new = iter(outs[writes:gradients])

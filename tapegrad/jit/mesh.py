@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import errors
 from ..core import alias
-from ..core.record import RAW, Box, ndarray
+from ..core.record import Box, ndarray, peek_data
 from ..func import tree
 from ..programs.program import Ref
 from .lower import Placement
@@ -57,7 +57,7 @@ class Layout:
         """The sharding of one array; `what` it is called in errors."""
         if not is_spec(spec):
             raise errors.shard_spec(what, spec)
-        axes, shape = tuple(spec or ()), (RAW(array) if isinstance(array, Box) else array).shape
+        axes, shape = tuple(spec or ()), (peek_data(array) if isinstance(array, Box) else array).shape
         if len(axes) > len(shape):
             raise errors.shard_rank(what, axes, shape)
         for dim, entry in enumerate(axes):
@@ -104,7 +104,7 @@ class Layout:
         found = {}
         for t, sharding in self.tensors:
             moments = [s for o in optimizers for s in o.state.get(t, {}).values()]
-            for other in (t, *[s for s in moments if isinstance(s, Box) and RAW(s).shape == RAW(t).shape]):
+            for other in (t, *[s for s in moments if isinstance(s, Box) and peek_data(s).shape == peek_data(t).shape]):
                 found[id(other)] = sharding
                 if type(other._st) is alias.Alias and not other._st.chain:
                     found[id(other._st.store)] = sharding

@@ -13,7 +13,7 @@ import weakref
 from typing import Any
 
 from ..core import record
-from ..core.record import RAW, SET_RAW, new, services
+from ..core.record import new, peek_data, poke_data
 
 DEVICE_ARRAYS: dict[
     int, tuple[weakref.ref[Any], Any]
@@ -38,11 +38,13 @@ def pending_class_of(cls: Any) -> type:
 
 def look(t: Any) -> Any:
     """The values as an array of NumPy; the tensor is an ordinary one from now on."""
+    from .lower import gathered  # imports JAX, as whatever made the tensor has done
+
     with LOCK:
-        device_array = RAW(t)
+        device_array = peek_data(t)
         if type(device_array) is record.ndarray:  # another thread has looked
             return device_array
-        array = services.gathered(device_array)
+        array = gathered(device_array)
         if not array.flags.writeable and type(array.base) is not memoryview:  # a copy that JAX keeps, not its own memory
             array = array.copy()
         assign(t, array)
@@ -55,7 +57,7 @@ def look(t: Any) -> Any:
 def assign(t: Any, array: Any) -> None:
     """Give a pending tensor an array of NumPy; it is an ordinary one from now on."""
     with LOCK:
-        SET_RAW(t, array)
+        poke_data(t, array)
         cls = type(t)
         if cls in PENDING_CLASSES:
             t.__class__ = cls._pending_of
@@ -67,18 +69,18 @@ def put(t: Any, device_array: Any) -> None:
         cls: Any = type(t)
         if cls not in PENDING_CLASSES:
             t.__class__ = pending_class_of(cls)
-        SET_RAW(t, device_array)
+        poke_data(t, device_array)
 
 
 def is_on_device(t: Any) -> bool:
     """Whether a tensor is one of another device, not one of the CPU that is pending."""
-    return type(RAW(t)) in record.foreign and type(t) not in PENDING_CLASSES
+    return type(peek_data(t)) in record.foreign and type(t) not in PENDING_CLASSES
 
 
 def made(cls: type, device_array: Any) -> Any:
     """A new tensor of the values of a JAX array."""
     t: Any = new(cls)
-    SET_RAW(t, device_array)
+    poke_data(t, device_array)
     t._s, t._st = 0, None
     return t
 

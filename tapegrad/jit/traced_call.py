@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core import alias, record
+from ..core import alias, inplace, record
 from ..core.entry import inputs_of, is_output, is_released, stub
 from ..core.graph import Handle
 from ..core.record import Box, box
 from ..core.refcount import REFS_RESULT, getrefcount
-from ..core.reverse import Pass, reach
+from ..core.reverse import BackwardPass, reach
 from ..core.state import current_tape, is_recording
 from ..core.tape import next_slot
 from ..func import tree
@@ -148,7 +148,7 @@ class TracedCall:
             self.backward = TracedBackward(self, leaves, before, floor)
             if not self.backward.inputs:  # made of leaves of its own alone: it requires grad, and nothing is upstream
                 for i in self.backward.roots:
-                    slot = alias.record_constant(leaves[i]._d)
+                    slot = inplace.record_constant(leaves[i]._d)
                     self.results[i].stub, self.results[i].slot = current_tape()[slot], 0
                 self.backward = None
         if (place := first_changed(self.reachable.places) or first_changed(self.reachable.of_modules)) is not None:
@@ -380,7 +380,7 @@ class TracedBackward:
         self.cotangents = [trace.new(g) for g in seeds]
         self.start = len(trace.program.code)
         pairs = [(call.results[i].slot, box(g, 0)) for i, g in zip(self.roots, seeds, strict=True)]
-        backward_pass = Pass(pairs, set(by_slot), False, True, floor=floor)
+        backward_pass = BackwardPass(pairs, set(by_slot), False, True, floor=floor)
         if backward_pass._watched():
             raise Unusable("hooks or an autograd.Function between a result that requires grad and what it was made of")
         below = [slots_below(slot, floor) for slot, _ in pairs]

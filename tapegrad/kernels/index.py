@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.op import Places
+from ..core.op import FlatIndex
 from ..dtypes import HALF
 from . import kernels
 from .numpy import finite
@@ -21,7 +21,7 @@ SPARSE = 8  # more elements than this for each that is touched: the others are l
 
 
 def _index(x: Any, index: Any) -> Any:
-    if type(index) is Places:
+    if type(index) is FlatIndex:
         return x.reshape(-1).take(index.at)
     if np.ndarray not in map(type, index):
         return x[index]
@@ -34,12 +34,12 @@ def _index(x: Any, index: Any) -> Any:
 
 
 def _is_basic(index: Any) -> bool:
-    return type(index) is not Places and np.ndarray not in map(type, index)
+    return type(index) is not FlatIndex and np.ndarray not in map(type, index)
 
 
 def _at(out: Any, index: Any) -> tuple[Any, Any]:
     """A view of the array and the index into it that NumPy understands."""
-    if type(index) is not Places:
+    if type(index) is not FlatIndex:
         return out, index
     if out.flags.c_contiguous:
         return out.reshape(-1), index.at
@@ -53,12 +53,12 @@ def _put_into(out: Any, v: Any, index: Any) -> None:
 
 def add_into(out: Any, v: Any, index: Any) -> None:
     """out[index] += v, repeated indices adding up."""
-    if type(index) is not Places and _is_basic(index):
+    if type(index) is not FlatIndex and _is_basic(index):
         part = out[index if Ellipsis in index else (*index, Ellipsis)]  # the Ellipsis makes one element a view, too
         part += v
-    elif type(index) is Places and out.flags.c_contiguous:
+    elif type(index) is FlatIndex and out.flags.c_contiguous:
         _add_flat(out.reshape(-1), index.at.reshape(-1), _spread(v, index.at.shape).reshape(-1))
-    elif type(index) is Places or (np.size(v) < FEW and out.dtype not in HALF):
+    elif type(index) is FlatIndex or (np.size(v) < FEW and out.dtype not in HALF):
         np.add.at(out, _at(out, index)[1], v)
     elif len(index) == 1 and out.ndim > 1:
         _add_rows(out, index[0], v)
@@ -131,7 +131,7 @@ def _written(into: Any) -> Any:
 
 def _written_part(g: Any, index: Any) -> Any:
     """g[index] with 0 for elements that a later one of the same place overwrites when x[index] is assigned."""
-    view, places = _at(g if type(index) is not Places else g.reshape(-1), index)
+    view, places = _at(g if type(index) is not FlatIndex else g.reshape(-1), index)
     place = np.empty(view.shape, np.intp)
     part = view[places]
     number = np.arange(part.size).reshape(part.shape)

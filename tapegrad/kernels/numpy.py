@@ -1,4 +1,4 @@
-"""NumPy as the embedded array backend: hands the machine the few array functions it needs."""
+"""NumPy as the embedded array backend: array functions that no record has; see `backend`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core import record
-from ..core import vjp as rules
 from ..core.op import TABLE
-from ..core.tape import FIRST_LARGE, HEAVY
+from ..core.tape import HEAVY
 from ..dtypes import HALF
-from .memory import keep_freed_memory
+from .devices import on_device
 
 Array = Any
 add_reduce: Any = np.add.reduce  # its stub has no overload for arrays of unknown dtype
@@ -76,7 +75,7 @@ def copied(x: Array, dtype: Any = None) -> Array:
 def finite(x: Array) -> bool:
     """Whether every element is finite: one BLAS product; element by element only if that overflows or is nan."""
     if type(x) in record.foreign:
-        return bool(record.services.on_device(TABLE["isfinite"], [x], ()).all())
+        return bool(on_device(TABLE["isfinite"], [x], ()).all())
     if type(x) is not np.ndarray:
         return bool(np.isfinite(x))
     kind = x.dtype.kind
@@ -152,7 +151,7 @@ def fits(d: Array, g: Array) -> bool:
     return owns(d) and d.nbytes >= HEAVY and d.shape == g.shape and d.dtype is g.dtype
 
 
-def own(g: Array) -> Array:
+def ensure_owned(g: Array) -> Array:
     """The array itself if it owns plain writable memory, else a copy."""
     return g if owns(g) else np.array(g, order="K", subok=False)
 
@@ -201,24 +200,9 @@ def can_store(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return rank.get(source.kind, 2) <= rank.get(target.kind, 2)
 
 
-def install() -> None:
-    record.use_arrays(np.ndarray, np.asarray, np.dtype(np.float32), np.dtype(np.float64))
-    record.services.quiet = quiet
-    a = rules.arrays
-    a.all_finite, a.finite, a.unbroadcast = all_finite, finite, unbroadcast
-    a.without_dead, a.owns, a.fits, a.multiply, a.type = without_dead, owns, fits, np.multiply, np.ndarray
-    a.float32, a.float64, a.as_array = np.dtype(np.float32), np.dtype(np.float64), np.asarray
-    a.zeros, a.ones_like, a.own, a.silence, a.unsilence = np.zeros, ones_like, own, silence, unsilence
-    services = record.services
-    services.over_memory, services.may_share, services.can_store = over_memory, np.may_share_memory, can_store
-    services.ufunc, services.overlaps = np.ufunc, overlaps
-
-
 # Overflow in an op is no warning in PyTorch. Ops that can divide by zero run inside `quiet`, and so does all that is slow;
 # the others rely on this filter, which concerns nothing but what these modules compute. Without it each of them would have
 # to set NumPy's error state and set it back, the only way to tell NumPy: 120 ns of a recorded product's 970 if done in
 # the recording closure, 320 by `quiet`. It is set at the import because at the first operation it could be set within
 # somebody's `catch_warnings`, and be gone at the end of that.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapegrad\.(core|functions|kernels|levels|table)\b")
-FIRST_LARGE.append(keep_freed_memory)
-install()

@@ -6,9 +6,10 @@ from typing import Any
 
 from .. import errors
 from ..core.gradient import gradient
-from ..core.record import Box, services
-from ..core.reverse import Pass
-from ..core.vjp import arrays, zeros_like
+from ..core.protocols import facade
+from ..core.record import Box
+from ..core.reverse import BackwardPass
+from ..core.vjp import zeros_like
 from .vmap import Batch, NeedLoop
 
 
@@ -36,10 +37,7 @@ def batched_gradient(
         level.roll_back()
     else:
         if not retain:
-            Pass([(y._s, None) for y in ys], {t._s for t in wanted if t._s}, False, False).release()
+            BackwardPass([(y._s, None) for y in ys], {t._s for t in wanted if t._s}, False, False).release()
         return result
     rows = [gradient(ys, wanted, [g[b] for g in gs], retain or b < n - 1, record, unused_ok, materialize) for b in range(n)]
-    return tuple([None if column[0] is None else arrays.stack(list(column)) for column in zip(*rows, strict=True)])
-
-
-services.batched_gradient = batched_gradient
+    return tuple([None if column[0] is None else facade.stack(list(column)) for column in zip(*rows, strict=True)])

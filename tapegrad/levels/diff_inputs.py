@@ -17,7 +17,7 @@ from ..core.leaves import WATCHED_LEAVES, leaf_of, run_leaf_hooks
 from ..core.level import layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import functional
-from ..core.reverse import Pass, reach
+from ..core.reverse import BackwardPass, reach
 from ..core.state import TRANSFORMING, Touched, current_tape, is_recording, restore_recording, set_recording
 from ..core.tape import next_slot
 from ..core.vjp import arrays, fixed_like
@@ -66,7 +66,7 @@ class DiffInputs:
         slot = alias.link(TABLE["alias"], t._s, t._d, t._d, ()) if t._s and self.recorded else -next_slot()
         if level is None or not level.shares_outer_layer:
             return relabelled(t, slot)
-        return boxed(t._d, slot, LevelState(level, self._diff_input(t._st.primal), t._st.payload, t._st.cells))
+        return boxed(t._d, slot, LevelState(level, self._diff_input(t._st.primal), t._st.payload, t._st.slot_hooks))
 
     def is_outside(self, slot: int) -> bool:
         """Whether a slot belongs to something older, a leaf that is alive, or a transform whose function is running."""
@@ -132,18 +132,21 @@ class DiffInputs:
             if derivative is not None:
                 return [derivative]
         pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y._s and layer_of(level_of(y)) is self.level]
-        walk = Pass([(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, spare=True)
-        walk.alone = not (any(self.is_outside(y._s) for y, _ in pairs) or self.go_outside(walk.found.values()))
+        walk = BackwardPass(
+            [(y._s, None) for y, _ in pairs], self.slots, False, retain, floor=self.floor, drop_unreferenced=True
+        )
+        walk.saved_is_constant = not (any(self.is_outside(y._s) for y, _ in pairs) or self.go_outside(walk.found.values()))
         walk.record = is_recording() and (
-            not walk.alone or any(g is not None and g._s and layer_of(level_of(g)) is self.level for _, g in pairs)
+            not walk.saved_is_constant
+            or any(g is not None and g._s and layer_of(level_of(g)) is self.level for _, g in pairs)
         )
         # A pass over a recorded one comes through the same entries: hooks on them run once more.
-        walk.retain = retain or (walk.record and bool(current_tape().cells))
+        walk.retain = retain or (walk.record and bool(current_tape().hook_refs))
         on_tensors = walk.record or any(
             functional(y._d) or level_of(y) is not None or (g is not None and level_of(g) is not None) for y, g in pairs
         )
         walk.roots = [(y._s, seed_of(y, g, on_tensors)) for y, g in pairs]
-        hooks = [y._st.cells for y, _ in pairs if y._st is not None]
+        hooks = [y._st.slot_hooks for y, _ in pairs if y._st is not None]
         del pairs
         if not retain:
             outputs.clear()  # so that their entries can go

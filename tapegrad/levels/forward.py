@@ -8,7 +8,7 @@ from typing import Any
 from ..core.op import Op
 from ..core.record import Box, wrap
 from ..core.state import restore_recording, set_recording
-from ..core.vjp import TENSOR_XP, arrays, bottom, product_recorded, zeros_like
+from ..core.vjp import TENSOR_XP, arrays, bottom, masked_product_recorded, zeros_like
 from ..dtypes import is_inexact
 from .diff_inputs import DiffInputs
 from .level import Level
@@ -107,7 +107,7 @@ def elementwise_tangent(op: Op, args: list[Any], tangents: list[Any], ans: Any, 
         if t is None or rule == 0:
             continue
         d = rule(TENSOR_XP, ans, *args, *params) if callable(rule) else rule
-        terms.append(t if isinstance(d, int | float) and d == 1 else product_recorded(t, d))
+        terms.append(t if isinstance(d, int | float) and d == 1 else masked_product_recorded(t, d))
     if not terms:
         return None
     result = total(terms)
@@ -144,7 +144,7 @@ def transpose_vjp(
         restore_recording(previous)
     pulled = iter(inputs.vjp([r for r, _ in pairs], [t for _, t in pairs], False))
     got = [next(pulled) if w else None for w in wanted[: op.differentiable]]
-    return [t if t is None or isinstance(t, Box) else wrap(arrays.own(t)) for t in got]
+    return [t if t is None or isinstance(t, Box) else wrap(arrays.ensure_owned(t)) for t in got]
 
 
 def replaced(args: list[Any], i: int, t: Any) -> list[Any]:

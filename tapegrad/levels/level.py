@@ -20,9 +20,10 @@ from typing import Any
 from .. import errors
 from ..core import alias, record
 from ..core.entry import general_entry, output_entry
-from ..core.level import LEVEL, layer_of, level_of, remember_value
+from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import TABLE, Op
-from ..core.record import Box, Extra, box, getframe, half_of, new, recording, services, slow, user_place
+from ..core.record import Box, Extra, box, getframe, half_of, new, recording, slow, user_frame
+from ..core.slot_hooks import retain
 from ..core.state import TRACE, TRANSFORMING, is_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.vjp import arrays
@@ -44,8 +45,8 @@ class LevelState(Extra):
 
     __slots__ = ("base", "level", "payload", "primal")
 
-    def __init__(self, level: Level, primal: Any, payload: Any, cells: Any = None) -> None:
-        self.level, self.primal, self.payload, self.cells = level, primal, payload, cells
+    def __init__(self, level: Level, primal: Any, payload: Any, slot_hooks: Any = None) -> None:
+        self.level, self.primal, self.payload, self.slot_hooks = level, primal, payload, slot_hooks
         self.base: tuple[Any, Any, tuple[Any, ...], Any] | None = None
 
     @staticmethod
@@ -120,7 +121,7 @@ class Level:
         self.closed = True
         for block in self.blocks:
             if (store := block()) is not None:
-                store.raised = None
+                store.promoted = None
         for ref, (array, slot, state), _ in self.written:
             t = ref()
             if t is not None:
@@ -139,14 +140,14 @@ class Level:
         if any(write for _, _, write in self.written) or any(block() is not None for block in self.blocks):
             raise errors.captured_write(self.name)
 
-    def wrap(self, primal: Any, payload: Any, slot: int = 0, cells: Any = None) -> Any:
+    def wrap(self, primal: Any, payload: Any, slot: int = 0, slot_hooks: Any = None) -> Any:
         """A tensor at this level."""
-        return boxed(self.array(primal, payload), slot, LevelState(self, primal, payload, cells))
+        return boxed(self.array(primal, payload), slot, LevelState(self, primal, payload, slot_hooks))
 
     def unwrap(self, t: Any) -> tuple[Any, Any]:
         """(tensor below, payload) of an operand; payload None: a constant at this level."""
         st = t._st if isinstance(t, Box) else None
-        if type(st) is alias.Alias and st.store.raised is not None:
+        if type(st) is alias.Alias and st.store.promoted is not None:
             promote_alias(t)
             st = t._st
         if type(st) is LevelState and st.base is not None:
@@ -210,10 +211,10 @@ def relabelled(t: Any, slot: int) -> Any:
     """A tensor of the same value under another slot, with the hooks that t keeps alive."""
     st = t._st
     if type(st) is LevelState:
-        return boxed(t._d, slot, LevelState(st.level, st.primal, st.payload, st.cells))
+        return boxed(t._d, slot, LevelState(st.level, st.primal, st.payload, st.slot_hooks))
     out = box(alias.save(t), slot)
-    if st is not None and st.cells is not None:
-        out._st = Extra(st.cells)
+    if st is not None and st.slot_hooks is not None:
+        out._st = Extra(st.slot_hooks)
     return out
 
 
@@ -241,7 +242,7 @@ def promote_block(t: Any, level: Level) -> None:
     store = a.store
     if len(a.chain) != len(a.hchain) or store.exported():
         level.refuse_shared()
-    store.raised = level.wrap(box(store.root, a.hist.slot), None), a.hist
+    store.promoted = level.wrap(box(store.root, a.hist.slot), None), a.hist
     level.blocks.append(weakref.ref(store))
     promote_alias(t)
 
@@ -249,7 +250,7 @@ def promote_block(t: Any, level: Level) -> None:
 def promote_alias(t: Any) -> None:
     """Make a tensor on a block that was promoted a view of what stands for the block."""
     a = t._st
-    root, hist = a.store.raised
+    root, hist = a.store.promoted
     level = root._st.level
     if a.hist is not hist:
         level.refuse_shared()
@@ -306,14 +307,14 @@ def record_lifted(
 ) -> None:
     """The entry of an op in a level's reverse layer: as `record.slow` makes it, with tensors for arrays."""
     saved, keep_ans = record.saved(op, list(tensors), [saved_operand(t) for t in tensors], slots)
-    place = user_place(getframe(2), tape)
+    place = user_frame(getframe(2), tape)
     half = half_of([t._d for t in tensors if isinstance(t, Box)]) if op.wide else None
     number, dtype = (op.general, outs[0]._d.dtype) if half is None else (op.half, half)
     shapes = tuple([t._d.shape if isinstance(t, Box) else () for t in tensors])
-    cells = None
+    slot_hooks = None
     for t in tensors:
         if isinstance(t, Box) and t._st is not None:
-            cells = alias.union(cells, t._st.cells)
+            slot_hooks = alias.union(slot_hooks, t._st.slot_hooks)
     s = next_slot()
     answers: Any = None
     if op.outputs > 1:
@@ -325,12 +326,12 @@ def record_lifted(
             if is_inexact(o._d.dtype):
                 o._s = j = next_slot()
                 tape[j] = output_entry(s, place, i)
-                o._st.cells = cells
+                o._st.slot_hooks = slot_hooks
     else:
         answers = relabelled(outs[0], 0) if keep_ans else None
         tape[s] = general_entry(number, slots, place, saved, answers, dtype, shapes, params, outs[0]._d.shape)
         outs[0]._s = s
-        outs[0]._st.cells = cells
+        outs[0]._st.slot_hooks = slot_hooks
     nbytes = sum([bottom(o).nbytes for o in outs])
     if nbytes >= HEAVY:
         tape.heavy(nbytes)
@@ -367,11 +368,11 @@ def refresh(t: Any) -> None:
         if type(base._st) is LevelState and base._st is stamp:  # a plain tensor does not tell of a write
             continue
         out = op.call(base, *params)
-        cells = t._st.cells
+        slot_hooks = t._st.slot_hooks
         t._d, t._s, t._st = out._d, out._s, out._st
         if type(t._st) is LevelState:
             t._st.base = base, op, params, base._st
-            t._st.cells = alias.union(t._st.cells, cells)
+            t._st.slot_hooks = alias.union(t._st.slot_hooks, slot_hooks)
 
 
 def assign(t: Any, result: Any, constant: bool = False) -> Any:
@@ -393,7 +394,7 @@ def assign(t: Any, result: Any, constant: bool = False) -> Any:
         if base is not None:
             view._st.base = (*base[:3], base[0]._st)
         if getattr(view, "_retains", 0):
-            services.retain(view)
+            retain(view)
     return t
 
 
@@ -418,8 +419,8 @@ def with_history(new: Any, old: Any, constant: bool) -> Any:
         return relabelled(new, old._s)
     (primal, payload), (old_primal, old_payload) = top.unwrap(new), top.unwrap(old)
     primal, payload, old_primal = top.merge_write(primal, payload, old_primal, old_payload, constant)
-    slot, cells = (old._s, old._st.cells) if level_of(old) is top else (0, None)
-    return top.wrap(with_history(primal, old_primal, constant), payload, slot, cells)
+    slot, slot_hooks = (old._s, old._st.slot_hooks) if level_of(old) is top else (0, None)
+    return top.wrap(with_history(primal, old_primal, constant), payload, slot, slot_hooks)
 
 
 def detached(t: Any) -> Any:
@@ -450,9 +451,3 @@ def detached_view(t: Any) -> Any:
     refresh(t)
     base = t._st.base
     return view(t if base is None or base[1] is not DETACH else base[0], DETACH, ())
-
-
-services.lifted, services.lifted_view, services.lifted_assign = run_lifted, view, assign
-arrays.relabelled = relabelled
-services.lifted_detached, services.refresh, services.remember_value = detached_view, refresh, remember_value
-services.raise_alias = promote_alias

@@ -9,8 +9,9 @@ from .. import errors
 from ..core import record
 from ..core.modes import enable_grad
 from ..core.op import Op
+from ..core.protocols import facade
 from ..core.record import Box, user_line
-from ..core.vjp import TENSOR_XP, arrays
+from ..core.vjp import TENSOR_XP
 from .level import Level, LevelState
 
 
@@ -182,7 +183,7 @@ def one_by_one(op: Op, n: int, args: list[Any], batched: list[bool], params: tup
     for column in zip(*rows, strict=True):
         if any(t._d.shape != column[0]._d.shape for t in column):
             raise Ragged
-        outs.append(arrays.stack(list(column)))
+        outs.append(facade.stack(list(column)))
     return tuple(outs) if op.outputs > 1 else outs[0]
 
 

@@ -114,7 +114,7 @@ class Bucket:
                 optimizer.state[p] = state
                 state[name] = wrap(part)
         for (p, _), part in zip(self.members, self.views, strict=True):
-            if alias.exclusive(p):
+            if alias.is_sole_owner(p):
                 np.copyto(p._d, part)
             else:
                 p._d = part.copy()

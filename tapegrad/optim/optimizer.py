@@ -20,7 +20,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .. import dtypes
-from ..core import alias
+from ..core import alias, inplace
 from ..core.graph import Handle, hook_into
 from ..core.modes import enable_grad, set_grad_enabled
 from ..core.record import fixed, functional, running_trace, wrap
@@ -95,7 +95,7 @@ def check_betas(betas: Any) -> None:
 
 def writable(t: Any) -> Any:
     """The tensor's array, to be written for real: a copy is taken first if something else holds it."""
-    array = alias.target(t)
+    array = inplace.target(t)
     if array is None:
         array = t._d = t._d.copy(order="K")
     return array
@@ -103,8 +103,8 @@ def writable(t: Any) -> Any:
 
 def overwrite(t: Any, value: Any) -> None:
     """Give a tensor the value and history of another, in place."""
-    alias.check_writable(t, "step", is_recording() and (alias.slot_of(t) != 0 or alias.slot_of(value) != 0))
-    alias.assign(t, value, "step")
+    inplace.check_writable(t, "step", is_recording() and (alias.slot_of(t) != 0 or alias.slot_of(value) != 0))
+    inplace.assign(t, value, "step")
 
 
 def gradient_of(p: Any, read: bool = True) -> Any:
@@ -256,7 +256,7 @@ class Optimizer:
             groups = [[p for p in group["params"] if gradient_of(p) is not None] for group in self.param_groups]
             if recorded:
                 for p in [p for ready in groups for p in ready]:
-                    alias.check_writable(p, "step", True)
+                    inplace.check_writable(p, "step", True)
             for number, (group, ready) in enumerate(zip(self.param_groups, groups, strict=True)):
                 if recorded or not self.elementwise or running_trace() is not None:
                     for p in ready:

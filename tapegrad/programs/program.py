@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..core.op import Op, Places
+from ..core.op import FlatIndex, Op
 
 Meta = tuple[tuple[int, ...], Any]  # shape and dtype
 
@@ -122,7 +122,7 @@ def references(value: Any) -> Iterator[int]:
     elif type(value) in (tuple, list):
         for v in value:
             yield from references(v)
-    elif type(value) is Places:
+    elif type(value) is FlatIndex:
         yield from references(value.at)
 
 
@@ -134,6 +134,6 @@ def filled(params: Any, environment: dict[int, Any]) -> Any:
         return tuple([filled(p, environment) for p in params])
     if type(params) is list:
         return [filled(p, environment) for p in params]
-    if type(params) is Places:
-        return Places(filled(params.at, environment))
+    if type(params) is FlatIndex:
+        return FlatIndex(filled(params.at, environment))
     return params

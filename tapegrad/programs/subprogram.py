@@ -18,7 +18,7 @@ from .. import errors
 from ..core import alias, record
 from ..core.entry import inputs_of, is_operation, is_output, op_of, source_slot
 from ..core.level import LEVEL
-from ..core.op import TABLE, Op, Places
+from ..core.op import TABLE, FlatIndex, Op
 from ..core.record import Box, Extra, fixed, new
 from ..core.reverse import reach
 from ..core.state import TRANSFORMING, current_tape, is_recording, restore_recording, set_packing, set_recording
@@ -55,7 +55,7 @@ class SubTrace(Trace):
         program_only: whether it runs on example values, so that nothing of the run is used but the program.
         differentiable: numbers of values that depend on arguments in a differentiable way.
         detached_numbers: numbers of the same values without derivative.
-        cells: hooks of what comes from outside.
+        slot_hooks: hooks of what comes from outside.
         level: the innermost level around the body.
         floor: slots of tensors from outside are below it.
     """
@@ -68,7 +68,7 @@ class SubTrace(Trace):
         self.places: dict[int, int] = {}
         self.detached_numbers: dict[int, int] = {}
         self.placeholders: dict[int, Any] = {}
-        self.cells: frozenset[Any] = frozenset()
+        self.slot_hooks: frozenset[Any] = frozenset()
         self.level: Level | None = None
         self.floor = next_slot()
 
@@ -91,7 +91,7 @@ class SubTrace(Trace):
 
     # ------------------------------------------------------------------------------------------------ what goes in
 
-    def given(self, array: Any, slot: int = 0, cells: Any = None) -> Any:
+    def given(self, array: Any, slot: int = 0, slot_hooks: Any = None) -> Any:
         """The next argument: a tensor of the array's values that depends on the slot, with hooks that it keeps alive."""
         array = array.view() if type(array) is record.ndarray else array.copy()
         self.argument(array)
@@ -99,9 +99,9 @@ class SubTrace(Trace):
             self.differentiable.add(self.numbers[id(array)])
             slot = alias.link(TABLE["alias"], slot, array, array, ())
         t = private(array, slot)
-        if cells is not None:
-            t._st = Extra(cells)
-            self.cells |= cells
+        if slot_hooks is not None:
+            t._st = Extra(slot_hooks)
+            self.slot_hooks |= slot_hooks
         self.made.append(weakref.ref(t))
         return t
 
@@ -112,7 +112,7 @@ class SubTrace(Trace):
         number = self.numbers[id(array)]
         self.places[number] = len(self.tensors)
         self.tensors.append(Capture(t, array))
-        self.cells |= cells_of(t)
+        self.slot_hooks |= slot_hooks_of(t)
         if t._s and is_inexact(array.dtype):
             self.differentiable.add(number)
         return number
@@ -233,7 +233,7 @@ class SubTrace(Trace):
             return
         if self.wrote:
             self.abort("a write into a tensor from outside the body")
-        elif any([cells_of(t) - self.cells for t in results]):
+        elif any([slot_hooks_of(t) - self.slot_hooks for t in results]):
             self.abort("a hook that the body registers")
         elif self.gradients:
             self.abort("a .grad that the body touches")
@@ -253,9 +253,9 @@ def escaped(made: list[Any], expected: Sequence[Any]) -> bool:
     return alive()
 
 
-def cells_of(t: Any) -> frozenset[Any]:
+def slot_hooks_of(t: Any) -> frozenset[Any]:
     """The hooks that a tensor keeps alive."""
-    return frozenset() if t._st is None or t._st.cells is None else t._st.cells
+    return frozenset() if t._st is None or t._st.slot_hooks is None else t._st.slot_hooks
 
 
 def private(array: Any, slot: int) -> Any:
@@ -367,7 +367,7 @@ def bare(params: Any) -> Any:
         return tuple([bare(p) for p in params])
     if type(params) is list:
         return [bare(p) for p in params]
-    return Places(bare(params.at)) if type(params) is Places else params
+    return FlatIndex(bare(params.at)) if type(params) is FlatIndex else params
 
 
 # ------------------------------------------------------------------------------------------------------ on raw arrays
@@ -376,7 +376,7 @@ def bare(params: Any) -> Any:
 def compiled(program: Program) -> Callable[..., tuple[Any, ...]]:
     """A Python function of the program's arguments, which are NumPy arrays."""
     space: dict[str, Any] = {f"v{n}": a for n, a in program.constants.items()}
-    space.update(asarray=record.asarray, Places=Places, forward_of=record.forward_of, half_of=record.half_of)
+    space.update(asarray=record.asarray, FlatIndex=FlatIndex, forward_of=record.forward_of, half_of=record.half_of)
     lines = []
     for k, i in enumerate(program.code):
         operands = [text(v, f"a{k}_{j}", space) for j, v in enumerate(i.operands)]
@@ -405,7 +405,7 @@ def text(value: Any, name: str, space: dict[str, Any]) -> str:
     if type(value) in (tuple, list):
         items = "".join([text(v, f"{name}_{j}", space) + ", " for j, v in enumerate(value)])
         return f"({items})" if type(value) is tuple else f"[{items}]"
-    if type(value) is Places:
-        return f"Places({text(value.at, name, space)})"
+    if type(value) is FlatIndex:
+        return f"FlatIndex({text(value.at, name, space)})"
     space[name] = value
     return name

@@ -24,9 +24,10 @@ from typing import Any
 
 from .. import errors
 from ..core import alias, record
+from ..core.connect import count_traces
 from ..core.entry import line_at
-from ..core.op import Op, Places
-from ..core.record import RAW, Box, getframe, user_place
+from ..core.op import FlatIndex, Op
+from ..core.record import Box, getframe, peek_data, user_frame
 from ..core.state import TRACE, current_tape
 from .program import Instruction, Program, ProgramInput, Ref, references
 
@@ -114,7 +115,7 @@ class Trace:
         self._previous = TRACE.get()
         self._owner = True
         TRACE.set(self)
-        record.watch(1)
+        count_traces(1)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -123,7 +124,7 @@ class Trace:
 
     def _leave(self) -> None:
         self._owner = False
-        record.watch(-1)
+        count_traces(-1)
         TRACE.set(self._previous)
 
     # ------------------------------------------------------------------------------------------------ what values are
@@ -240,7 +241,7 @@ class Trace:
         numbers = tuple([self.new(r) for r in results])
         if self.fixed.issuperset(references([*operands, kept])):
             self.fixed.update(numbers)
-        place = user_place(getframe(2), current_tape())
+        place = user_frame(getframe(2), current_tape())
         nondiff = tuple([i for i, t in enumerate(tensors) if isinstance(t, Box) and not t._s and type(operands[i]) is Ref])
         self.program.code.append(Instruction(op, tuple(operands), kept, numbers, place, nondiff))
 
@@ -251,8 +252,8 @@ class Trace:
             return tuple([self._params(p) for p in params])
         if cls is list:
             return [self._params(p) for p in params]
-        if cls is Places:
-            return Places(self._params(params.at))
+        if cls is FlatIndex:
+            return FlatIndex(self._params(params.at))
         if cls is record.ndarray or cls in record.foreign:
             return Ref(self.number_of(None, params))
         if hasattr(params, "nbytes"):  # a number of NumPy's
@@ -292,11 +293,11 @@ class Trace:
 
     def is_constant(self, t: Any) -> bool:
         """Whether a tensor's values are the same at each run."""
-        return self.numbers.get(id(RAW(t))) in self.fixed
+        return self.numbers.get(id(peek_data(t))) in self.fixed
 
     def guard_on_metadata(self, t: Any) -> None:
         """Shape, dtype or requires_grad of a tensor is read."""
-        array = RAW(t)
+        array = peek_data(t)
         if (
             not self.is_bound(array)
             and id(array) not in self.unknown_arrays
@@ -376,7 +377,7 @@ def zeros(value: Any) -> Any:
 
 def _held(ref: weakref.ref[Any]) -> Any:
     t = ref()
-    return None if t is None else RAW(t)
+    return None if t is None else peek_data(t)
 
 
 def _root(ref: weakref.ref[Any]) -> Any:
@@ -389,7 +390,7 @@ def place_of_user() -> tuple[str, int]:
     frame: Any = getframe(2)
     while frame.f_back is not None and (record.MARK in frame.f_globals or is_numpy(frame)):
         frame = frame.f_back
-    return line_at(*user_place(frame, current_tape()))
+    return line_at(*user_frame(frame, current_tape()))
 
 
 def is_numpy(frame: Any) -> bool:

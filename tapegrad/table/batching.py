@@ -325,7 +325,7 @@ def batch_index(shape: Shape, index: Any) -> tuple[Shape, Any, int, int]:
         the shape that the members must have, the index of the batch, the number of dimensions that NumPy puts before that
         of the batch (those of advanced indices that stand apart), and the number of all dimensions of the result.
     """
-    if (at := getattr(index, "at", None)) is not None:  # of `Places`
+    if (at := getattr(index, "at", None)) is not None:  # of `FlatIndex`
         shape, index = (prod(shape),), (at,)
     taken = sum([i is not None and i is not Ellipsis and not is_flag(i) for i in index])
     place = next((k for k, i in enumerate(index) if i is Ellipsis), len(index))

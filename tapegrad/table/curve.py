@@ -107,7 +107,7 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
             lambda xp, g, ans, x, stack: rest(xp, g, two(xp, ans[0]), stack),
         )
 
-    def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+    def raw_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
         (sx, st), (x, stack) = e[1], e[4]
         d1, d2 = two(RAW_XP, e[5][0] if of_answer else x)
         gs = g.get(1)
@@ -119,10 +119,10 @@ def _closed(name: str, two: Two, third: Third, of_answer: bool) -> None:
                 more = _squares(RAW_XP, stack) * third(d1)
                 more *= gs[-1]
                 t += more
-            add(cot, sx, t, owned)
+            add(cot, sx, t, mutable_slots)
         if st and gs is not None and (need is None or st in need):
             t = _by_stack_raw(gs, d1, d2, np.broadcast_to(stack, gs.shape))
-            add(cot, st, t if t.shape == stack.shape else arrays.unbroadcast(t, stack.shape), owned)
+            add(cot, st, t if t.shape == stack.shape else arrays.unbroadcast(t, stack.shape), mutable_slots)
 
     define(
         f"laplace_{name}", "general", forward, rules, arity=2, saves="ans stack" if of_answer else "x stack", outputs=2,

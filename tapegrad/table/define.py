@@ -11,7 +11,7 @@ from ..core import record
 from ..core.op import Op, Rule
 from ..core.tape import next_slot
 from ..core.warning import warn
-from ..kernels import numpy as numpy  # hands the machine its array functions, before any record is made
+from ..kernels import backend as backend  # hands the machine its array functions, before any record is made
 from .samples import common as samples
 
 Unary = Callable[..., Any]
@@ -31,7 +31,7 @@ def printed(node: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             before = next_slot()
-            return record.titled(node, function(*args, **kwargs), before)
+            return record.set_grad_fn_name(node, function(*args, **kwargs), before)
 
         return call
 

@@ -56,22 +56,22 @@ def _written_by(e: Recorded) -> str:
     return "torch::autograd::CopySlices" if _is_basic(e.params[0]) else "IndexPutBackward0"
 
 
-def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+def _put_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """Backward of x[index] = v on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
     sx, sv = e[1], e[2]
     (index,) = e[11]
     if sv and (need is None or sv in need):
         part = np.array(g[index]) if _is_basic(index) else _written_part(g, index)
-        rules.add(cot, sv, part if part.shape == e[10] else rules.arrays.unbroadcast(part, e[10]), owned)
+        rules.add(cot, sv, part if part.shape == e[10] else rules.arrays.unbroadcast(part, e[10]), mutable_slots)
     if sx and (need is None or sx in need):
-        buffer = g if s in owned and g.flags.writeable else np.array(g)
-        owned.discard(s)
+        buffer = g if s in mutable_slots and g.flags.writeable else np.array(g)
+        mutable_slots.discard(s)
         _put_into(buffer, 0, index)
         if sx in cot:
-            rules.add(cot, sx, buffer, owned)
+            rules.add(cot, sx, buffer, mutable_slots)
         else:
             cot[sx] = buffer
-            owned.add(sx)
+            mutable_slots.add(sx)
 
 
 for _name, _display in (

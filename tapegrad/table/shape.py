@@ -15,7 +15,7 @@ from .. import errors
 from ..core import alias
 from ..core import vjp as rules
 from ..core.op import TABLE
-from ..core.record import titled
+from ..core.record import set_grad_fn_name
 from ..core.vjp import arrays
 from ..kernels.numpy import in_order, ordered
 from ..kernels.shape import (
@@ -261,21 +261,21 @@ def _through(xp: Any, g: Any, chain: tuple[Any, ...]) -> Any:
     return g
 
 
-def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, owned: set[int]) -> None:
+def _overwrite_backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
     """Backward on raw arrays: the part is zeroed in place if the pass owns the cotangent's buffer."""
     base, value = e[1], e[2]
     (chain,) = e[11]
     if value and (need is None or value in need):
-        rules.add(cot, value, np.array(_follow(g, chain)), owned)
+        rules.add(cot, value, np.array(_follow(g, chain)), mutable_slots)
     if base and (need is None or base in need):
-        buffer = g if s in owned and g.flags.writeable and g.flags.c_contiguous else np.array(g, order="C")
-        owned.discard(s)
+        buffer = g if s in mutable_slots and g.flags.writeable and g.flags.c_contiguous else np.array(g, order="C")
+        mutable_slots.discard(s)
         _put(buffer, 0, chain)
         if base in cot:
-            rules.add(cot, base, buffer, owned)
+            rules.add(cot, base, buffer, mutable_slots)
         else:
             cot[base] = buffer
-            owned.add(base)
+            mutable_slots.add(base)
 
 
 def _overwrite_base(xp: Any, g: Any, ans: Any, base: Any, value: Any, chain: tuple[Any, ...]) -> Any:
@@ -325,7 +325,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     form = form_of(x._d)
     if form.flags.c_contiguous or np.may_share_memory(form.reshape(target), form):
         return _view(x, "reshape", target)
-    return titled("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
+    return set_grad_fn_name("UnsafeViewBackward0", TABLE["reshape"].call(x, target))
 
 
 def form_of(a: Any) -> Any:

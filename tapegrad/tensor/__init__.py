@@ -1,5 +1,6 @@
 """The tensor: the facade in front of the machine."""
 
+from . import connection as connection
 from .tensor import Tensor as Tensor
 from .tensor import _rebuild_shared as _rebuild_shared
 from .tensor import rebuild as rebuild

@@ -20,9 +20,11 @@ import numpy.typing as npt
 from .. import dialect, dtypes, errors
 from ..core import alias, gradient, leaves, modes, record
 from ..core import graph as node
+from ..core import inplace as writes
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import TABLE
 from ..core.record import Box
+from ..core.slot_hooks import retain
 from ..core.state import TRACE, is_recording
 from ..core.tape import HEAVY, next_slot
 from ..core.tracing import reads, same, touches
@@ -48,6 +50,7 @@ from ..functions import (
     special,
     statistics,
 )  # fmt: skip
+from ..functions.inplace import run_in_place
 from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..kernels.memory import keep_freed_memory
@@ -62,7 +65,7 @@ from ..table import reduce as reduce_records
 from ..table import shape as shape_records
 from ..table import sort as sort_records
 from ..table import special as special_records
-from . import printing
+from . import memory, printing
 from . import storage as storages
 
 if TYPE_CHECKING:
@@ -254,7 +257,7 @@ class Tensor(Box, TableMethods):
     def share_memory_(self) -> Self:
         """Move into memory that processes share: those forked from now on, and those that `multiprocessing` sends it to."""
         if raw(self).size and not self.is_shared():
-            alias.rebind(self, create.from_numpy(shared.copied(raw(self))))
+            memory.rebind(self, create.from_numpy(shared.copied(raw(self))))
             _send_memory()
         return self
 
@@ -304,7 +307,7 @@ class Tensor(Box, TableMethods):
             source = create.empty(0, dtype=self.dtype)
         if source.dtype is not self.dtype:
             raise RuntimeError(f"set_() needs memory of {self.dtype}, not of {source.dtype}")
-        alias.rebind(self, storages.placed(source, storage_offset, size, stride))
+        memory.rebind(self, storages.placed(source, storage_offset, size, stride))
         return self
 
     def as_subclass(self, cls: builtins.type[T]) -> T:
@@ -320,7 +323,7 @@ class Tensor(Box, TableMethods):
         """A tensor of a subclass on the memory of data, without its history: what the subclass's `__new__` may give."""
         t = Box.__new__(cls)
         t._d, t._s, t._st = None, 0, None
-        alias.rebind(t, data)
+        memory.rebind(t, data)
         return t.requires_grad_() if require_grad else t
 
     def module_load(self, other: Any, assign: Any = False) -> Tensor:
@@ -452,7 +455,7 @@ class Tensor(Box, TableMethods):
         if not self.requires_grad:
             raise errors.retain_untracked()
         if self._s > 0:
-            leaves.retain(self)
+            retain(self)
 
     @property
     def retains_grad(self) -> bool:
@@ -478,7 +481,7 @@ class Tensor(Box, TableMethods):
         a = self._st
         if type(a) is alias.Alias and a.hchain:
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-        alias.restart(self, 0)
+        memory.restart(self, 0)
         return self
 
     @property
@@ -492,7 +495,7 @@ class Tensor(Box, TableMethods):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.requires_grad and not dtypes.is_inexact(raw(value).dtype):
             raise errors.data_dtype()
-        alias.rebind(self, value)
+        memory.rebind(self, value)
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A recorded copy."""
@@ -534,8 +537,8 @@ class Tensor(Box, TableMethods):
         if not self.is_cpu:
             return self.detach().cpu().numpy()
         if self.requires_grad:
-            return alias.export(alias.detached(self))  # type: ignore[no-any-return]
-        return alias.export(self)  # type: ignore[no-any-return]
+            return memory.export(alias.detached(self))  # type: ignore[no-any-return]
+        return memory.export(self)  # type: ignore[no-any-return]
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """`numpy()` under the name by which matplotlib and data frames ask for an array."""
@@ -767,11 +770,11 @@ class Tensor(Box, TableMethods):
 
     def resize_as_result_(self, result: Any) -> Tensor:
         """Take a result given by `out=`: its values, and its shape if that differs."""
-        alias.check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
+        writes.check_writable(self, "out=", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(result) != 0))
         if raw(self).shape != raw(result).shape:
-            alias.rebind(self, result.to(self.dtype).detach())
+            memory.rebind(self, result.to(self.dtype).detach())
             return self
-        return alias.assign(self, result, "out")  # type: ignore[no-any-return]
+        return writes.assign(self, result, "out")  # type: ignore[no-any-return]
 
     def copy_(self, other: Any, non_blocking: Any = False) -> Tensor:
         """Overwrite with other's values, broadcast and converted to this dtype."""
@@ -780,7 +783,7 @@ class Tensor(Box, TableMethods):
             source = create.tensor(other) if type(other) is complex else operands.filling(other, raw(self).dtype)
         if record.functional(raw(self)) or record.functional(raw(source)):
             source = source.to(self.device)
-        alias.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
+        writes.check_writable(self, "copy", is_recording() and (alias.slot_of(self) != 0 or alias.slot_of(source) != 0))
         if raw(source).dtype != raw(self).dtype:
             source = TABLE["cast"].call(source, self._d.dtype)
         if source._d.shape != self._d.shape:
@@ -813,10 +816,10 @@ class Tensor(Box, TableMethods):
         a, n = shape_records.form_of(raw(self)), math.prod(target)
         if n <= a.size and a.flags.c_contiguous:
             line = shape.view(self, a.size)[:n]
-            return alias.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
+            return memory.become(self, shape.view(line, target), "resize_")  # type: ignore[no-any-return]
         line = np.empty(n, a.dtype)
         line[: min(a.size, n)] = devices.host(self._d).reshape(-1)[:n]
-        alias.rebind(self, fixed_like(line.reshape(target), self))
+        memory.rebind(self, fixed_like(line.reshape(target), self))
         return self
 
     def resize(self, *sizes: Any) -> Tensor:
@@ -840,7 +843,7 @@ class Tensor(Box, TableMethods):
         for other in others:
             if raw(other).dtype != raw(self).dtype:
                 raise TypeError(f"{name}: expected {self.type()} for 'other' (got {other.type()})")
-        alias.check_writable(self, name, False)
+        writes.check_writable(self, name, False)
         a = raw(self)
         arrays = [a, *[np.broadcast_to(raw(other), a.shape) for other in others]]
         values = [callable(*elements) for elements in zip(*[v.reshape(-1).tolist() for v in arrays], strict=True)]
@@ -891,7 +894,7 @@ class Tensor(Box, TableMethods):
 
     def _drawn(self, name: str, draw: Callable[[tuple[Any, ...]], Any]) -> Tensor:
         """Overwrite with the tensor draw(shape), filled in the order of its memory, as in PyTorch."""
-        alias.check_writable(self, name, False)
+        writes.check_writable(self, name, False)
         a = raw(self)
         order = memory_order(a)
         drawn = draw(tuple([a.shape[d] for d in order]))
@@ -996,7 +999,7 @@ class Tensor(Box, TableMethods):
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # which NumPy 2.0 does not know
         if not self.is_cpu:
             return raw(self).__dlpack__(stream=stream, **given)
-        return alias.export(self).__dlpack__(stream=stream, **{k: v for k, v in given.items() if v is not None})
+        return memory.export(self).__dlpack__(stream=stream, **{k: v for k, v in given.items() if v is not None})
 
     def __dlpack_device__(self) -> builtins.tuple[builtins.int, builtins.int]:
         """The device in DLPack's terms."""
@@ -1102,7 +1105,7 @@ class Parameter(Tensor):
             data = create.tensor(data)
         t = Box.__new__(cls)
         t._d, t._s, t._st = None, 0, None
-        alias.rebind(t, data)
+        memory.rebind(t, data)
         if requires_grad:
             t.requires_grad_()
         return t
@@ -1126,7 +1129,6 @@ class Scalar(Tensor):
 
 
 Scalar.__name__ = Scalar.__qualname__ = "Tensor"
-record.adopt(Tensor, Parameter, Scalar)
 
 
 class TensorType(type):
@@ -1193,7 +1195,7 @@ def _legacy_alias(cls: Any, t: Any) -> Any:
         return t[...]
     new = Box.__new__(cls)
     new._d, new._s, new._st = None, 0, None
-    alias.rebind(new, t)
+    memory.rebind(new, t)
     return new
 
 
@@ -1244,7 +1246,7 @@ def set_leaf(t: Any, on: bool) -> None:
         slot = getattr(t, "_leaf", 0)
         if not slot:
             slot = t._leaf = -next_slot()
-            if getattr(record.RAW(t), "nbytes", 0) >= HEAVY:
+            if getattr(record.peek_data(t), "nbytes", 0) >= HEAVY:
                 keep_freed_memory()
             leaves.LEAVES[slot] = weakref.ref(t, functools.partial(forget_leaf, slot))
         level = layer_of(LEVEL.get())
@@ -1253,9 +1255,9 @@ def set_leaf(t: Any, on: bool) -> None:
         share_slot(t, slot)
     a = t._st
     if on and type(a) is alias.Alias and not a.hchain:
-        alias.write_history(t, slot)  # its views follow
+        writes.write_history(t, slot)  # its views follow
     else:
-        alias.restart(t, slot)
+        memory.restart(t, slot)
 
 
 def share_slot(t: Any, slot: int) -> None:
@@ -1264,7 +1266,7 @@ def share_slot(t: Any, slot: int) -> None:
     if type(st) is LevelState and st.level.shares_outer_layer:
         primal = relabelled(st.primal, slot)
         share_slot(primal, slot)
-        t._st = LevelState(st.level, primal, st.payload, st.cells)
+        t._st = LevelState(st.level, primal, st.payload, st.slot_hooks)
 
 
 def _refuse_recorded(t: Tensor) -> None:
@@ -1337,7 +1339,7 @@ def _reduce_shared(t: Any) -> Any:
 def _rebuild_shared(handed: Any, *args: Any) -> Any:
     t = rebuild(*args)
     _send_memory()
-    alias.rebind(t, create.from_numpy(shared.received(*handed)))
+    memory.rebind(t, create.from_numpy(shared.received(*handed)))
     return t
 
 
@@ -1346,18 +1348,18 @@ def overwrite(t: Any, source: Any) -> Any:
     if not (type(t._d) is np.ndarray and type(source._d) is np.ndarray):
         source = source.to(t.device)
     if alias.lifted(t) or alias.lifted(source) or record.functional(t._d):
-        return alias.assign(t, TABLE["clone"].call(source), "copy")
+        return writes.assign(t, TABLE["clone"].call(source), "copy")
     recorded = is_recording() and (t._s != 0 or source._s != 0)
-    dst = alias.target(t)
+    dst = writes.target(t)
     if dst is None:
         t._d = np.array(source._d, order="K")
     else:
         dst[...] = source._d
     if recorded:
         slot = alias.link(TABLE["clone"], source._s, source._d, source._d, ()) if source._s else 0
-        alias.write_history(t, slot, None if source._st is None else source._st.cells)
+        writes.write_history(t, slot, None if source._st is None else source._st.slot_hooks)
         if t._st is None:
-            record.titled("torch::autograd::CopyBackwards", t)
+            record.set_grad_fn_name("torch::autograd::CopyBackwards", t)
     return t
 
 
@@ -1457,7 +1459,7 @@ def _inplace_method(name: str, function: Callable[..., Any]) -> Callable[..., An
     op = TABLE.get({"pow": "pow_scalar"}.get(name, name))
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return alias.inplace(self, name, function, op, args, kwargs)
+        return run_in_place(self, name, function, op, args, kwargs)
 
     return _named_inplace(method, name, function, f"{name}() written into this tensor; returns it.")
 
@@ -1497,7 +1499,7 @@ def _view_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         else:  # under no_grad the values stay as they are, and so does where they come from
             with modes.enable_grad():
                 view = function(self, *args, **kwargs)
-        return alias.become(self, view, name)
+        return memory.become(self, view, name)
 
     return _named_inplace(method, name, function, f"Turn this tensor into its {name}(); returns it.")
 

@@ -79,8 +79,8 @@ class Frame:
         """Run the function again; what it saves, by number."""
         again = Again(self)
         tape, start = current_tape(), next_slot()
-        place, transforming, previous = tape.place, TRANSFORMING.get(), set_recording(True)
-        tape.place = None
+        place, transforming, previous = tape.current_forward_entry, TRANSFORMING.get(), set_recording(True)
+        tape.current_forward_entry = None
         TRANSFORMING.set(self.transforming)
         try:
             with self.same_draws(), casting.casts(self.casts), again, self.context:
@@ -91,7 +91,7 @@ class Frame:
         finally:
             TRANSFORMING.set(transforming)
             restore_recording(previous)
-            tape.place = place
+            tape.current_forward_entry = place
         tape.drop(start)
         self.compare(again.run)
         return again.arrays

@@ -18,7 +18,8 @@ from jax import lax
 
 from ... import errors
 from ...core.op import TABLE, Op
-from ...core.record import half_of, narrowed, services, widened
+from ...core.protocols import arrays
+from ...core.record import half_of, narrowed, widened
 from ...core.vjp import RAW_XP
 from ...dtypes import HALF
 from . import control, elementwise, linalg, reduce, structure, transfer  # noqa: F401
@@ -85,7 +86,7 @@ def in_arrays(function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[
 
 def on_host(op: Op) -> Callable[..., Any]:
     """The NumPy forward as a function on JAX arrays: tracers become a call back from the compiled program."""
-    numpy_forward = services.quiet(op.forward)
+    numpy_forward = arrays.quiet(op.forward)
 
     def run(*operands: Any, like: Any = None) -> Any:
         call, arrays = in_arrays(numpy_forward, operands)

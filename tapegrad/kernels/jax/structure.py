@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...core.op import Places
+from ...core.op import FlatIndex
 from ...core.vjp import RAW_XP
 from .. import convolution, curve, recurrent, resample, sampling
 from .derive import STANDS_FOR, derive
@@ -30,12 +30,12 @@ Sizes = tuple[int, ...]
 
 
 def _is_basic(key: Any) -> bool:
-    return type(key) is not Places and not any([hasattr(i, "dtype") for i in key])
+    return type(key) is not FlatIndex and not any([hasattr(i, "dtype") for i in key])
 
 
 def _located(x: Any, key: Any) -> tuple[Any, Any]:
     """The array and the index into it that JAX understands."""
-    return (x.reshape(-1), (key.at,)) if type(key) is Places else (x, key)
+    return (x.reshape(-1), (key.at,)) if type(key) is FlatIndex else (x, key)
 
 
 @kernel("index", "gather", "index_select", "take_along_dim", "masked_select", "take")

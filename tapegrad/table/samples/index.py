@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...core.op import Places
+from ...core.op import FlatIndex
 from ...kernels.index import _index
 from .common import Sample, complex_uniform, uniform
 
@@ -22,7 +22,7 @@ def _reads() -> Iterator[Sample]:
     yield Sample((uniform((4,)),), ((1,),))
     yield Sample((uniform((3,)),), ((np.zeros(0, np.int64),),))
     yield Sample((complex_uniform((4, 2)),), ((twice,),))
-    yield Sample((uniform((3, 2)),), (Places(np.array([[0, 4], [4, 5]])),))
+    yield Sample((uniform((3, 2)),), (FlatIndex(np.array([[0, 4], [4, 5]])),))
 
 
 def _scattered() -> Iterator[Sample]:
