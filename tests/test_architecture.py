@@ -238,6 +238,47 @@ def test_stub_is_current(name):
     assert (ROOT / name).read_text() == _stubs.pages()[name], "run: python -m tapegrad._stubs"
 
 
+# ------------------------------------------------------------------------------------------------ the essential path
+
+GRADIENT = """
+import sys
+import tapegrad as tg
+
+x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+def program():
+    y = x * x
+    y.sum().backward()
+
+def files_of_calls():
+    files = set()
+    sys.settrace(lambda frame, event, argument: files.add(frame.f_code.co_filename))
+    program()
+    sys.settrace(None)
+    return {name.rpartition("/core/")[2] for name in files if "/tapegrad/core/" in name.replace(chr(92), "/")}
+
+print(*sorted(files_of_calls()))  # the first pass of the process, which makes the tape and the backward functions
+program()
+print(*sorted(files_of_calls()))  # adds to a gradient that is there
+x.grad = None
+print(*sorted(files_of_calls()))
+"""
+ESSENTIAL_LINES = 1200
+
+
+def test_the_essential_path_is_read_in_an_hour():
+    """Every file of core in which one gradient runs a function: few lines together, all of them in the walk-through."""
+    done = subprocess.run([sys.executable, "-c", GRADIENT], check=True, capture_output=True, text=True)
+    first, *others = [set(line.split()) for line in done.stdout.splitlines()]
+    assert len(others) == 2 and all(files and files <= first for files in others)
+    assert sum(len((ROOT / "core" / name).read_text().splitlines()) for name in first) <= ESSENTIAL_LINES
+    page = ROOT.parent / "docs" / "how_it_works.md"
+    if page.exists():  # not beside an installed package
+        text = page.read_text()
+        walk = text[text.index("## One gradient, file by file") : text.index("## The table")]
+        assert {name for name in first if f"`core/{name}`" not in walk} == set()
+
+
 def test_public_functions_have_docstrings():
     missing = [n for n, v in vars(tapegrad).items() if not n.startswith("_") and callable(v) and not v.__doc__]
     assert not missing

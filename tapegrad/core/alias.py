@@ -26,11 +26,12 @@ from collections.abc import Callable
 from typing import Any
 
 from . import record
+from .box import is_sole_owner as is_sole_owner
 from .entry import unsaved_entry
 from .op import TABLE, Op
 from .protocols import arrays, levels
-from .record import Extra, functional, getframe, known, on_arrays, running_trace, user_frame, wrap
-from .refcount import REFS_EXCLUSIVE_ARRAY, REFS_LAST_ALIAS, REFS_PRIVATE_BLOCK, getrefcount
+from .record import Extra, getframe, known, on_arrays, running_trace, user_frame, wrap
+from .refcount import REFS_LAST_ALIAS, REFS_PRIVATE_BLOCK, getrefcount
 from .state import current_tape, is_recording
 from .tape import HEAVY, next_slot
 
@@ -171,11 +172,6 @@ def apply(chain: Chain, x: Any) -> Any:
     for op, params in chain:
         x = on_arrays(op, [x], params)
     return x
-
-
-def is_sole_owner(t: Any) -> bool:
-    """Whether a private tensor's array is referred to by nothing but the tensor."""
-    return getrefcount(t._d) <= REFS_EXCLUSIVE_ARRAY and not functional(t._d) and t._d.flags.owndata
 
 
 def sync(t: Any) -> None:

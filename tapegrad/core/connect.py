@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from . import protocols, record
+from . import box, factories, gradient, plain_record, protocols, record
 from .protocols import ArrayBackend, Facade, LevelProtocol
 
-EACH_OPERATION: tuple[Any, ...] = (record,)
+EACH_OPERATION: tuple[Any, ...] = (box, plain_record, factories, record, gradient)
 COUNTING = threading.Lock()
 
 

@@ -34,7 +34,8 @@ from .leaves import LEAVES, WATCHED_LEAVES, leaf_of
 from .record import Extra, wrap
 from .saved import array_of
 from .slot_hooks import SlotHooks, slot_hooks_of
-from .tape import Tape, find, next_slot, snapshot
+from .sweep import snapshot
+from .tape import Tape, find, next_slot
 from .vjp import arrays
 
 SAVED = {"self": 0, "input": 0, "other": 1, "result": -1, "mat1": 0, "mat2": 1, "exponent": 1}

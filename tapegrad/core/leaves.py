@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import threading
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import errors
-from . import alias
+from . import alias, plain_commit
 from .inplace import assign, target
 from .level import LEVEL, level_of
+from .plain_commit import LEAVES as LEAVES
+from .plain_commit import WATCHED_LEAVES as WATCHED_LEAVES
+from .plain_commit import leaf_of as leaf_of
 from .protocols import arrays, levels
 from .record import Box, functional, wrap
 from .state import TRANSFORMING, restore_recording, set_recording
 from .tape import Tape
 from .tracing import touches
 from .vjp import TENSOR_XP
-
-LEAVES: dict[int, weakref.ref[Any]] = {}  # leaves that require grad, by slot
-WATCHED_LEAVES: set[int] = set()  # slots of leaves with hooks
 
 
 def run_slot_hooks(home: Tape, slot: int, g: Any, record: bool) -> Any:
@@ -95,7 +92,7 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
 
 def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
     """Add gradients to tensors' `.grad`: all of them, or none if memory runs out."""
-    with ACCUMULATING:
+    with plain_commit.ACCUMULATING:
         if LEVEL.get() is not None:
             for t, _ in leaves:
                 levels.remember_gradient(t)
@@ -107,25 +104,6 @@ def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
                 touched.add(t, True)
             if in_place:
                 gradient._d += g
-
-
-ACCUMULATING = threading.RLock()
-
-
-def renew_lock() -> None:
-    global ACCUMULATING
-    ACCUMULATING = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=renew_lock)  # a thread that held it does not live on in the child
-
-
-def leaf_of(slot: int) -> Any:
-    """The leaf that receives a slot's gradient; None if it died or no longer requires grad."""
-    ref = LEAVES.get(slot)
-    leaf = ref() if ref is not None else None
-    return leaf if leaf is not None and leaf._s == slot else None
 
 
 def run_leaf_hooks(finals: dict[int, Any], record: bool, leaf: Callable[[int], Any] = leaf_of) -> dict[int, Any]:

@@ -8,7 +8,19 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from .. import errors
-from .state import ANOMALY, INFERENCE, RECORDING, current_tape, is_recording, restore_recording, set_recording
+from .state import (
+    ANOMALY,
+    FIRST_USE,
+    INFERENCE,
+    RECORDING,
+    TAPE,
+    THREAD,
+    current_tape,
+    is_recording,
+    restore_recording,
+    set_recording,
+)
+from .tape import TAPES
 from .warning import warn
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -284,3 +296,14 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 def tape() -> Any:
     """The tape of this thread (or task): `len`, `print` and `clear` work on it."""
     return current_tape()
+
+
+def start_afresh() -> None:
+    """Begin with an empty tape, as a worker process does: what its parent recorded is dropped."""
+    for tape in TAPES:
+        tape.clear()
+    TAPES.clear()
+    THREAD.__dict__.clear()
+    TAPE.set(None)
+    if is_recording():
+        RECORDING.set(FIRST_USE)

@@ -117,6 +117,8 @@ class Facade(Protocol):
         """What an op runs on, of promoted dtypes; NotImplemented if an argument is no operand."""
 
     def stack(self, tensors: list[Any], /) -> Any: ...
+    def tape_text(self, tape: Any, /) -> str:
+        """The printed form of a tape."""
 
 
 arrays = cast(ArrayBackend, types.SimpleNamespace())

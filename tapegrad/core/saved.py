@@ -14,7 +14,7 @@ from . import alias, record
 from .entry import NUMBER, Entry, answer_of, inputs_of, saved_of, with_saved
 from .op import BY_ID, PACKED
 from .record import Box
-from .state import RECORDING, current_tape, restore_recording, set_packing
+from .state import PACKING, RECORDING, current_tape, is_recording, recorder, restore_recording
 
 
 class Packed:
@@ -93,6 +93,15 @@ class Packing:
 
     def __exit__(self, *_: object) -> None:
         set_packing(self._outer.pop())
+
+
+def set_packing(packing: Any) -> Any:
+    """Switch packing of saved arrays on, to another, or off (None), whatever the mode; returns what was there."""
+    previous = PACKING.get()
+    PACKING.set(packing)
+    if is_recording():
+        RECORDING.set(recorder())
+    return previous
 
 
 def array_of(value: Any) -> Any:

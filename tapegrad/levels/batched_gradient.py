@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import errors
-from ..core.gradient import gradient
+from ..core.general_gradient import gradient
 from ..core.protocols import facade
 from ..core.record import Box
 from ..core.reverse import BackwardPass

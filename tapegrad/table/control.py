@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..core import record
+from ..core import factories
 from ..core.gradient import grad
 from ..core.level import level_of
 from ..core.op import TABLE, Op, number
@@ -50,7 +50,7 @@ def _variant(name: str, outputs: int, keeps: frozenset[int]) -> Op:
     variant.outputs = variant.differentiable = outputs
     variant.keeps = keeps
     number(variant)
-    record.make(variant)
+    factories.make(variant)
     return variant
 
 

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..core import record
+from ..core import factories, record
 from ..core.op import Op, Rule
 from ..core.tape import next_slot
 from ..core.warning import warn
@@ -68,7 +68,7 @@ def unary(name: str, forward: Callable[..., Any], d: Rule, doc: str, *, singular
     fields.setdefault("integers", "float")
     fields.setdefault("samples", samples.ANALYTIC)
     op = Op(name, "elementwise", forward, (d,), singular=singular, **fields)
-    return named(record.make(op), name, doc)
+    return named(factories.make(op), name, doc)
 
 
 def binary(
@@ -77,10 +77,10 @@ def binary(
     """An elementwise op of two arrays, with its reflected form; without samples of its own it is tested on real pairs."""
     fields.setdefault("samples", samples.pairs())
     op = Op(name, "elementwise", forward, d, arity=2, **fields)
-    call, reflected = record.make(op)
+    call, reflected = factories.make(op)
     return named(call, name, doc), named(reflected, "r" + name, doc)
 
 
 def define(name: str, kind: str, forward: Callable[..., Any], rules: tuple[Rule, ...] = (), **fields: Any) -> Any:
     """A record of any kind; returns its recording function op(*arrays, *params)."""
-    return record.make(Op(name, kind, forward, rules, **fields))
+    return factories.make(Op(name, kind, forward, rules, **fields))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.connect import connect_facade
 from ..functions import operands, shape
-from . import tensor
+from . import tape_text, tensor
 
 
 class Tensors:
@@ -15,6 +15,7 @@ class Tensors:
     Scalar = tensor.Scalar
     operands = staticmethod(operands.operands)
     stack = staticmethod(shape.stack)
+    tape_text = staticmethod(tape_text.tape_text)
 
 
 connect_facade(Tensors())

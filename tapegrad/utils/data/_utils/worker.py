@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.state import set_recording, start_afresh
+from ....core.modes import start_afresh
+from ....core.state import set_recording
 from ....functions.create import manual_seed
 from ....kernels.random import release
 from ....tensor.tensor import Tensor
