@@ -14,7 +14,7 @@ HOMES = {
     "arrays.dtypes": ("dtypes",),
     "compiler": ("jit",),
     "ops.samples": ("table.samples.common",),
-    "core.node": ("core.graph",),
+    "core.node": ("tensor.graph",),
     "printing": ("tensor.printing",),
     "storage": ("tensor.storage",),
     "settings": ("functions.settings",),

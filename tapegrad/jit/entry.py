@@ -6,7 +6,6 @@ from typing import Any
 
 from ..autograd.function import Function
 from ..core import alias, record
-from ..core.graph import Handle
 from ..core.modes import enable_grad
 from ..core.record import Box, box, fixed, peek_data, poke_data
 from ..core.refcount import REFS_STATE_ARRAY, getrefcount
@@ -19,6 +18,7 @@ from ..nn.module import Module
 from ..programs.program import Instruction, Program, Ref
 from ..programs.subprogram import on_tensors
 from ..programs.trace import ARRAY, DRAWN, Captured, zeros
+from ..tensor.graph import Handle
 from . import lower, nans, pending
 from .capture import Backward, Capture, Result
 from .explain import names_of

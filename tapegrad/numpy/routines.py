@@ -11,9 +11,9 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import running_trace, wrap
-from ..core.tracing import reads
 from ..functions import create, elementwise, index, linalg, parts, reduce, scatter, shape, sort, special, statistics
 from ..kernels import shape as shape_kernels
+from ..programs.tracing import reads
 from ..table import elementwise as records
 from ..table import operands
 from ..table import parts as parts_records
