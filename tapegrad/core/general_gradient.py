@@ -19,24 +19,29 @@ from .warning import warn
 
 def as_list(value: Any) -> list[Any]:
     """A list, tuple, generator or other series as a list; a tensor, or what will be refused as one, in a list of its own."""
-    if value is None or isinstance(value, Box | facade.GradientEdge):
+    if value is None or isinstance(value, (Box, facade.GradientEdge)):
         return [value]
     single = isinstance(value, str) or hasattr(value, "__array_interface__") or not isinstance(value, Iterable)
     return [value] if single else list(value)
 
 
+def tensor_of(function: str, value: Any) -> Any:
+    """The tensor that a gradient edge stands for; nothing else stands for one."""
+    if not isinstance(value, facade.GradientEdge):
+        raise errors.bad_input(function, type(value).__name__)
+    return facade.tensor_at(value)
+
+
 def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
     """(slot, cotangent) of an output, checked and converted to its dtype: an array, or a tensor if recorded or lifted."""
-    if isinstance(output, facade.GradientEdge):
-        output = facade.tensor_at(output)
     if not isinstance(output, Box):
-        raise errors.bad_input("backward", type(output).__name__)
+        output = tensor_of("backward", output)
     sync_only(output) if output._st is not None else None
     if cotangent is not None and not isinstance(cotangent, Box):
         raise errors.cotangent_type(type(cotangent).__name__)
     y = output._d
     if cotangent is None and y.size != 1:
-        raise errors.not_scalar(y.shape) if output.requires_grad else errors.no_grad_fn(i, is_recording())  # type: ignore[attr-defined]
+        raise errors.not_scalar(y.shape) if output.requires_grad else errors.no_grad_fn(i, is_recording())
     while not output._s and (level := level_of(output)) is not None:
         output = level.beneath(output, function)
         cotangent = None if cotangent is None else level.beneath(cotangent, "")
@@ -98,10 +103,8 @@ def backward(
 
 
 def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
-    if isinstance(t, facade.GradientEdge):
-        t = facade.tensor_at(t)
     if not isinstance(t, Box):
-        raise errors.bad_input(function, type(t).__name__)
+        t = tensor_of(function, t)
     sync_only(t) if t._st is not None else None
     if not t._s and not allow_untracked:
         raise errors.input_untracked(i)

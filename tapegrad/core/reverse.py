@@ -76,7 +76,9 @@ class BackwardPass(Pass):
         self.inputs, self.record, self.retain = inputs, record, retain
         self.drop_unreferenced = drop_unreferenced
         self.required = required or []
-        if inputs is not None:
+        if inputs is None:
+            self.order = sorted(self.found, reverse=True)
+        else:
             self.order, self.need = leading_to(inputs, self.found)
         self.keep = {s for s in inputs or () if s > 0}
         self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
