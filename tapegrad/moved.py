@@ -15,7 +15,7 @@ HOMES = {
     "compiler": ("jit",),
     "ops.parts": ("functions.complex_and_bits", "table.complex_and_bits", "kernels.complex_and_bits"),
     "ops.samples": ("table.samples.common",),
-    "core.node": ("core.graph",),
+    "core.node": ("tensor.graph",),
     "printing": ("tensor.printing",),
     "storage": ("tensor.storage",),
     "settings": ("functions.settings",),

@@ -27,10 +27,10 @@ import numpy as np
 from . import dtypes
 from .core.modes import no_grad
 from .core.record import wrap
-from .core.tracing import reads
 from .core.warning import warn
 from .functions import create, shape
 from .kernels import devices
+from .programs.tracing import reads
 from .sparse import sparse_coo_tensor
 from .tensor.tensor import PRIVATE, Parameter, Tensor, raw, rebuild
 

@@ -20,8 +20,8 @@ import numpy as np
 from . import dtypes, errors
 from .core import alias
 from .core.record import Box, set_grad_fn_name
-from .core.tracing import reads
 from .functions import create, linalg, shape
+from .programs.tracing import reads
 from .table.operands import tensor
 from .tensor import printing
 from .tensor.tensor import Tensor, dtype_suffix, history_suffix, raw

@@ -29,7 +29,6 @@ from ..core.entry import (
     results_of,
     saved_of,
 )
-from ..core.graph import Node
 from ..core.leaves import leaf_of
 from ..core.level import layer_of, level_of
 from ..core.modes import no_grad
@@ -46,6 +45,7 @@ from ..levels import forward
 from ..levels.level import assign, depth_of, detached, relabelled
 from ..levels.vmap import Batch, NeedLoop
 from ..table.samples.common import Sample, uniform
+from ..tensor.graph import Node
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

@@ -250,29 +250,6 @@ def view(t: Any, op: Op, *params: Any) -> Any:
     return view_of(t, a, op, params, on_arrays(op, [t._d], params))
 
 
-def layers(t: Any) -> tuple[Any, Any, Any]:
-    """The tensor's array, that of the base whose history it shares, and its memory block."""
-    a = t._st
-    if type(a) is not Alias:
-        block = holder = t._d
-        while holder is not None:  # the other tensors of the block are gone
-            block = holder if type(holder) is type(t._d) else block
-            holder = getattr(holder, "base", None)
-        return t._d, t._d, block
-    sync_only(t)
-    return t._d, apply(a.chain[: len(a.chain) - len(a.hchain)], a.store.root), a.store.root
-
-
-def view_of_base(t: Any, op: Op, *params: Any) -> Any:
-    """The result of a view op on the base whose history `t` shares."""
-    if lifted(t):
-        return levels.view(t, op, params)
-    a = alias_of(t)
-    base = wrap(layers(t)[1], a.hist.slot)
-    return view_of(base, Alias(a.store, a.chain[: len(a.chain) - len(a.hchain)], a.hist, (), a.slot_hooks), op, params,
-                   on_arrays(op, [base._d], params))  # fmt: skip
-
-
 def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
     step = ((op, params),)
     slot = t._s
@@ -284,17 +261,6 @@ def view_of(t: Any, a: Alias, op: Op, params: tuple[Any, ...], r: Any) -> Any:
         slot = link(op, slot, t._d, r, params)
     v = wrap(r, slot)
     v._st = Alias(a.store, a.chain + step, a.hist, a.hchain + step, a.slot_hooks)
-    return v
-
-
-def untracked_view(t: Any, op: Any, *params: Any) -> Any:
-    """The result of a view op that passes no gradient on, on the same memory."""
-    if lifted(t):
-        return op.call(detached(t), *params)
-    known(t)
-    a = alias_of(t)
-    v = wrap(on_arrays(op, [t._d], params))
-    v._st = Alias(a.store, (*a.chain, (op, params)), Hist(0), ())
     return v
 
 
@@ -321,13 +287,6 @@ def sync_only(t: Any) -> None:
     sync(t)
     if type(a) is Alias and a.store.promoted is None:
         t._st = a
-
-
-def foreign(array: Any) -> Any:
-    """A tensor on memory that belongs to NumPy code."""
-    t = wrap(array)
-    t._st = Alias(Store(array, foreign=True), (), Hist(0), ())
-    return t
 
 
 def slot_of(t: Any) -> int:

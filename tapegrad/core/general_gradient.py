@@ -7,10 +7,9 @@ from typing import Any
 
 from .. import errors
 from .alias import save, sync_only
-from .graph import GradientEdge, tensor_at
 from .leaves import WATCHED_LEAVES, accumulate, alias_tensor, commit, run_leaf_hooks
 from .level import level_of
-from .protocols import levels
+from .protocols import facade, levels
 from .record import Box, functional, wrap
 from .reverse import BackwardPass
 from .state import TRANSFORMING, is_recording
@@ -20,24 +19,29 @@ from .warning import warn
 
 def as_list(value: Any) -> list[Any]:
     """A list, tuple, generator or other series as a list; a tensor, or what will be refused as one, in a list of its own."""
-    if value is None or isinstance(value, Box | GradientEdge):
+    if value is None or isinstance(value, (Box, facade.GradientEdge)):
         return [value]
     single = isinstance(value, str) or hasattr(value, "__array_interface__") or not isinstance(value, Iterable)
     return [value] if single else list(value)
 
 
+def tensor_of(function: str, value: Any) -> Any:
+    """The tensor that a gradient edge stands for; nothing else stands for one."""
+    if not isinstance(value, facade.GradientEdge):
+        raise errors.bad_input(function, type(value).__name__)
+    return facade.tensor_at(value)
+
+
 def seed(function: str, i: int, output: Any, cotangent: Any, record: bool) -> tuple[int, Any]:
     """(slot, cotangent) of an output, checked and converted to its dtype: an array, or a tensor if recorded or lifted."""
-    if isinstance(output, GradientEdge):
-        output = tensor_at(output)
     if not isinstance(output, Box):
-        raise errors.bad_input("backward", type(output).__name__)
+        output = tensor_of("backward", output)
     sync_only(output) if output._st is not None else None
     if cotangent is not None and not isinstance(cotangent, Box):
         raise errors.cotangent_type(type(cotangent).__name__)
     y = output._d
     if cotangent is None and y.size != 1:
-        raise errors.not_scalar(y.shape) if output.requires_grad else errors.no_grad_fn(i, is_recording())  # type: ignore[attr-defined]
+        raise errors.not_scalar(y.shape) if output.requires_grad else errors.no_grad_fn(i, is_recording())
     while not output._s and (level := level_of(output)) is not None:
         output = level.captured_primal(output, function)
         cotangent = None if cotangent is None else level.captured_primal(cotangent, "")
@@ -99,10 +103,8 @@ def backward(
 
 
 def input_of(function: str, i: int, t: Any, allow_untracked: bool = False) -> Any:
-    if isinstance(t, GradientEdge):
-        t = tensor_at(t)
     if not isinstance(t, Box):
-        raise errors.bad_input(function, type(t).__name__)
+        t = tensor_of(function, t)
     sync_only(t) if t._st is not None else None
     if not t._s and not allow_untracked:
         raise errors.input_untracked(i)

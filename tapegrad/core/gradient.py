@@ -35,6 +35,7 @@ def backward(
         if tensors._s and y.size == 1 and y.dtype.kind == "f" and is_unwatched(tape):
             walk = Pass([(tensors._s, arrays.ones_like(y))], tape)
             if not walk.homes:
+                walk.order = sorted(walk.found, reverse=True)
                 finish(walk, bool(retain_graph))
                 return
     general_gradient.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)

@@ -10,17 +10,7 @@ from typing import Any
 
 from .. import errors
 from . import record
-from .alias import (
-    Alias,
-    Chain,
-    apply,
-    count_copy,
-    is_sole_owner,
-    lifted,
-    link,
-    sync_only,
-    union,
-)  # fmt: skip
+from .alias import Alias, Chain, apply, count_copy, is_sole_owner, lifted, link, sync_only, union
 from .entry import unsaved_entry
 from .op import TABLE
 from .protocols import arrays, levels

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import errors
@@ -13,10 +14,9 @@ from .plain_commit import LEAVES as LEAVES
 from .plain_commit import WATCHED_LEAVES as WATCHED_LEAVES
 from .plain_commit import leaf_of as leaf_of
 from .protocols import arrays, levels
-from .record import Box, functional, wrap
+from .record import Box, functional, running_trace, wrap
 from .state import TRANSFORMING, restore_recording, set_recording
 from .tape import Tape
-from .tracing import touches
 from .vjp import TENSOR_XP
 
 
@@ -73,7 +73,8 @@ def accumulation(t: Any, g: Any, record: bool) -> tuple[Any, bool]:
 
     In place into a gradient that is not itself tracked, else a recorded sum. Whatever can fail has been done then.
     """
-    touches(t, True)
+    if (trace := running_trace()) is not None:
+        trace.grad_accessed(t, True)
     old = getattr(t, "_g", None)
     if isinstance(g, Box):
         while (level := level_of(g)) is not None and level is not level_of(t):
@@ -106,53 +107,48 @@ def accumulate(leaves: list[tuple[Any, Any]], record: bool) -> None:
                 gradient._d += g
 
 
+@contextlib.contextmanager
+def mode_of_hooks(record: bool, gradients: Iterable[Any]) -> Iterator[None]:
+    """Inside, hooks of leaves run: what they do is recorded if the pass is, or if a gradient is inside a forward transform,
+    which may take what is made without recording for constant."""
+    lifted = any([isinstance(g, Box) and level_of(g) is not None for g in gradients])
+    previous = set_recording(record or lifted)
+    try:
+        yield
+    finally:
+        restore_recording(previous)
+
+
 def run_leaf_hooks(finals: dict[int, Any], record: bool, leaf: Callable[[int], Any] = leaf_of) -> dict[int, Any]:
     """The gradients as the hooks of their leaves return them; `leaf` gives the leaf of a slot."""
     if WATCHED_LEAVES.isdisjoint(finals):
         return finals
-    previous = set_recording(record or is_lifted(finals.values()))
-    try:
+    with mode_of_hooks(record, finals.values()):
         return {
             s: run_hooks(getattr(leaf(s), "_hooks", None) or {}, g, record) if s in WATCHED_LEAVES else g
             for s, g in finals.items()
         }
-    finally:
-        restore_recording(previous)
-
-
-def is_lifted(gradients: Iterable[Any]) -> bool:
-    """Whether gradients are inside a forward transform, which may take what is made without recording for constant."""
-    return any([isinstance(g, Box) and level_of(g) is not None for g in gradients])
 
 
 def run_post_hooks(leaves: list[Any], record: bool) -> None:
-    previous = set_recording(record or is_lifted([leaf._g for leaf in leaves]))
-    try:
+    with mode_of_hooks(record, [leaf._g for leaf in leaves]):
         for leaf in leaves:
             for hook in list(leaf._post_hooks.values()):
                 hook(leaf)
-    finally:
-        restore_recording(previous)
 
 
 def run_node_prehooks(leaves: list[tuple[Any, Any]], record: bool) -> tuple[list[Any], list[Any]]:
     """(leaf, gradient) pairs as the prehooks of the accumulating nodes return them; those of leaves with such hooks."""
-    previous = set_recording(record or is_lifted([g for _, g in leaves]))
-    try:
+    with mode_of_hooks(record, [g for _, g in leaves]):
         done = [(leaf, leaf._node_hooks.before((g,))[0] if getattr(leaf, "_node_hooks", None) else g) for leaf, g in leaves]
-    finally:
-        restore_recording(previous)
     kept = [(leaf, g) for leaf, g in done if g is not None]
     return kept, [(leaf, g) for leaf, g in kept if getattr(leaf, "_node_hooks", None)]
 
 
 def run_node_hooks(leaves: list[tuple[Any, Any]], record: bool) -> None:
-    previous = set_recording(record or is_lifted([g for _, g in leaves]))
-    try:
+    with mode_of_hooks(record, [g for _, g in leaves]):
         for leaf, g in leaves:
             leaf._node_hooks.after((), (g,))
-    finally:
-        restore_recording(previous)
 
 
 def commit(finals: dict[int, Any], record: bool) -> None:

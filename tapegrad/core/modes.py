@@ -8,19 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from .. import errors
-from .state import (
-    ANOMALY,
-    FIRST_USE,
-    INFERENCE,
-    RECORDING,
-    TAPE,
-    THREAD,
-    current_tape,
-    is_recording,
-    restore_recording,
-    set_recording,
-)
-from .tape import TAPES
+from .state import ANOMALY, INFERENCE, RECORDING, current_tape, is_recording, restore_recording, set_recording
 from .warning import warn
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -214,34 +202,43 @@ class inference_mode(GradMode):
         return inference_mode(self.mode)
 
 
-class set_detect_anomaly(GradMode):
-    """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it."""
+class AnomalyMode(GradMode):
+    """Base of the switches of anomaly mode."""
 
-    def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
-        super().__init__()
-        self.mode, self.check_nan = mode, check_nan
-        self._initial = ANOMALY.get()
-        ANOMALY.set((mode, check_nan))
+    mode, check_nan = True, True
 
     def enter(self) -> Any:
+        previous = ANOMALY.get()
         ANOMALY.set((self.mode, self.check_nan))
-        return self._initial
+        return previous
 
     def leave(self, previous: Any) -> None:
         ANOMALY.set(previous)
 
     def clone(self) -> GradMode:
-        copy = GradMode.__new__(set_detect_anomaly)
-        GradMode.__init__(copy)
-        copy.mode, copy.check_nan, copy._initial = self.mode, self.check_nan, ANOMALY.get()
+        copy = AnomalyMode()
+        copy.mode, copy.check_nan = self.mode, self.check_nan
         return copy
+
+
+class set_detect_anomaly(AnomalyMode):
+    """Anomaly mode: a nan that appears in a backward pass raises, naming the op and the line that recorded it."""
+
+    def __init__(self, mode: bool = True, check_nan: bool = True) -> None:
+        super().__init__()
+        self.mode, self.check_nan = mode, check_nan
+        self._initial = super().enter()
+
+    def enter(self) -> Any:
+        super().enter()
+        return self._initial
 
     def __call__(self, function: F) -> F:
         ANOMALY.set(self._initial)
         return super().__call__(function)
 
 
-class detect_anomaly(GradMode):
+class detect_anomaly(AnomalyMode):
     """Anomaly mode for a block or a function; see set_detect_anomaly.
 
     A pass that fails warns with the line that recorded the operation; with `check_nan`, a nan in a gradient fails it.
@@ -250,22 +247,7 @@ class detect_anomaly(GradMode):
     def __init__(self, check_nan: bool = True) -> None:
         super().__init__()
         self.check_nan = check_nan
-
         warn(errors.ANOMALY_ON)
-
-    def enter(self) -> Any:
-        previous = ANOMALY.get()
-        ANOMALY.set((True, self.check_nan))
-        return previous
-
-    def leave(self, previous: Any) -> None:
-        ANOMALY.set(previous)
-
-    def clone(self) -> GradMode:
-        copy = GradMode.__new__(detect_anomaly)
-        GradMode.__init__(copy)
-        copy.check_nan = self.check_nan
-        return copy
 
 
 def is_grad_enabled() -> bool:
@@ -296,14 +278,3 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
 def tape() -> Any:
     """The tape of this thread (or task): `len`, `print` and `clear` work on it."""
     return current_tape()
-
-
-def start_afresh() -> None:
-    """Begin with an empty tape, as a worker process does: what its parent recorded is dropped."""
-    for tape in TAPES:
-        tape.clear()
-    TAPES.clear()
-    THREAD.__dict__.clear()
-    TAPE.set(None)
-    if is_recording():
-        RECORDING.set(FIRST_USE)

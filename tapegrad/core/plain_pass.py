@@ -57,11 +57,11 @@ class Pass:
     need: set[int] | None = None  # slots that depend on the inputs; None: all
     keep: set[int] | tuple[()] = ()  # inputs that are no leaves
     drop_unreferenced = False
+    order: list[int]  # slots to visit, newest first
 
     def __init__(self, roots: list[tuple[int, Any]], tape: Tape, floor: int = 0) -> None:
         self.roots, self.tape = roots, tape
         self.found, self.homes = reach([s for s, _ in roots], tape, floor)
-        self.order = sorted(self.found, reverse=True)
 
     def seed(self) -> dict[int, Any]:
         cot: dict[int, Any] = {}

@@ -112,11 +112,15 @@ class Facade(Protocol):
     Tensor: Any
     Parameter: Any
     Scalar: Any
+    GradientEdge: Any
 
     def operands(self, op: Op, args: tuple[Any, ...], /) -> Any:
         """What an op runs on, of promoted dtypes; NotImplemented if an argument is no operand."""
 
     def stack(self, tensors: list[Any], /) -> Any: ...
+    def tensor_at(self, edge: Any, /) -> Any:
+        """A tensor that stands for a gradient edge where gradients are taken."""
+
     def tape_text(self, tape: Any, /) -> str:
         """The printed form of a tape."""
 

@@ -21,16 +21,7 @@ from .box import poke_data as poke_data
 from .box import recording as recording
 from .box import running_trace as running_trace
 from .box import user_frame as user_frame
-from .entry import (
-    NUMBER,
-    context_of,
-    general_entry,
-    is_operation,
-    is_output,
-    output_entry,
-    source_slot,
-    with_number,
-)
+from .entry import NUMBER, context_of, general_entry, is_operation, is_output, output_entry, source_slot, with_number
 from .op import Op, renamed_op
 from .protocols import arrays as backend
 from .protocols import facade, levels
@@ -278,14 +269,6 @@ def _record_outputs(
 def record_out(op: Op, operands: tuple[Any, ...], out: Any) -> Any:
     """`out=`: compute, then copy into the given tensor."""
     return out.resize_as_result_(op.call(*operands))
-
-
-def user_line() -> tuple[str, int]:
-    """File and line of the nearest frame outside the package."""
-    frame: Any = getframe(1)
-    while frame.f_back is not None and MARK in frame.f_globals:
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def mark_package(package: str) -> None:

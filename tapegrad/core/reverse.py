@@ -17,20 +17,9 @@ from typing import Any
 
 from .. import errors
 from . import record as recorder
+from . import vjp
 from .alias import union
-from .entry import (
-    FIRST,
-    NUMBER,
-    SECOND,
-    failed,
-    grad_fn_name,
-    inputs_of,
-    is_operation,
-    line_of,
-    op_of,
-    place_of,
-    stub,
-)
+from .entry import FIRST, NUMBER, SECOND, failed, grad_fn_name, inputs_of, is_operation, line_of, op_of, place_of, stub
 from .hooks import MULTI, Task, run_node
 from .leaves import WATCHED_LEAVES, commit, drop_slot_hooks, leaf_of, run_slot_hooks
 from .level import LEVEL, layer_of
@@ -42,20 +31,7 @@ from .refcount import REFS_POPPED_SLOT, getrefcount
 from .saved import is_packed
 from .state import ANOMALY, TASK, current_tape, restore_recording, set_recording
 from .tape import BYTE_SLACK
-from .vjp import (
-    GUARDED,
-    GUARDED_LIFTED,
-    GUARDED_RECORDED,
-    LARGE,
-    LIFTED,
-    PLAIN,
-    PLAIN_RECORDED,
-    TRACED,
-    TRACED_RECORDED,
-    ReplayKind,
-    arrays,
-    bottom,
-)
+from .vjp import ReplayKind, arrays, bottom
 from .warning import warn
 
 
@@ -100,22 +76,24 @@ class BackwardPass(Pass):
         self.inputs, self.record, self.retain = inputs, record, retain
         self.drop_unreferenced = drop_unreferenced
         self.required = required or []
-        if inputs is not None:
+        if inputs is None:
+            self.order = sorted(self.found, reverse=True)
+        else:
             self.order, self.need = leading_to(inputs, self.found)
         self.keep = {s for s in inputs or () if s > 0}
         self.saved_is_constant = False  # recorded because of the cotangents only: what was saved counts as constant
 
-    def _modes(self) -> tuple[ReplayKind, ReplayKind]:
+    def _replays(self) -> tuple[ReplayKind, ReplayKind]:
         """How the rules run, and how they do where strong zero is at stake."""
         recorded = self.record and not self.saved_is_constant
         if self.traced:
-            return (TRACED_RECORDED,) * 2 if recorded else (TRACED,) * 2
+            return (vjp.TRACED_RECORDED,) * 2 if recorded else (vjp.TRACED,) * 2
         if recorded:
-            return PLAIN_RECORDED, GUARDED_RECORDED
+            return vjp.PLAIN_RECORDED, vjp.GUARDED_RECORDED
         if self.lifted:
-            return LIFTED, GUARDED_LIFTED
+            return vjp.LIFTED, vjp.GUARDED_LIFTED
         heavy = self.tape.bytes > 0 or self.tape.bytes_limit > BYTE_SLACK
-        return LARGE if heavy else PLAIN, GUARDED
+        return vjp.LARGE if heavy else vjp.PLAIN, vjp.GUARDED
 
     def run(self) -> dict[int, Any]:
         """Cotangents by slot: of every leaf reached, or of `inputs`. Nothing is accumulated into `.grad` here.
@@ -128,7 +106,7 @@ class BackwardPass(Pass):
             self.roots = [(s, g if isinstance(g, Box) else wrap(g)) for s, g in self.roots]
         self.lifted = any([isinstance(g, Box) for _, g in self.roots])
         self.traced = running_trace() is not None
-        plain, guarded = self._modes()
+        plain, guarded = self._replays()
         lower = self.lifted and (self.drop_unreferenced or layer_of(LEVEL.get()) is not None)
         switch = self.record or ((watched or self.lifted) and not lower)  # hooks see the mode of the pass
         previous = set_recording(self.record) if switch else None

@@ -242,8 +242,10 @@ def backward_linear_recorded(replay: ReplayKind, op: Op) -> Backward:
     shape_read = bool(op.shape_of[0])
 
     def backward(e: Any, s: int, g: Any, cot: dict[int, Any], need: Any, mutable_slots: set[int]) -> None:
+        sa = e[1]
         t = transpose(xp, g, None, Like(e[9], e[8]) if shape_read else None, *e[11])
-        add_recorded(cot, e[1], t, mutable_slots)
+        p = cot.get(sa)
+        cot[sa] = t if p is None else p + t
 
     return backward
 

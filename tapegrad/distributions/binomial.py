@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from .. import dtypes
 from ..core.modes import no_grad
-from ..core.tracing import reads
 from ..functions.create import arange
 from ..functions.sampling import binomial
 from ..kernels.devices import values_of
+from ..programs.tracing import reads
 from ..table.elementwise import logsigmoid
 from ..tensor.tensor import Tensor
 from . import constraints

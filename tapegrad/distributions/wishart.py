@@ -8,13 +8,13 @@ from typing import Any
 
 from .. import dtypes, linalg
 from ..core.modes import no_grad
-from ..core.tracing import reads
 from ..functions.create import arange, tensor
 from ..functions.elementwise import where
 from ..functions.matrix import cholesky_solve
 from ..functions.shape import broadcast_shapes, diag_embed
 from ..functions.special import mvlgamma
 from ..kernels.devices import values_of
+from ..programs.tracing import reads
 from ..tensor.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2

@@ -22,7 +22,7 @@ from ..table.complex_and_bits import _angle_of_real, _complex, _exponent, _heavi
 from ..table.define import named
 from ..table.operands import SCALARS, tensor
 from ..table.shape import form_of, with_out
-from . import casting, elementwise
+from . import casting, elementwise, shared_views
 from .results import result
 from .shape import copied
 
@@ -66,7 +66,7 @@ def view_as_complex(input: Any) -> Any:
         RuntimeError: for other sizes, dtypes, or steps in memory that do not allow it.
     """
     x = tensor(input)
-    a = form_of(x._d) if x._st is None or not isinstance(x._d, np.ndarray) else alias.layers(x)[0]
+    a = form_of(x._d) if x._st is None or not isinstance(x._d, np.ndarray) else shared_views.layers(x)[0]
     if not is_floating(a.dtype):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "

@@ -13,10 +13,10 @@ import numpy as np
 from .. import dtypes, errors
 from ..core.op import TABLE
 from ..core.record import Box, fixed, set_grad_fn_name, slow
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import HALF, is_inexact
 from ..kernels import devices
+from ..programs.tracing import reads
 from ..table.define import numbers_first
 from ..table.elementwise import (
     _clamp,

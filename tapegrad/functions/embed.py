@@ -13,11 +13,11 @@ import numpy as np
 from .. import errors
 from ..core.modes import no_grad
 from ..core.op import TABLE
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.devices import host, values_of
 from ..kernels.shape import shape_of
+from ..programs.tracing import reads
 from ..table import elementwise as elementwise_records
 from ..table import shape as shape_records
 from ..table.define import printed

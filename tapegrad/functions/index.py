@@ -16,12 +16,12 @@ from .. import dtypes, errors
 from ..core import alias, record
 from ..core.op import TABLE, FlatIndex
 from ..core.record import Box, fixed, running_trace, set_grad_fn_name
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..dtypes import is_inexact
 from ..kernels import devices
 from ..kernels.index import Index
 from ..kernels.shape import dim_of, shape_of
+from ..programs.tracing import reads
 from ..table import lookup as lookup_records
 from ..table.index import _is_among, _places_of
 from ..table.operands import tensor, to_dtype

@@ -13,11 +13,11 @@ import numpy as np
 from .. import errors
 from ..core.op import TABLE
 from ..core.record import Box, running_trace
-from ..core.tracing import reads
 from ..core.vjp import fixed_like
 from ..core.warning import warn
 from ..kernels.devices import host, values_of
 from ..kernels.shape import dim_of, part_along
+from ..programs.tracing import reads
 from ..table.define import printed
 from ..table.operands import promoted, tensor
 from ..table.shape import diagonal, with_out

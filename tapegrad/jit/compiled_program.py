@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import alias, record
-from ..core.graph import Handle
 from ..core.modes import enable_grad
 from ..core.record import Box, box, peek_data, poke_data
 from ..core.refcount import REFS_STATE_ARRAY, getrefcount
@@ -15,6 +14,7 @@ from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Ref
 from ..programs.trace import ARRAY, DRAWN, StateInput
+from ..tensor.graph import Handle
 from . import lower, nans, pending
 from .backward import CompiledBackward
 from .explain import names_of

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..core import alias, inplace, record
 from ..core.entry import inputs_of, is_output, is_released, stub
-from ..core.graph import Handle
 from ..core.record import Box, box
 from ..core.refcount import REFS_RESULT, getrefcount
 from ..core.reverse import BackwardPass, reach
@@ -22,6 +21,7 @@ from ..func import tree
 from ..nn.module import Module
 from ..programs.program import Program, Ref, filled
 from ..programs.trace import StateInput, Trace
+from ..tensor.graph import Handle
 from . import nans
 from .arguments import watched
 from .guards import ReachableState, change, first_changed, held

@@ -10,9 +10,17 @@ from ..core import record
 from ..core.modes import enable_grad
 from ..core.op import Op
 from ..core.protocols import facade
-from ..core.record import Box, user_line
+from ..core.record import MARK, Box, getframe
 from ..core.vjp import TENSOR_XP
 from .level import Level, LevelState
+
+
+def user_line() -> tuple[str, int]:
+    """File and line of the nearest frame outside the package."""
+    frame: Any = getframe(1)
+    while frame.f_back is not None and MARK in frame.f_globals:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 class NeedLoop(BaseException):

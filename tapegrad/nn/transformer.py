@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.record import running_trace
-from ..core.tracing import reads
 from ..functions import create, shape
 from ..functions.attention import added_masks
+from ..programs.tracing import reads
 from ..tensor.tensor import Tensor, raw
 from . import functional as F
 from . import init

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..core.op import TABLE
 from ..core.record import running_trace, wrap
-from ..core.tracing import reads
 from ..functions import (
     complex_and_bits,
     create,
@@ -26,6 +25,7 @@ from ..functions import (
     statistics,
 )
 from ..kernels import shape as shape_kernels
+from ..programs.tracing import reads
 from ..table import complex_and_bits as bits_records
 from ..table import elementwise as records
 from ..table import operands

@@ -21,15 +21,15 @@ import numpy as np
 
 from .. import dtypes
 from ..core import alias, inplace
-from ..core.graph import Handle, hook_into
 from ..core.modes import enable_grad, set_grad_enabled
 from ..core.record import fixed, functional, running_trace, wrap
 from ..core.state import is_recording
-from ..core.tracing import suspended, touches
 from ..core.warning import warn
 from ..functions.complex_and_bits import view_as_complex_copy, view_as_real, view_as_real_copy
 from ..functions.create import full_like
 from ..nn.module import typename
+from ..programs.tracing import suspended, touches
+from ..tensor.graph import Handle, hook_into
 from ..tensor.tensor import Tensor, raw
 from . import buckets
 from .arithmetic import Arrays, Tensors

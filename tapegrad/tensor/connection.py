@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.connect import connect_facade
 from ..functions import operands, shape
-from . import tape_text, tensor
+from . import graph, tape_text, tensor
 
 
 class Tensors:
@@ -13,8 +13,10 @@ class Tensors:
     Tensor = tensor.Tensor
     Parameter = tensor.Parameter
     Scalar = tensor.Scalar
+    GradientEdge = graph.GradientEdge
     operands = staticmethod(operands.operands)
     stack = staticmethod(shape.stack)
+    tensor_at = staticmethod(graph.tensor_at)
     tape_text = staticmethod(tape_text.tape_text)
 
 

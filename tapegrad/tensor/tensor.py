@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from .. import dialect, dtypes, errors
 from ..core import alias, gradient, leaves, modes, record
-from ..core import graph as node
 from ..core import inplace as writes
 from ..core.level import LEVEL, layer_of, level_of
 from ..core.op import TABLE
@@ -27,7 +26,6 @@ from ..core.record import Box
 from ..core.slot_hooks import retain
 from ..core.state import TRACE, is_recording
 from ..core.tape import HEAVY, next_slot
-from ..core.tracing import reads, same, touches
 from ..core.vjp import bottom, fixed_like
 from ..floats import scalar
 from ..functions import (
@@ -45,6 +43,7 @@ from ..functions import (
     reduce,
     scatter,
     shape,
+    shared_views,
     signal,
     sort,
     special,
@@ -55,6 +54,7 @@ from ..kernels import devices, shared
 from ..kernels import shape as shape_kernels
 from ..kernels.memory import keep_freed_memory
 from ..levels.level import LevelState, promote_in_place, relabelled
+from ..programs.tracing import reads, same, touches
 from ..table import complex_and_bits as bits_records
 from ..table import decompose as decompose_records
 from ..table import elementwise as elementwise_records
@@ -65,6 +65,7 @@ from ..table import reduce as reduce_records
 from ..table import shape as shape_records
 from ..table import sort as sort_records
 from ..table import special as special_records
+from . import graph as node
 from . import memory, printing
 from . import storage as storages
 
@@ -221,7 +222,7 @@ class Tensor(Box, TableMethods):
 
     def storage_offset(self) -> int:
         """Elements between the beginning of the memory block and the first element."""
-        own, _, block = alias.layers(self)
+        own, _, block = shared_views.layers(self)
         return shape.place_in(own, block, own.itemsize)[0] if type(own) is np.ndarray else 0
 
     def is_nonzero(self) -> bool:
@@ -238,7 +239,7 @@ class Tensor(Box, TableMethods):
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether the other tensor shows the same memory in the same way."""
-        one, other = alias.layers(self), alias.layers(tensor)
+        one, other = shared_views.layers(self), shared_views.layers(tensor)
         return (
             one[2] is other[2]
             and self.stride() == tensor.stride()
